@@ -1,0 +1,92 @@
+"""What can go wrong in a load, one class per cause.
+
+    IncrementalLoadError
+    ├── DeclarationError          a table is declared wrongly; raised when the code location loads
+    ├── SourceMissing             the source holds nothing for the window yet
+    ├── SourceUnreadable          a file or row set exists and cannot be read; a person must look
+    ├── SourceUnavailable         the source does not answer; transient, retried
+    ├── SourceChanged             the source changed while it was read; transient, retried
+    ├── ContractViolation         more rejected rows than the table's threshold allows
+    ├── SchemaMismatch            the table on disk and the declaration disagree
+    ├── ConcurrentLoad            another load kept winning the race; transient, retried
+    ├── ReconciliationFailed      the table does not hold what the log says it should
+    └── SparkUnavailable          Spark cannot be reached or started; transient, retried
+
+Every message says what happened (table, partition, file or column, value), which rule it broke and what to do.
+"""
+
+from typing import ClassVar
+
+
+class IncrementalLoadError(Exception):
+    """Base of all errors of this package.
+
+    Args:
+        problem: What happened, naming table, partition, file or column, and the value.
+        rule: The rule that was broken, if it is not plain from the problem.
+        remedy: What to do now.
+
+    Example:
+        >>> str(SourceMissing("orders 2026-01-03: no file matches", remedy="wait for the file"))
+        'orders 2026-01-03: no file matches. Remedy: wait for the file.'
+    """
+
+    transient: ClassVar[bool] = False
+    """Whether the same load may succeed a little later with nothing changed by a person."""
+
+    def __init__(self, problem: str, *, rule: str | None = None, remedy: str | None = None) -> None:
+        self.problem, self.rule, self.remedy = problem, rule, remedy
+        parts = [problem.rstrip(".")]
+        if rule:
+            parts.append(f"Rule: {rule.rstrip('.')}")
+        if remedy:
+            parts.append(f"Remedy: {remedy.rstrip('.')}")
+        super().__init__(". ".join(parts) + ("." if len(parts) > 1 else ""))
+
+
+class DeclarationError(IncrementalLoadError):
+    """A table is declared wrongly."""
+
+
+class SourceMissing(IncrementalLoadError):
+    """The source holds nothing for this window yet, and the table says to wait for it."""
+
+
+class SourceUnreadable(IncrementalLoadError):
+    """The source holds something for the window that cannot be read."""
+
+
+class SourceUnavailable(IncrementalLoadError):
+    """The source does not answer."""
+
+    transient = True
+
+
+class SourceChanged(IncrementalLoadError):
+    """The source changed while it was being read."""
+
+    transient = True
+
+
+class ContractViolation(IncrementalLoadError):
+    """More rows were rejected than the declared threshold allows; nothing was replaced."""
+
+
+class SchemaMismatch(IncrementalLoadError):
+    """The table on disk and its declaration cannot be brought together."""
+
+
+class ConcurrentLoad(IncrementalLoadError):
+    """Other loads won every attempt to commit."""
+
+    transient = True
+
+
+class ReconciliationFailed(IncrementalLoadError):
+    """After the bounded number of repairs the table still differs from the fold of its log."""
+
+
+class SparkUnavailable(IncrementalLoadError):
+    """Spark cannot be reached or started."""
+
+    transient = True

@@ -1,0 +1,99 @@
+"""What a kind of source has to offer: five facts and two verbs."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from pyspark.sql import DataFrame, SparkSession
+
+from incload_assets.loading.window import Window
+
+Absent = Literal["wait", "empty"]
+
+EXTRACTED_COLUMNS = ("_raw", "_payload", "_rescued", "_malformed", "_source")
+"""The columns every ``extract`` returns; see :class:`Source`."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """What a source held for one window when it was looked at.
+
+    Args:
+        fingerprint: Short hash of everything that decides the window's rows; equal fingerprints mean equal rows. It
+            becomes the partition's data version.
+        detail: JSON-ready facts from which ``extract`` can read exactly those rows again.
+        summary: One line for people, without secrets.
+    """
+
+    fingerprint: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    summary: str = ""
+
+
+@dataclass(frozen=True)
+class Sees:
+    """Which kinds of change a source can show; asking for more is refused when the table is declared."""
+
+    inserts: bool = True
+    updates: bool = False
+    deletes: bool = False
+    order: bool = False
+
+
+class Source(ABC):
+    """Where a table's changes come from.
+
+    ``detect`` looks, ``extract`` reads. Both are given the positions that earlier loads landed, keyed by partition key,
+    so that a source can remember (a flat folder: which window first saw a file; a removed file: what it held).
+    """
+
+    sees: ClassVar[Sees]
+    absent: Absent = "wait"
+
+    @abstractmethod
+    def validate(self, table: str) -> None:
+        """Check the declaration; raise :class:`DeclarationError` naming ``table``, the field, why, and what to write."""
+
+    @abstractmethod
+    def detect(
+        self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]
+    ) -> dict[str, Position]:
+        """The position of each window that the source holds something for; a window without anything is left out.
+
+        Args:
+            table: For messages.
+            windows: Oldest first. One call serves many windows with one look at the source where possible.
+            landed: Positions of earlier loads by partition key (all of the table's, not only of ``windows``).
+
+        Raises:
+            SourceUnavailable: The source does not answer.
+            SourceUnreadable: It answers with a refusal (credentials, permissions, no such bucket).
+        """
+
+    @abstractmethod
+    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+        """Exactly the rows of a position, each row read once and none dropped.
+
+        Returns a frame with these columns:
+            ``_raw``: struct with one member per name in ``fields``: the value as read, a string for text formats (JSON
+            objects and arrays as JSON text), the file's own type for typed formats; NULL where the source lacks it.
+            ``_payload`` string: the whole record as text, for people and for replay.
+            ``_rescued`` string: JSON object of the fields not in ``fields``; NULL where there are none.
+            ``_malformed`` string: why the record cannot be parsed; NULL where it can.
+            ``_source`` struct<file: string, block: bigint, row: bigint>: where it came from.
+
+        Raises:
+            SourceUnreadable: A file cannot be read at all; the message names it.
+            SourceChanged: A file is no longer what the position says.
+        """
+
+    def empty_position(self, window: Window) -> Position:
+        """The position of a window that is declared empty."""
+        return Position(fingerprint="empty", detail={}, summary="nothing at the source")
+
+    def missing(
+        self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]
+    ) -> dict[str, list[str]]:
+        """What was landed and is gone from the source, per partition key, as names for people. Default: nothing."""
+        return {}

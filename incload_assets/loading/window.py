@@ -1,0 +1,57 @@
+"""The half-open time window of a partition, in UTC."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from incload_assets.loading.errors import IncrementalLoadError
+
+
+@dataclass(frozen=True, order=True)
+class Window:
+    """``[start, end)`` of one partition.
+
+    Args:
+        start: First instant inside, aware, UTC.
+        end: First instant after, aware, UTC.
+        key: The Dagster partition key, for example ``2026-01-03``.
+    """
+
+    start: datetime
+    end: datetime
+    key: str
+
+
+def window_of(partitions_def: dg.TimeWindowPartitionsDefinition, key: str, table: str = "") -> Window:
+    """The window of a partition key.
+
+    Raises:
+        IncrementalLoadError: The key is not one of the definition.
+    """
+    # has_partition_key alone accepts nothing malformed, but raises on some malformed keys
+    try:
+        known = partitions_def.has_partition_key(key)
+    except Exception:
+        known = False
+    if not known:
+        first, last = partitions_def.get_first_partition_key(), partitions_def.get_last_partition_key()
+        raise IncrementalLoadError(
+            f"{table or 'table'}: there is no partition {key!r}",
+            rule=f"partition keys run from {first} to {last}, as {partitions_def.fmt}",
+            remedy="name a key in that range, or change the start of the partitions definition",
+        )
+    bounds = partitions_def.time_window_for_partition_key(key)
+    return Window(bounds.start.astimezone(UTC), bounds.end.astimezone(UTC), key)
+
+
+def windows_of(partitions_def: dg.TimeWindowPartitionsDefinition, keys: Iterable[str] | None = None) -> list[Window]:
+    """The windows of the given keys, or of all keys that exist now, oldest first."""
+    chosen = partitions_def.get_partition_keys() if keys is None else keys
+    return sorted(window_of(partitions_def, key) for key in chosen)
+
+
+def now() -> datetime:
+    """The present instant, aware, UTC."""
+    return datetime.now(UTC)
