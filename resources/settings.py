@@ -1,9 +1,19 @@
 """Where things are, from the environment (``INCLOAD_*``), with defaults that work on a laptop."""
 
+import json
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
+from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+SparkMode = Literal["local", "in-process", "remote"]
+
+
+def _conf_value(value: Any) -> str:
+    """A Spark conf value as Spark writes it: JSON's ``true`` is the string ``true``, not ``True``."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 class Settings(BaseSettings):
@@ -14,21 +24,45 @@ class Settings(BaseSettings):
         landing: Root of the landing area, a folder or ``s3://bucket/prefix``; default ``<home>/landing``.
         lake: Root of the Delta tables, a folder or ``s3://bucket/prefix``; default ``<home>/lake``.
         spark: ``local`` (a shared Spark Connect server on this machine, started on demand), ``in-process`` (a session
-            inside each run), or the ``sc://…`` address of a Spark Connect server.
+            inside each run), or the ``sc://…`` address of a Spark Connect server. On S3, let every load use one server:
+            Delta's commits there are safe from one Spark driver only.
+        spark_memory: Heap of a Spark that is started here, for example ``2g`` or ``900m``.
+        spark_idle_minutes: Minutes without a connection after which the local Spark server stops itself.
+        spark_conf: More Spark configuration for a Spark that is started here, as a JSON object; it wins over ours.
+        maven_repositories: Maven repositories (URLs, separated by commas) to use in place of the default one.
+        jars: Folder that already holds Spark's jars, for machines without any Maven repository.
+        s3: Fetch the S3 jars although neither ``landing`` nor ``lake`` is on S3 (a table names a bucket itself).
         samples: Whether the sample shop and its tables are part of the code location.
+
+    Raises:
+        ValidationError: A value is not one of the above; the message names the field.
 
     Example:
         >>> Settings(lake="s3://lake/prod").lake_root
         's3://lake/prod'
     """
 
-    model_config = SettingsConfigDict(env_prefix="INCLOAD_", extra="ignore")
+    # Values are hidden in errors: an address may carry a token, a conf value a key.
+    model_config = SettingsConfigDict(env_prefix="INCLOAD_", extra="ignore", hide_input_in_errors=True)
 
     home: Path = Path(".incload")
     landing: str | None = None
     lake: str | None = None
-    spark: str = "local"
+    spark: str = Field("local", repr=False)
+    spark_memory: str = Field("2g", pattern=r"^[1-9][0-9]*[mg]$")
+    spark_idle_minutes: float = Field(30.0, gt=0)
+    spark_conf: dict[str, Annotated[str, BeforeValidator(_conf_value)]] = Field(default_factory=dict, repr=False)
+    maven_repositories: str = Field("", repr=False)
+    jars: Path | None = None
+    s3: bool = False
     samples: bool = True
+
+    @field_validator("spark")
+    @classmethod
+    def _known_spark(cls, value: str) -> str:
+        if value not in ("local", "in-process") and not value.startswith("sc://"):
+            raise ValueError("INCLOAD_SPARK is 'local', 'in-process' or the sc://… address of a Spark Connect server")
+        return value
 
     @cached_property
     def home_root(self) -> Path:
@@ -38,14 +72,26 @@ class Settings(BaseSettings):
     @property
     def landing_root(self) -> str:
         """Root of the landing area, without a trailing slash."""
-        return (self.landing or str(self.home_root / "landing")).rstrip("/")
+        return _root(self.landing or str(self.home_root / "landing"))
 
     @property
     def lake_root(self) -> str:
         """Root of the Delta tables, without a trailing slash."""
-        return (self.lake or str(self.home_root / "lake")).rstrip("/")
+        return _root(self.lake or str(self.home_root / "lake"))
 
     @property
     def uses_s3(self) -> bool:
         """Whether Spark needs the S3 jars."""
-        return any(root.startswith(("s3://", "s3a://")) for root in (self.landing_root, self.lake_root))
+        return self.s3 or any(root.startswith(("s3://", "s3a://")) for root in (self.landing_root, self.lake_root))
+
+    @property
+    def spark_mode(self) -> SparkMode:
+        """Which kind of Spark ``spark`` asks for."""
+        if self.spark.startswith("sc://"):
+            return "remote"
+        return "in-process" if self.spark == "in-process" else "local"
+
+
+def _root(location: str) -> str:
+    """A folder made absolute, because the Spark server has a working directory of its own; a URI as it is."""
+    return (location if "://" in location else str(Path(location).absolute())).rstrip("/")

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from pyspark.sql import DataFrame, SparkSession
@@ -57,7 +58,12 @@ class Source(ABC):
 
     @abstractmethod
     def detect(
-        self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
     ) -> dict[str, Position]:
         """The position of each window that the source holds something for; a window without anything is left out.
 
@@ -65,6 +71,8 @@ class Source(ABC):
             table: For messages.
             windows: Oldest first. One call serves many windows with one look at the source where possible.
             landed: Positions of earlier loads by partition key (all of the table's, not only of ``windows``).
+            first: Start of the table's first window, aware, UTC; a source that goes by time of arrival gives that
+                window whatever is older. None: what is older belongs to no window.
 
         Raises:
             SourceUnavailable: The source does not answer.
@@ -97,3 +105,10 @@ class Source(ABC):
     ) -> dict[str, list[str]]:
         """What was landed and is gone from the source, per partition key, as names for people. Default: nothing."""
         return {}
+
+    def carried(self, position: Position) -> list[str]:
+        """The ``_source.file`` values of a position whose rows stay although the source no longer has them.
+
+        ``extract`` does not return those rows: whoever lands the position keeps the ones landed before. Default: none.
+        """
+        return []

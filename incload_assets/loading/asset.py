@@ -1,0 +1,239 @@
+"""From a declaration to a Dagster asset whose materialization is an incremental load."""
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
+
+from incload_assets.loading.declaration import Changes, Freshness, Merge, Quarantine, RowFunction, Table, declare
+from incload_assets.loading.errors import ContractViolation, IncrementalLoadError, SourceMissing
+from incload_assets.loading.load import Checkpoint, LoadReport, load_window
+from incload_assets.loading.materialization import metadata_of
+from incload_assets.loading.sources.base import Source
+from incload_assets.loading.window import window_of
+
+FAILURE_TAG = "incload/failure"
+DATA_VERSION_TAG = "dagster/data_version"
+MAX_RETRIES = 3
+FIRST_DELAY_SECONDS = 5.0
+RUNS_LOOKED_AT = 200
+
+
+def incremental_asset(
+    *,
+    partitions_def: dg.PartitionsDefinition,
+    source: Source,
+    contract: type,
+    changes: Changes,
+    write: Merge = Merge(),  # noqa: B008 - immutable
+    freshness: Freshness | None = None,
+    quarantine: Quarantine = Quarantine(),  # noqa: B008 - immutable
+    name: str | None = None,
+    key_prefix: str | Sequence[str] | None = None,
+    description: str | None = None,
+    deps: Iterable[Any] | None = None,
+    group_name: str | None = None,
+    owners: Sequence[str] | None = None,
+    tags: Mapping[str, str] | None = None,
+    kinds: set[str] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    pool: str | None = None,
+    code_version: str | None = None,
+    automation_condition: dg.AutomationCondition[Any] | None = None,
+    max_partitions_per_run: int = 10,
+) -> Callable[[RowFunction], dg.AssetsDefinition]:
+    """Declare a table that loads incrementally; decorates the row-wise function that shapes its changes.
+
+    Args:
+        partitions_def: Time windows; each is loaded, checked and checkpointed by itself.
+        source: Where changes come from, for example ``Files``.
+        contract: A ``pandera.pyspark.DataFrameModel`` with every column of the table.
+        changes: Key, sequence and delete condition of a change.
+        write: How changes are applied.
+        freshness: How late the latest due partition may be; None: not checked.
+        quarantine: How many rejected rows a load tolerates.
+        name: Of the asset; default the function's.
+        max_partitions_per_run: How many partitions of a backfill one run loads, one after the other.
+        pool: Dagster pool of the loads; default one of the table's own for a table that any load may touch
+            (``Merge()`` without ``partition_by``).
+        code_version: Changes when rows have to be judged anew; default a hash of function and declaration.
+        key_prefix, description, deps, group_name, owners, tags, kinds, metadata, automation_condition: As in
+            ``dagster.asset``.
+
+    The function receives the contract's columns, typed, plus the fields named in ``delete_when``, and returns the
+    contract's columns. It is row-wise and deterministic: no filter, join or aggregate.
+
+    Raises:
+        DeclarationError: When the module is imported, naming table, field, value, rule and remedy.
+
+    Example:
+        >>> @incremental_asset(
+        ...     partitions_def=dg.DailyPartitionsDefinition("2026-01-01"),
+        ...     source=Files("{landing}/orders/{window:%Y-%m-%d}/*.json"),
+        ...     contract=Order,
+        ...     changes=Changes(keys=["order_id"], sequence_by=["updated_at"], delete_when="op = 'd'"),
+        ...     write=Merge(partition_by="order_date"),
+        ... )
+        ... def orders(changes):
+        ...     return changes.withColumn("order_date", F.to_date("ordered_at"))
+    """
+
+    def decorate(function: RowFunction) -> dg.AssetsDefinition:
+        prefix = [key_prefix] if isinstance(key_prefix, str) else list(key_prefix or ())
+        key = dg.AssetKey([*prefix, name or function.__name__])
+        table = declare(
+            key=key,
+            partitions_def=partitions_def,
+            source=source,
+            contract=contract,
+            changes=changes,
+            write=write,
+            freshness=freshness,
+            quarantine=quarantine,
+            function=function,
+            code_version=code_version,
+        )
+
+        @dg.asset(
+            key=key,
+            description=description or function.__doc__,
+            partitions_def=partitions_def,
+            deps=deps,
+            group_name=group_name,
+            owners=owners,
+            tags=tags,
+            kinds=kinds or {"spark", "deltalake"},
+            metadata={**_shown(table), **(metadata or {})},
+            pool=pool or (None if write.partition_by else f"state_{'_'.join(key.path)}"),
+            code_version=table.code_version,
+            automation_condition=automation_condition,
+            backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run),
+            required_resource_keys={"spark", "lake"},
+            output_required=False,  # a run over several partitions reports each by itself, as it is done
+        )
+        def load(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
+            yield from _materialize(context, table)
+
+        load.op.compute_fn.decorated_fn.incremental_table = table  # type: ignore[union-attr,attr-defined]
+        return load
+
+    return decorate
+
+
+def table_of(asset: dg.AssetsDefinition) -> Table | None:
+    """The declaration behind an asset, None for an asset of another kind."""
+    compute = getattr(asset.node_def, "compute_fn", None)
+    return getattr(getattr(compute, "decorated_fn", None), "incremental_table", None)
+
+
+def _shown(table: Table) -> dict[str, Any]:
+    columns = [
+        dg.TableColumn(
+            field.name,
+            field.data_type.simpleString(),
+            description="; ".join(filter(None, [field.description, "personal" if field.personal else None])) or None,
+            constraints=dg.TableColumnConstraints(nullable=field.nullable),
+        )
+        for field in table.contract.fields
+    ]
+    return {
+        "dagster/column_schema": dg.TableSchema(columns=columns),
+        "source": str(table.source),
+        "keys": ", ".join(table.changes.keys),
+        "sequence_by": ", ".join(table.changes.sequence_by),
+        "partition_by": table.write.partition_by or "none (state table)",
+    }
+
+
+def _materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.MaterializeResult[Any]]:
+    """Load the run's partitions, oldest first; each succeeds or fails by itself."""
+    keys = sorted(context.partition_keys, key=lambda key: window_of(table.partitions_def, key, table.name))
+    failures: dict[str, Exception] = {}
+    resources = context.resources
+    with resources.spark.session() as spark:
+        for number, key in enumerate(keys, 1):
+            if len(keys) > 1:
+                context.log.info(f"{table.name} {key}: partition {number} of {len(keys)}")
+            try:
+                report = load_window(
+                    spark,
+                    table,
+                    resources.lake,
+                    window_of(table.partitions_def, key, table.name),
+                    run_id=context.run_id,
+                    checkpoint=checkpoint_of(context.instance, table.key, key, context.run_id),
+                    say=context.log.info,
+                )
+                metadata = metadata_of(spark, table, resources.lake, report)
+            except Exception as error:
+                failures[key] = resources.spark.translate(error)
+                context.log.error(f"{table.name} {key}: {failures[key]}")
+                continue
+            context.log.info(_summary(table, report))
+            if len(keys) == 1:
+                version = dg.DataVersion(report.control.fingerprint)
+                yield dg.MaterializeResult(asset_key=table.key, metadata=metadata, data_version=version)
+            else:
+                tags = {DATA_VERSION_TAG: report.control.fingerprint}
+                context.log_event(dg.AssetMaterialization(table.key, partition=key, metadata=metadata, tags=tags))
+    if failures:
+        _fail(context, table, failures, len(keys))
+
+
+def _summary(table: Table, report: LoadReport) -> str:
+    e, m = report.evidence, report.merged
+    return (
+        f"{table.name} {report.window.key}: reconciled at version {report.table_version}; read {e.rows_read}, "
+        f"inserted {m.inserted}, updated {m.updated}, deleted {m.deleted}, stale {e.stale}, duplicate {e.duplicate}, "
+        f"quarantined {e.quarantined}"
+    )
+
+
+def _fail(context: dg.AssetExecutionContext, table: Table, failures: Mapping[str, Exception], total: int) -> None:
+    """Fail the step: again later if nothing but time is needed, for good if a person is."""
+    transient = all(isinstance(e, IncrementalLoadError) and e.transient for e in failures.values())
+    context.instance.add_run_tags(context.run_id, {FAILURE_TAG: _cause(failures.values())})
+    if transient and context.retry_number < MAX_RETRIES:
+        delay = FIRST_DELAY_SECONDS * 2**context.retry_number * random.uniform(0.5, 1.5)
+        raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=delay) from next(iter(failures.values()))
+    lines = "\n".join(f"- {key}: {error}" for key, error in failures.items())
+    raise dg.Failure(
+        description=f"{table.name}: {len(failures)} of {total} partitions not loaded\n{lines}",
+        metadata={key: dg.MetadataValue.text(str(error)) for key, error in failures.items()},
+        allow_retries=False,
+    )
+
+
+def _cause(errors: Iterable[Exception]) -> str:
+    """One word for automation: ``transient`` and ``missing`` are tried again by themselves, others wait for a person."""
+    causes = set()
+    for error in errors:
+        if isinstance(error, SourceMissing):
+            causes.add("missing")
+        elif isinstance(error, ContractViolation):
+            causes.add("contract")
+        else:
+            causes.add("transient" if isinstance(error, IncrementalLoadError) and error.transient else "error")
+    return next(cause for cause in ("error", "contract", "missing", "transient") if cause in causes)
+
+
+def checkpoint_of(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str, run_id: str) -> Checkpoint:
+    """What the instance knows of a partition.
+
+    Clean means that no run of the asset has been tried since its last materialization without success; where that is not
+    certain it is not clean, which costs the load one empty commit.
+    """
+    last = instance.fetch_materializations(
+        dg.AssetRecordsFilter(asset_key=key, asset_partitions=[partition]), limit=1
+    ).records
+    if not last or last[0].asset_materialization is None:
+        return Checkpoint()
+    fingerprint = (last[0].asset_materialization.tags or {}).get(DATA_VERSION_TAG)
+    since = datetime.fromtimestamp(last[0].timestamp, UTC)
+    unfinished = [s for s in dg.DagsterRunStatus if s is not dg.DagsterRunStatus.SUCCESS]
+    runs = instance.get_runs(RunsFilter(updated_after=since, statuses=unfinished), limit=RUNS_LOOKED_AT)
+    others = [run for run in runs if run.run_id != run_id and (run.asset_selection is None or key in run.asset_selection)]
+    return Checkpoint(fingerprint, clean=not others and len(runs) < RUNS_LOOKED_AT)

@@ -1,0 +1,180 @@
+"""The log of a table's changes (``_changes/<table>``): its shape, its control rows, and what they tell.
+
+A window's rows live in one Delta partition ``_window``; ``_kind`` is the second partition column, so that the deletes of
+all windows, and the control rows, are found without reading the changes themselves.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from functools import cached_property
+
+import pyspark.sql.types as T
+from pyspark.sql import DataFrame, SparkSession
+
+from incload_assets.loading.columns import CONTROL
+from incload_assets.loading.declaration import Table
+from incload_assets.loading.sources.base import Position
+from resources.lake import Lake
+
+_CONTROL_TYPE = T.StructType(
+    [
+        T.StructField("landing", T.LongType()),
+        T.StructField("fingerprint", T.StringType()),
+        T.StructField("position", T.StringType()),
+        T.StructField("summary", T.StringType()),
+        T.StructField("code_version", T.StringType()),
+        T.StructField("run_id", T.StringType()),
+        T.StructField("landed_at", T.TimestampType()),
+        T.StructField("rows_read", T.LongType()),
+        T.StructField("rejected", T.LongType()),
+        T.StructField("replaced", T.LongType()),
+        T.StructField("partitions", T.ArrayType(T.StringType())),
+        T.StructField("first_sequence", T.StringType()),
+    ]
+)
+
+_SOURCE_TYPE = T.StructType(
+    [
+        T.StructField("file", T.StringType()),
+        T.StructField("block", T.LongType()),
+        T.StructField("row", T.LongType()),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """The control row of a window: what was landed, and what the merge of it needs to know.
+
+    Args:
+        landing: How often the window has been landed; the fence of its landings.
+        fingerprint: Of the position.
+        position: The position's detail as JSON.
+        summary: The position for people.
+        code_version: Of the declaration that judged the rows.
+        run_id: The Dagster run that landed it.
+        landed_at: When, aware.
+        rows_read: Records read from the source (or carried over from a file that is gone).
+        rejected: How many of them are in quarantine.
+        replaced: Keys that had a row which this landing took away.
+        partitions: The table's partition values touched, as strings; None for all of them (a state table, or too many).
+        first_sequence: Smallest value of the first sequence column as a string; None where a change has none.
+    """
+
+    landing: int
+    fingerprint: str
+    position: str
+    summary: str
+    code_version: str
+    run_id: str
+    landed_at: datetime
+    rows_read: int
+    rejected: int
+    replaced: int
+    partitions: list[str] | None
+    first_sequence: str | None
+
+    def as_position(self) -> Position:
+        """The position that was landed."""
+        return Position(self.fingerprint, json.loads(self.position), self.summary)
+
+    def renumbered(self, landing: int) -> "Control":
+        """The same with another landing number."""
+        return replace(self, landing=landing)
+
+
+class ChangeLog:
+    """The log of one table.
+
+    Args:
+        table: The declaration.
+        lake: Where tables are.
+    """
+
+    def __init__(self, table: Table, lake: Lake) -> None:
+        self.table, self.lake = table, lake
+        self.uri = lake.log_uri(table.key.path)
+
+    @cached_property
+    def schema(self) -> T.StructType:
+        """The columns of the log; all are nullable, because rejected rows and control rows live here too."""
+        own = [T.StructField(f.name, f.data_type) for f in self.table.contract.fields]
+        engine = [
+            T.StructField("_window", T.StringType()),
+            T.StructField("_kind", T.StringType()),
+            T.StructField("_hash", T.LongType()),
+            T.StructField("_source", _SOURCE_TYPE),
+            T.StructField("_reasons", T.ArrayType(T.StringType())),
+            T.StructField("_payload", T.StringType()),
+            T.StructField("_rescued", T.StringType()),
+            T.StructField("_control", _CONTROL_TYPE),
+        ]
+        return T.StructType(own + engine)
+
+    def version(self) -> int | None:
+        """The log's present Delta version, None where there is no log yet."""
+        return self.lake.version(self.uri)
+
+    def read(self, spark: SparkSession, version: int) -> DataFrame:
+        """The log as of a version."""
+        return spark.read.format("delta").option("versionAsOf", version).load(self.lake.spark_uri(self.uri))
+
+    def control(self, window: str, version: int | None = None) -> Control | None:
+        """The control row of a window, read without Spark."""
+        return self._controls(("_window", "=", window), version=version).get(window)
+
+    def controls(self, version: int | None = None) -> dict[str, Control]:
+        """The control rows of all windows, by partition key."""
+        return self._controls(version=version)
+
+    def _controls(self, *partitions: tuple[str, str, str], version: int | None = None) -> dict[str, Control]:
+        delta = self.lake.delta(self.uri, version)
+        if delta is None:
+            return {}
+        rows = delta.to_pyarrow_table(
+            partitions=[("_kind", "=", CONTROL), *partitions], columns=["_window", "_control"]
+        ).to_pylist()
+        return {row["_window"]: Control(**row["_control"]) for row in rows}
+
+    @property
+    def landed(self) -> "Landed":
+        """The positions of earlier loads, read only when asked for."""
+        return Landed(self)
+
+    def control_frame(self, spark: SparkSession, control: Control) -> DataFrame:
+        """The control row as a frame of one row with the column ``_control``."""
+        values = asdict(control)
+        return spark.createDataFrame(
+            [(tuple(values[field.name] for field in _CONTROL_TYPE.fields),)],
+            T.StructType([T.StructField("_control", _CONTROL_TYPE)]),
+        )
+
+
+class Landed(Mapping[str, Position]):
+    """Positions by partition key: one is read for one question, all are read for a question about all."""
+
+    def __init__(self, log: ChangeLog) -> None:
+        self._log = log
+        self._one: dict[str, Position | None] = {}
+
+    @cached_property
+    def _all(self) -> dict[str, Position]:
+        return {key: control.as_position() for key, control in self._log.controls().items()}
+
+    def __getitem__(self, key: str) -> Position:
+        if "_all" in self.__dict__:
+            return self._all[key]
+        if key not in self._one:
+            control = self._log.control(key)
+            self._one[key] = control.as_position() if control else None
+        if (position := self._one[key]) is None:
+            raise KeyError(key)
+        return position
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)

@@ -1,0 +1,58 @@
+"""Column expressions that several steps share: the order of changes, and the hash of a row."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from incload_assets.loading.declaration import Table
+
+UPSERT, DELETE, REJECTED, REPLACED, CONTROL = "upsert", "delete", "rejected", "replaced", "control"
+
+
+def quoted(name: str) -> str:
+    """A name as a SQL identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """A string as a SQL literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def col(name: str, alias: str | None = None) -> Column:
+    """A column by its exact name, dots and all."""
+    return F.col(f"{alias}.{quoted(name)}" if alias else quoted(name))
+
+
+def content_hash_sql(columns: Sequence[str], alias: str = "") -> str:
+    """SQL of a 64-bit hash of a row's content.
+
+    It goes through JSON because a hash of the columns themselves skips NULLs, so that (NULL, 'a') and ('a', NULL) would
+    collide; and JSON leaves NULL columns out, so that adding a column changes no hash.
+    """
+    prefix = f"{alias}." if alias else ""
+    return f"xxhash64(to_json(struct({', '.join(prefix + quoted(c) for c in columns)})))"
+
+
+def order_sql(table: Table, *, alias: str, is_delete: str, content_hash: str) -> str:
+    """SQL of the struct that orders the changes of one key: sequence (NULL first), upsert before delete, content hash."""
+    sequence = [f"'s{i}', {alias}.{quoted(c)}" for i, c in enumerate(table.changes.sequence_by)]
+    members = ", ".join([*sequence, f"'delete', {is_delete}", f"'hash', {content_hash}"])
+    return f"named_struct({members})"
+
+
+def log_order(table: Table, alias: str = "log") -> Column:
+    """The order of a row of the log."""
+    return F.expr(
+        order_sql(table, alias=alias, is_delete=f"{alias}._kind = '{DELETE}'", content_hash=f"{alias}._hash")
+    )
+
+
+def row_order_sql(table: Table, alias: str) -> str:
+    """SQL of the order of a row of the table itself, NULL where there is no such row.
+
+    Key columns are never NULL in the table, so a NULL key tells an absent row in an outer join.
+    """
+    order = order_sql(table, alias=alias, is_delete="false", content_hash=content_hash_sql(table.columns, alias))
+    return f"CASE WHEN {alias}.{quoted(table.changes.keys[0])} IS NOT NULL THEN {order} END"

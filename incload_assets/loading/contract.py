@@ -1,0 +1,151 @@
+"""The contract of a table: a pandera model compiled to Spark column expressions.
+
+pandera's own ``validate`` neither raises on PySpark frames nor tells which rows fail. Quarantine needs both, so types,
+nullability and built-in checks become one array of reasons per row. Whatever cannot be compiled is refused when the table
+is declared:
+
+- custom checks, ``@pa.check``, ``@pa.dataframe_check`` and checks of whole columns: they see a frame, not a row;
+- ``Field(unique=True)``: uniqueness is of the table, ``class Config: unique = [...]``;
+- options that would make pandera drop, warn or reformat, which is the loader's work.
+
+``Optional[...]`` and ``required=False`` mean nullable: a table always has all its columns.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+import pyspark.sql.types as T
+from pandera.pyspark import DataFrameModel
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from incload_assets.loading.contract_model import Field, read_model
+from incload_assets.loading.contract_types import as_text, convert
+
+__all__ = ["Contract", "Field", "column_of", "compile_contract"]
+
+SHOWN = 80
+"""Characters of a value, or of a type, that a reason shows."""
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What every row of a table has to be; made by :func:`compile_contract`.
+
+    Args:
+        model_name: Of the pandera model.
+        fields: In the order of declaration.
+        unique: Columns whose values together identify a row; empty if the model names none.
+    """
+
+    model_name: str
+    fields: tuple[Field, ...]
+    unique: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns, in order."""
+        return tuple(field.name for field in self.fields)
+
+    @property
+    def schema(self) -> T.StructType:
+        """The table's schema. Every column may be NULL, because the log also holds rejected rows and bare deletes."""
+        return T.StructType(
+            [
+                T.StructField(f.name, f.data_type, True, {"comment": f.description} if f.description else None)
+                for f in self.fields
+            ]
+        )
+
+    @property
+    def personal(self) -> frozenset[str]:
+        """The columns marked ``metadata={"personal": True}``."""
+        return frozenset(field.name for field in self.fields if field.personal)
+
+    def typed(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> list[Column]:
+        """One column per field, in order: the raw value as the declared type, NULL where it cannot be.
+
+        Args:
+            raw: From a field's name to its raw column.
+            raw_types: The types of the raw columns; a field that is not in it has no raw value.
+
+        Example:
+            >>> frame.select(contract.typed(lambda name: F.col("_raw")[name], types))  # doctest: +SKIP
+        """
+        return [self._typed(field, raw, raw_types).alias(field.name) for field in self.fields]
+
+    def type_reasons(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> Column:
+        """``array<string>``: a reason per field whose raw value is there and cannot become the declared type."""
+        reasons = []
+        for field in self.fields:
+            source = raw_types.get(field.name)
+            if source is None or isinstance(field.data_type, T.StringType) and isinstance(source, T.StringType):
+                continue
+            value = raw(field.name)
+            failed = value.isNotNull() & self._typed(field, raw, raw_types).isNull()
+            text = f"is not {_cut(field.data_type.simpleString())}"
+            reasons.append(F.when(failed, _reason(field, as_text(value, source), text)))
+        return _reasons(reasons)
+
+    def reasons(self, only: Collection[str] | None = None) -> Column:
+        """``array<string>``: what is wrong with a row of the table's columns, empty if nothing is.
+
+        Args:
+            only: Judge these columns alone; deletes, for example, have little more than their key.
+        """
+        reasons = []
+        for field in self.fields:
+            if only is not None and field.name not in only:
+                continue
+            column = column_of(field.name)
+            if not field.nullable:
+                reasons.append(F.when(column.isNull(), F.lit(f"{field.name}: NULL is not allowed")))
+            for rule in field.rules:
+                shown = _reason(field, as_text(column, field.data_type), rule.broken)
+                reasons.append(F.when(~rule.holds(column), shown))
+        return _reasons(reasons)
+
+    @staticmethod
+    def _typed(field: Field, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> Column:
+        source = raw_types.get(field.name)
+        return (
+            F.lit(None).cast(field.data_type) if source is None else convert(raw(field.name), source, field.data_type)
+        )
+
+
+def column_of(name: str) -> Column:
+    """A top-level column by its exact name, whatever signs it holds."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _reason(field: Field, text: Column, broken: str) -> Column:
+    if field.personal:
+        return F.lit(f"{field.name}: *** {broken}")
+    short = F.when(F.length(text) > SHOWN, F.concat(F.substring(text, 1, SHOWN - 3), F.lit("..."))).otherwise(text)
+    return F.concat(F.lit(f"{field.name}: '"), short, F.lit(f"' {broken}"))
+
+
+def _reasons(reasons: list[Column]) -> Column:
+    return F.array_compact(F.array(*reasons)) if reasons else F.array().cast("array<string>")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+
+
+def compile_contract(model: type[DataFrameModel], table: str) -> Contract:
+    """The contract a pandera model stands for.
+
+    Args:
+        model: A ``pandera.pyspark.DataFrameModel``.
+        table: The table it is declared for; for messages.
+
+    Raises:
+        DeclarationError: Something in the model cannot be held, naming table and field, why, and what to write instead.
+
+    Example:
+        >>> compile_contract(Order, "orders").names  # doctest: +SKIP
+        ('order_id', 'status', 'updated_at')
+    """
+    fields, unique = read_model(model, table)
+    return Contract(model.__name__, fields, unique)

@@ -1,0 +1,191 @@
+"""A pandera model read as fields, and everything in it that cannot be held refused with a reason."""
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import pyspark.sql.types as T
+from pandera.pyspark import DataFrameModel
+
+from incload_assets.loading.contract_checks import Rule, compile_check
+from incload_assets.loading.contract_literals import Uncompilable
+from incload_assets.loading.contract_types import ambiguous_members
+from incload_assets.loading.errors import DeclarationError
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column of a table.
+
+    Args:
+        name: As in the table.
+        data_type: The declared type.
+        nullable: Whether NULL is allowed.
+        personal: Whether values are masked wherever people look.
+        description: For people.
+        rules: The checks a value that is not NULL has to pass.
+    """
+
+    name: str
+    data_type: T.DataType
+    nullable: bool
+    personal: bool
+    description: str | None
+    rules: tuple[Rule, ...]
+
+
+_REFUSED_OPTIONS: dict[str, tuple[Any, str, str]] = {
+    # option: (the value that is fine, why another is not, what to write instead)
+    "dtype": (None, "it overrides the types of all fields", "declare each field's type"),
+    "strict": (
+        (False, "filter"),
+        "an unknown field of a source is kept beside the row and never an error",
+        "leave it out: the table has exactly the declared columns",
+    ),
+    "drop_invalid_rows": (False, "a row that breaks the contract is quarantined and never dropped", "leave it out"),
+    "from_format": (None, "the table's source reads", "leave it out"),
+    "to_format": (None, "the table's write strategy writes", "leave it out"),
+}
+
+
+def read_model(model: type[DataFrameModel], table: str) -> tuple[tuple[Field, ...], tuple[str, ...]]:
+    """The fields of a model, and its unique columns.
+
+    Args:
+        model: A ``pandera.pyspark.DataFrameModel``.
+        table: The table it is declared for; for messages.
+
+    Raises:
+        DeclarationError: Something in the model cannot be held.
+    """
+    if not (inspect.isclass(model) and issubclass(model, DataFrameModel)):
+        raise DeclarationError(
+            f"{table}: the contract is {model!r}",
+            rule="a contract is a class derived from pandera.pyspark.DataFrameModel",
+            remedy="import pandera.pyspark as pa, and write class ...(pa.DataFrameModel)",
+        )
+    where = f"{table}: contract {model.__name__}"
+    try:
+        schema = model.to_schema()
+        custom, whole_frame = model.__checks__, model.__root_checks__
+        annotations = {name: annotation.arg for name, (annotation, _) in model.__fields__.items()}
+    except Exception as error:  # pandera raises many kinds for a wrong model
+        remedy = "write class Config: unique = [...] instead of Field(unique=True)" if "unique" in str(error) else None
+        raise DeclarationError(
+            f"{where} is not a valid pandera model: {error}", remedy=remedy or "correct the model"
+        ) from error
+    _refuse_options(model, where)
+    for check in whole_frame:
+        raise _uncheckable(where, "the frame", check.name or "a check")
+    for column, checks in custom.items():
+        for check in checks:
+            raise _uncheckable(where, f"field {column}", check.name or "a check")
+    fields = tuple(_field(where, column, annotations.get(name)) for name, column in schema.columns.items())
+    _refuse_names(model, where, fields)
+    return fields, _unique(where, schema.unique, [field.name for field in fields])
+
+
+def _field(where: str, column: Any, annotation: Any) -> Field:
+    here = f"{where}, field {column.name}"
+    if column.dtype is None:
+        raise DeclarationError(f"{here} has no type", remedy="annotate it with a type of pyspark.sql.types")
+    if isinstance(annotation, T.TimestampNTZType) or annotation is T.TimestampNTZType:
+        raise DeclarationError(
+            f"{here} is a timestamp without time zone",
+            rule="instants are stored in UTC",
+            remedy="declare T.TimestampType; source values without an offset are read as UTC",
+        )
+    if column.regex:
+        raise DeclarationError(
+            f"{here} is declared with regex=True", rule="a table's columns have fixed names", remedy="name each column"
+        )
+    data_type = column.dtype.type
+    for path in ambiguous_members(data_type, column.name):
+        raise DeclarationError(
+            f"{here}: member {path} differs from another only by case",
+            rule="Delta does not tell names apart by case",
+            remedy="rename one of them",
+        )
+    metadata = column.metadata or {}
+    personal = metadata.get("personal", False)
+    if not isinstance(personal, bool):
+        raise DeclarationError(
+            f"{here}: metadata personal is {personal!r}", rule="it is True or False", remedy="write True or False"
+        )
+    rules = tuple(_rule(here, check, data_type) for check in column.checks)
+    nullable = column.nullable or not column.required
+    return Field(column.name, data_type, nullable, personal, column.description, rules)
+
+
+def _rule(here: str, check: Any, data_type: T.DataType) -> Rule:
+    if not check.ignore_na or check.raise_warning:
+        option = "raise_warning=True" if check.raise_warning else "ignore_na=False"
+        raise DeclarationError(
+            f"{here}: check {check.name} has {option}",
+            rule="a check judges values that are there, and a row that fails it is quarantined",
+            remedy="use an asset check to warn" if check.raise_warning else "use nullable=False to rule out NULL",
+        )
+    try:
+        return compile_check(check.name or "", check.statistics or {}, data_type)
+    except Uncompilable as problem:
+        raise DeclarationError(
+            f"{here}: check {check.name} cannot be used: {problem.why}", remedy=problem.instead
+        ) from problem
+
+
+def _uncheckable(where: str, place: str, name: str) -> DeclarationError:
+    return DeclarationError(
+        f"{where}, {place}: the custom check {name} cannot be used: it cannot be compiled to a column expression, "
+        "so it could not tell which rows fail",
+        rule="a contract holds pandera's built-in checks of single fields",
+        remedy="use a built-in check, or compute a boolean column in the table's function and declare it with eq=True; "
+        "to test the whole table write an asset check",
+    )
+
+
+def _refuse_options(model: type[DataFrameModel], where: str) -> None:
+    for option, (fine, why, instead) in _REFUSED_OPTIONS.items():
+        value = getattr(model.__config__, option, None)
+        if value != fine and not (isinstance(fine, tuple) and value in fine):
+            raise DeclarationError(f"{where}: Config.{option} = {value!r}", rule=why, remedy=instead)
+
+
+def _refuse_names(model: type[DataFrameModel], where: str, fields: tuple[Field, ...]) -> None:
+    # pandera passes over annotations that begin with "_" without a word
+    passed_over = [
+        name
+        for base in inspect.getmro(model)
+        if issubclass(base, DataFrameModel) and base is not DataFrameModel
+        for name in inspect.get_annotations(base)
+        if name.startswith("_") and not name.startswith("__")
+    ]
+    for name in (*passed_over, *(field.name for field in fields)):
+        if name.startswith("_") or not name:
+            raise DeclarationError(
+                f"{where}: field name {name!r}",
+                rule="names that begin with an underscore are the loader's own",
+                remedy="rename it, or give it another name with pa.Field(alias=...)",
+            )
+    seen: dict[str, str] = {}
+    for field in fields:
+        other = seen.setdefault(field.name.lower(), field.name)
+        if other is not field.name:
+            raise DeclarationError(
+                f"{where}: fields {other} and {field.name} differ only by case",
+                rule="Delta does not tell names apart by case",
+                remedy="rename one of them",
+            )
+    if not fields:
+        raise DeclarationError(f"{where} has no fields", remedy="declare the table's columns")
+
+
+def _unique(where: str, declared: Any, names: list[str]) -> tuple[str, ...]:
+    unique = tuple([declared] if isinstance(declared, str) else declared or [])
+    for name in unique:
+        if name not in names:
+            raise DeclarationError(
+                f"{where}: Config.unique names {name!r}",
+                rule=f"it names fields of the model: {', '.join(names)}",
+                remedy="correct the name, or declare the field",
+            )
+    return unique

@@ -1,0 +1,39 @@
+"""When rejected rows are too many to go on."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.loading.columns import REJECTED
+from incload_assets.loading.declaration import Table
+from incload_assets.loading.errors import ContractViolation
+from incload_assets.loading.window import Window
+
+SHOWN_REASONS = 5
+
+
+def check_threshold(judged: DataFrame, table: Table, window: Window, rows: int, rejected: int) -> None:
+    """Stop a load whose rejected rows exceed the table's threshold.
+
+    Raises:
+        ContractViolation: Naming the most frequent reasons with one place each.
+    """
+    limit = table.quarantine
+    too_many = limit.max_rows is not None and rejected > limit.max_rows
+    if not rejected or not (too_many or rejected > limit.max_share * rows):
+        return
+    reasons = (
+        judged.filter(F.col("_kind") == REJECTED)
+        .select(F.element_at("_reasons", 1).alias("reason"), "_source")
+        .groupBy("reason")
+        .agg(F.count(F.lit(1)).alias("rows"), F.min("_source").alias("place"))
+        .orderBy(F.desc("rows"), "reason")
+        .head(SHOWN_REASONS)
+    )
+    shown = "; ".join(f"{r.rows} x {r.reason} (first in {r.place.file} row {r.place.row})" for r in reasons)
+    tolerated = f"{limit.max_share:.1%}" + (f" or {limit.max_rows} rows" if limit.max_rows is not None else "")
+    raise ContractViolation(
+        f"{table.name} {window.key}: {rejected} of {rows} rows ({rejected / rows:.1%}) break {table.contract.model_name}: "
+        f"{shown}",
+        rule=f"at most {tolerated} may be rejected; nothing was applied, the partition keeps what it had",
+        remedy="correct the file, the contract, or quarantine=Quarantine(max_share=...), and materialize the partition again",
+    )

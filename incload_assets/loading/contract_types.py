@@ -1,0 +1,141 @@
+"""Raw values as declared types: a value either becomes the type without loss, or NULL.
+
+Spark's own casts accept more than a loader may: ``2026`` as a date, ``12:30`` as a timestamp of today, ``1.239`` as
+``decimal(10,2)``, ``1e400`` as infinity, ``1.0f`` as a double, the number 1.5 as a bigint. Each such value is NULL here,
+so that the row is rejected with a reason and never silently changed. Timestamps finer than a microsecond are cut.
+"""
+
+from typing import Any
+
+import pyspark.sql.types as T
+from pandera.dtypes import immutable
+from pandera.engines import pyspark_engine
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+NESTED = (T.StructType, T.ArrayType, T.MapType)
+FLOATING = (T.FloatType, T.DoubleType)
+INSTANTS = (T.DateType, T.TimestampType, T.TimestampNTZType)
+
+_FLOAT = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:nan|inf|infinity))\s*$"
+_DATE = r"^\s*\d{4}-\d{1,2}-\d{1,2}([T ]00:00(:00(\.0+)?)?([Zz]|\+00:?00)?)?\s*$"
+_TIMESTAMP = r"^\s*\d{4}-\d{1,2}-\d{1,2}([T ]\d{1,2}:.*)?\s*$"
+_WITHOUT_SECONDS = r"^(\s*\S{8,10}[T ]\d{1,2}:\d{2})(?=\s*($|[Zz+-]|\s[A-Za-z]))"
+# to_json keeps milliseconds unless told otherwise
+_JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+
+
+@pyspark_engine.Engine.register_dtype(equivalents=[T.StructType])
+@immutable(init=True)  # type: ignore[untyped-decorator]
+class Struct(pyspark_engine.DataType):  # type: ignore[misc]
+    """Lets pandera models declare structs, which pandera's PySpark engine does not know by itself."""
+
+    def __init__(self, fields: list[T.StructField] | None = None) -> None:
+        object.__setattr__(self, "type", T.StructType(fields or []))
+
+    @classmethod
+    def from_parametrized_dtype(cls, data_type: T.StructType):  # type: ignore[no-untyped-def]
+        """The pandera type of a Spark struct type."""
+        return cls(data_type.fields)
+
+
+def convert(value: Column, source: T.DataType, target: T.DataType) -> Column:
+    """The raw ``value`` of type ``source`` as ``target``, NULL where it cannot become it without loss; never throws.
+
+    Args:
+        value: A string (of text formats; nested values as JSON, binary as base64), or a value of a typed file.
+        source: The type ``value`` has.
+        target: The declared type.
+
+    Example:
+        >>> convert(F.col("amount"), T.StringType(), T.DecimalType(10, 2))  # doctest: +SKIP
+    """
+    if isinstance(source, T.StringType):
+        return value if isinstance(target, T.StringType) else _from_text(value, target)
+    if source == target or (isinstance(target, NESTED) and _same(source, target)):
+        return value
+    if isinstance(source, NESTED):
+        text = F.to_json(value, _JSON)
+        return convert(text, T.StringType(), target) if isinstance(target, (*NESTED, T.StringType)) else _none(target)
+    return _from_native(value, source, target)
+
+
+def _from_text(text: Column, target: T.DataType) -> Column:
+    if isinstance(target, NESTED):
+        return _from_json(text, target)
+    if isinstance(target, T.BinaryType):
+        return F.try_to_binary(text, F.lit("base64"))
+    if isinstance(target, T.TimestampType):
+        # Spark wants seconds before an offset, and a capital Z
+        whole = F.regexp_replace(F.regexp_replace(text, _WITHOUT_SECONDS, "$1:00"), r"z\s*$", "Z")
+        return F.when(text.rlike(_TIMESTAMP), whole.try_cast(target))
+    cast = text.try_cast(target)
+    if isinstance(target, T.DateType):
+        return F.when(text.rlike(_DATE), F.substring_index(F.upper(F.trim(text)), "T", 1).try_cast(target))
+    if isinstance(target, FLOATING):
+        overflow = (F.abs(cast) == F.lit(float("inf"))) & ~text.rlike("(?i)inf")
+        return F.when(text.rlike(_FLOAT) & ~overflow, cast)
+    if isinstance(target, T.DecimalType):
+        # more fraction digits than the scale holds would be rounded away
+        rounded = text.rlike(rf"\.\d{{{target.scale}}}\d*[1-9]")
+        scientific = text.try_cast("double") == cast.cast("double")
+        return F.when(F.when(text.rlike("[eE]"), scientific).otherwise(~rounded), cast)
+    return cast
+
+
+def _from_json(text: Column, target: T.DataType) -> Column:
+    # from_json turns a wrong member of a struct into NULL; only the corrupt-record column tells, and it needs a struct
+    wrapper = T.StructType([T.StructField("v", target), T.StructField("_corrupt", T.StringType())])
+    wrapped = F.concat(F.lit('{"v":'), text, F.lit("}"))
+    parsed = F.from_json(wrapped, wrapper, {"columnNameOfCorruptRecord": "_corrupt"})
+    # the wrapper alone would accept '1}, "v": {"x": 2'
+    whole = F.try_parse_json(text).isNotNull()
+    return F.when(whole & parsed["_corrupt"].isNull(), parsed["v"])
+
+
+def _from_native(value: Column, source: T.DataType, target: T.DataType) -> Column:
+    if isinstance(source, T.BinaryType):
+        text = F.when(F.is_valid_utf8(value.cast("string")), value.cast("string"))
+        return text if isinstance(target, T.StringType) else _none(target)
+    if isinstance(target, T.StringType):
+        return value.cast("string")
+    plain = (T.NumericType, T.BooleanType)
+    same_family = isinstance(source, plain) and isinstance(target, plain)
+    if not same_family and not (isinstance(source, INSTANTS) and isinstance(target, INSTANTS)):
+        return _none(target)
+    cast = value.try_cast(target)
+    if isinstance(source, FLOATING) and isinstance(target, FLOATING):
+        overflow = (F.abs(cast) == F.lit(float("inf"))) & (F.abs(value) != F.lit(float("inf")))
+        return F.when(~overflow, cast)
+    return F.when(cast.try_cast(source).eqNullSafe(value), cast)
+
+
+def _none(target: T.DataType) -> Column:
+    return F.lit(None).cast(target)
+
+
+def _same(left: T.DataType, right: T.DataType) -> bool:
+    """Equal but for nullability and comments."""
+    return left.simpleString() == right.simpleString()
+
+
+def as_text(value: Column, data_type: T.DataType) -> Column:
+    """A value as people read it in a reason."""
+    if isinstance(data_type, NESTED):
+        return F.to_json(value, _JSON)
+    return F.base64(value) if isinstance(data_type, T.BinaryType) else value.cast("string")
+
+
+def ambiguous_members(data_type: Any, path: str) -> list[str]:
+    """Paths of struct members that differ from a sibling only by case, which Spark and Delta cannot tell apart."""
+    if isinstance(data_type, T.ArrayType):
+        return ambiguous_members(data_type.elementType, path)
+    if isinstance(data_type, T.MapType):
+        return ambiguous_members(data_type.keyType, path) + ambiguous_members(data_type.valueType, path)
+    if not isinstance(data_type, T.StructType):
+        return []
+    lowered = [name.lower() for name in data_type.names]
+    found = [f"{path}.{name}" for name in data_type.names if lowered.count(name.lower()) > 1]
+    return found + [
+        bad for field in data_type.fields for bad in ambiguous_members(field.dataType, f"{path}.{field.name}")
+    ]

@@ -1,0 +1,271 @@
+"""What a table's author declares, and the rules a declaration has to keep."""
+
+import hashlib
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import dagster as dg
+import pyspark.sql.types as T
+import sqlglot
+from pyspark.sql import DataFrame
+from sqlglot import exp
+
+from incload_assets.loading.contract import Contract, compile_contract
+from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.sources.base import Source
+
+RowFunction = Callable[[DataFrame], DataFrame]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What a change is.
+
+    Args:
+        keys: Columns that identify a row of the table.
+        sequence_by: Columns that order the changes of one key, most significant first; NULL is older than any value.
+        delete_when: SQL condition on the columns read from the source (fields outside the contract are strings there)
+            that marks a change as a delete. NULL counts as false. None: the source never deletes.
+
+    Example:
+        >>> Changes(keys=["order_id"], sequence_by=["updated_at"], delete_when="op = 'd'").keys
+        ('order_id',)
+    """
+
+    keys: Sequence[str]
+    sequence_by: Sequence[str]
+    delete_when: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("keys", "sequence_by"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merge:
+    """Upsert by key (slowly changing dimension type 1) with deletes.
+
+    Args:
+        partition_by: Column that partitions the table and is fixed for a row's whole life, deletes included (an event
+            table: orders by order date). None: a state table, where any load may touch any row; its loads are
+            serialized.
+    """
+
+    partition_by: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Freshness:
+    """How late the latest due partition may be.
+
+    Args:
+        within: Longest time from the end of a window to its materialization.
+    """
+
+    within: timedelta
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quarantine:
+    """How many rejected rows a load tolerates before it stops, applying nothing.
+
+    Args:
+        max_share: Largest tolerated share of the rows read, 0 to 1.
+        max_rows: Largest tolerated number of rows; None for no such limit.
+    """
+
+    max_share: float = 0.2
+    max_rows: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A checked declaration: all the engine knows of a table."""
+
+    key: dg.AssetKey
+    partitions_def: dg.TimeWindowPartitionsDefinition
+    source: Source
+    contract: Contract
+    changes: Changes
+    write: Merge
+    freshness: Freshness | None
+    quarantine: Quarantine
+    function: RowFunction
+    code_version: str
+    control_fields: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The table's name for people: its asset key with slashes."""
+        return self.key.to_user_string()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The table's columns, in order."""
+        return self.contract.names
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns a MERGE matches on: the keys, and the partition column, which is part of what a row is."""
+        partition = self.write.partition_by
+        return (*self.changes.keys, *((partition,) if partition and partition not in self.changes.keys else ()))
+
+
+def declare(
+    *,
+    key: dg.AssetKey,
+    partitions_def: dg.PartitionsDefinition,
+    source: Source,
+    contract: type,
+    changes: Changes,
+    write: Merge,
+    freshness: Freshness | None,
+    quarantine: Quarantine,
+    function: RowFunction,
+    code_version: str | None,
+) -> Table:
+    """Check a declaration and compile it.
+
+    Raises:
+        DeclarationError: Naming the table, the field, the value, the rule and what to write instead.
+    """
+    table = key.to_user_string()
+    if not isinstance(partitions_def, dg.TimeWindowPartitionsDefinition):
+        raise DeclarationError(
+            f"{table}: partitions_def is {type(partitions_def).__name__}",
+            rule="an incremental table is partitioned by time",
+            remedy='write partitions_def=dg.DailyPartitionsDefinition("2026-01-01") or another time window definition',
+        )
+    _expect(table, "source", source, Source, 'Files("{landing}/orders/{window:%Y-%m-%d}/*.json")')
+    _expect(table, "changes", changes, Changes, 'Changes(keys=["order_id"], sequence_by=["updated_at"])')
+    _expect(table, "write", write, Merge, "Merge() or Merge(partition_by=...)")
+    _expect(table, "quarantine", quarantine, Quarantine, "Quarantine(max_share=0.05)")
+    if freshness is not None:
+        _expect(table, "freshness", freshness, Freshness, "Freshness(within=timedelta(hours=6))")
+        if freshness.within <= timedelta(0):
+            raise DeclarationError(
+                f"{table}: freshness.within is {freshness.within}",
+                rule="it is a positive length of time",
+                remedy="write Freshness(within=timedelta(hours=6))",
+            )
+    compiled = compile_contract(contract, table)
+    source.validate(table)
+    _check_columns(table, compiled, changes, write)
+    _check_quarantine(table, quarantine)
+    control_fields = _control_fields(table, compiled, changes, source)
+    return Table(
+        key=key,
+        partitions_def=partitions_def,
+        source=source,
+        contract=compiled,
+        changes=changes,
+        write=write,
+        freshness=freshness,
+        quarantine=quarantine,
+        function=function,
+        code_version=code_version or _code_version(function, compiled, changes, write),
+        control_fields=control_fields,
+    )
+
+
+def _expect(table: str, name: str, value: object, kind: type, example: str) -> None:
+    if not isinstance(value, kind):
+        raise DeclarationError(
+            f"{table}: {name} is {value!r}", rule=f"it is a {kind.__name__}", remedy=f"write {name}={example}"
+        )
+
+
+_UNORDERED = (T.MapType, T.ArrayType, T.StructType, T.VariantType)
+
+
+def _check_columns(table: str, contract: Contract, changes: Changes, write: Merge) -> None:
+    types = {field.name: field.data_type for field in contract.fields}
+    partition = (write.partition_by,) if write.partition_by is not None else ()
+    named = {"changes.keys": changes.keys, "changes.sequence_by": changes.sequence_by, "write.partition_by": partition}
+    for place, columns in named.items():
+        if not columns and place != "write.partition_by":
+            raise DeclarationError(
+                f"{table}: {place} is empty",
+                rule="a change needs a key and a sequence, or the newest of two cannot be told",
+                remedy=f"name columns of the contract, for example {place.split('.')[1]}=[{next(iter(types))!r}]",
+            )
+        if len(set(columns)) < len(columns):
+            raise DeclarationError(f"{table}: {place} names a column twice: {list(columns)}", remedy="name it once")
+        for column in columns:
+            if column not in types:
+                raise DeclarationError(
+                    f"{table}: {place} names {column!r}, which {contract.model_name} does not have",
+                    rule=f"keys, sequence and partition are columns of the contract ({', '.join(types)})",
+                    remedy=f"add {column!r} to {contract.model_name}, or name one of its columns",
+                )
+            if isinstance(types[column], _UNORDERED):
+                raise DeclarationError(
+                    f"{table}: {place} names {column!r} of type {types[column].simpleString()}",
+                    rule="keys, sequence and partition columns hold single values that can be compared",
+                    remedy="name a column of a plain type",
+                )
+    if write.partition_by in changes.sequence_by:
+        raise DeclarationError(
+            f"{table}: {write.partition_by!r} is both write.partition_by and in changes.sequence_by",
+            rule="the partition of a row never changes, its sequence does",
+            remedy="partition by a column that is fixed when the row is created",
+        )
+    if set(types) <= {*changes.keys, *partition} and not changes.sequence_by:
+        raise DeclarationError(f"{table}: the contract has no column beside its keys")
+
+
+def _check_quarantine(table: str, quarantine: Quarantine) -> None:
+    share, rows = quarantine.max_share, quarantine.max_rows
+    if not (isinstance(share, int | float) and math.isfinite(share) and 0 <= share <= 1):
+        raise DeclarationError(
+            f"{table}: quarantine.max_share is {share!r}",
+            rule="it is a share of the rows read, from 0 to 1",
+            remedy="write Quarantine(max_share=0.05) for 5 %",
+        )
+    if rows is not None and (not isinstance(rows, int) or rows < 0):
+        raise DeclarationError(
+            f"{table}: quarantine.max_rows is {rows!r}", rule="it is a number of rows, 0 or more, or None"
+        )
+
+
+def _control_fields(table: str, contract: Contract, changes: Changes, source: Source) -> tuple[str, ...]:
+    """Names in ``delete_when`` that are read from the source although the contract does not keep them."""
+    if changes.delete_when is None:
+        return ()
+    if not source.sees.deletes:
+        raise DeclarationError(
+            f"{table}: changes.delete_when is {changes.delete_when!r}, but {type(source).__name__} sees no deletes",
+            rule="a table asks only for what its source can show",
+            remedy="drop delete_when, or use a source that carries deletes",
+        )
+    try:
+        parsed = sqlglot.parse_one(changes.delete_when, dialect="spark")
+    except sqlglot.errors.SqlglotError as error:
+        reason = str(error).splitlines()[0]
+        raise DeclarationError(
+            f"{table}: changes.delete_when is {changes.delete_when!r}: {reason}",
+            rule="it is a SQL condition on the source's columns",
+            remedy="write for example delete_when=\"op = 'd'\"",
+        ) from None
+    names = dict.fromkeys(column.name for column in parsed.find_all(exp.Column))
+    if not names:
+        raise DeclarationError(
+            f"{table}: changes.delete_when is {changes.delete_when!r}, which names no column",
+            rule="it tells for each change whether it is a delete",
+            remedy="write for example delete_when=\"op = 'd'\"",
+        )
+    return tuple(name for name in names if name not in contract.names)
+
+
+def _code_version(function: RowFunction, contract: Contract, changes: Changes, write: Merge) -> str:
+    """A hash of what decides how a source row becomes a table row, so that changed code is judged anew."""
+    try:
+        code = inspect.getsource(function)
+    except OSError:  # defined in an interpreter: no file to read
+        code = function.__code__.co_code.hex()
+    parts = (code, contract.fields, contract.unique, changes, write)
+    return hashlib.blake2b("\n".join(map(repr, parts)).encode(), digest_size=6).hexdigest()

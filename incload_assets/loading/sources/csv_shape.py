@@ -1,0 +1,130 @@
+"""What the driver has to know of a CSV file before Spark reads it: its header, and whether it ends inside quotes."""
+
+import codecs
+import csv
+import io
+import zlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import zstandard
+
+from incload_assets.loading.errors import SourceChanged, SourceUnreadable
+from incload_assets.loading.sources.formats import compression_of
+from incload_assets.loading.sources.storage import store_errors, store_of
+from incload_assets.loading.sources.template import Template
+
+ENCODINGS = ("utf-8", "iso-8859-1", "us-ascii", "utf-16", "utf-16be", "utf-16le")
+"""The encodings of CSV that Spark reads."""
+
+_HEAD = 1 << 16
+_TAIL = 1 << 12
+
+
+@dataclass(frozen=True)
+class CsvOptions:
+    """How CSV files are written: the delimiter, one character, and one of :data:`ENCODINGS`."""
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What files have to share to be read together.
+
+    Args:
+        header: The column names, without the spaces around them.
+        ends_unquoted: The last character, line breaks aside, is no quote: then the last field is not a quoted one, and
+            a line break in it means that a quote was never closed. False where that is unknown.
+    """
+
+    header: tuple[str, ...]
+    ends_unquoted: bool
+
+
+def shapes_of(table: str, template: Template, paths: Sequence[str], options: CsvOptions) -> dict[str, Shape]:
+    """The shape of each file; files without a header (nothing but blank lines) are left out.
+
+    Reads the first 64 kB of a file, and of a larger one that is not compressed the last 4 kB.
+
+    Raises:
+        SourceUnreadable: A header cannot be decoded, decompressed, or has a name twice.
+        SourceChanged: A file has vanished.
+    """
+    with ThreadPoolExecutor(16) as readers:
+        shapes = readers.map(lambda path: _shape_of(table, template, path, options), paths)
+        return {path: shape for path, shape in zip(paths, shapes, strict=True) if shape}
+
+
+def _shape_of(table: str, template: Template, path: str, options: CsvOptions) -> Shape | None:
+    key, size = template.name_of(path), _HEAD
+    while True:
+        head, whole = _head_of(table, key, path, size)
+        encoding = "utf-8-sig" if options.encoding == "utf-8" else options.encoding
+        try:
+            text = codecs.getincrementaldecoder(encoding)().decode(head, final=whole)
+        except UnicodeDecodeError as error:
+            # only a header that cannot be read makes a file unreadable; later on it is a malformed record
+            text = codecs.getincrementaldecoder(encoding)().decode(head[: error.start])
+            if not _is_complete(text, options):
+                raise SourceUnreadable(
+                    f"{table}: the header of {key} is not {options.encoding}",
+                    remedy="give the source the encoding of its files, or write the file again",
+                ) from None
+        if whole or _is_complete(text, options):
+            break
+        size *= 4
+    header = _header(text, options)
+    if header is None:
+        return None
+    for name in header:
+        if header.count(name) > 1:
+            raise SourceUnreadable(
+                f"{table}: the header of {key} has the name {name!r} twice",
+                rule="a column is known by its name",
+                remedy="write the file with different names",
+            )
+    if whole:
+        ending = head
+    elif compression_of(key) is None:
+        with store_errors(table, path):
+            ending = store_of(path).cat_file(path, start=-_TAIL)
+    else:
+        return Shape(header, False)
+    return Shape(header, not ending.rstrip(b"\r\n\x00").endswith(b'"'))
+
+
+def _head_of(table: str, key: str, path: str, size: int) -> tuple[bytes, bool]:
+    """The first bytes of a file, decompressed, and whether that is all of it."""
+    try:
+        with store_errors(table, path):
+            stored: bytes = store_of(path).cat_file(path, start=0, end=size)
+    except FileNotFoundError:
+        raise SourceChanged(f"{table}: the file {key} has vanished", remedy="the load is tried again") from None
+    compression = compression_of(key)
+    if compression is None or not stored:
+        return stored, len(stored) < size
+    try:
+        if compression == "gz":
+            unpacked = zlib.decompressobj(wbits=31).decompress(stored, max_length=16 * size)
+        else:
+            unpacked = zstandard.ZstdDecompressor().decompressobj().decompress(stored)
+    except (zlib.error, zstandard.ZstdError):
+        raise SourceUnreadable(
+            f"{table}: the file {key} is not {compression}", remedy="write the file again, or correct its name"
+        ) from None
+    return unpacked, False
+
+
+def _header(text: str, options: CsvOptions) -> tuple[str, ...] | None:
+    record = next(filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=options.delimiter)), None)
+    return tuple(name.strip() for name in record) if record else None
+
+
+def _is_complete(text: str, options: CsvOptions) -> bool:
+    """Whether something follows the first record."""
+    lines = io.StringIO(text, newline="")
+    record = next(filter(None, csv.reader(lines, delimiter=options.delimiter)), None)
+    return record is not None and bool(lines.read())

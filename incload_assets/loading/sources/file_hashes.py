@@ -1,0 +1,129 @@
+"""Content hashes of local files, computed again only when a file may have changed.
+
+Size, modification time, change time and inode decide whether a file may have changed; the change time cannot be set back
+by a program that preserves modification times. Hashes are kept in a small SQLite file. It is a cache: processes share it,
+and when it is lost or broken the hashes are computed again.
+"""
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from resources.settings import Settings
+
+_SETTLED_NS = 2_000_000_000
+"""A file changed more recently than this (ns) may change again within one tick of the file system's clock, unseen."""
+
+_CREATE = "CREATE TABLE IF NOT EXISTS hashes (path TEXT PRIMARY KEY, state TEXT NOT NULL, hash TEXT NOT NULL)"
+
+
+def local_hashes(paths: Iterable[str]) -> dict[str, str]:
+    """Hashes of local files, remembered in this code location's home; see :meth:`FileHashes.of`."""
+    return FileHashes(Settings().home_root / "file_hashes.sqlite").of(paths)
+
+
+class FileHashes:
+    """Hashes of local files, remembered in ``store``.
+
+    Args:
+        store: The SQLite file; its folder is made when needed.
+
+    Example:
+        >>> FileHashes(Path("/tmp/home/file_hashes.sqlite")).of(["/data/a.json"])  # doctest: +SKIP
+        {'/data/a.json': 'c1f…'}
+    """
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+
+    def of(self, paths: Iterable[str]) -> dict[str, str]:
+        """The hash (32 hex digits) of each file that is there; one that cannot be opened has ``unreadable-<mtime>``.
+
+        A file without read permission still belongs to its window, so that loading the window can say what is wrong.
+        """
+        states = {path: state for path in paths if (state := _state(path))}
+        known = self._recall(states)
+        hashes, fresh = {}, []
+        for path, state in states.items():
+            value = known.get(path)
+            if value is None:
+                value = _hash(path)
+                if value and _is_settled(state) and _state(path) == state and not value.startswith("unreadable"):
+                    fresh.append((path, state, value))
+            if value:
+                hashes[path] = value
+        self._remember(fresh)
+        return hashes
+
+    def _recall(self, states: dict[str, str]) -> dict[str, str]:
+        known: dict[str, str] = {}
+        with self._connection() as connection:
+            if connection is not None:
+                paths = list(states)
+                for start in range(0, len(paths), 500):
+                    chunk = paths[start : start + 500]
+                    marks = ",".join("?" * len(chunk))
+                    rows = connection.execute(f"SELECT path, state, hash FROM hashes WHERE path IN ({marks})", chunk)
+                    known.update({path: value for path, state, value in rows if states[path] == state})
+        return known
+
+    def _remember(self, fresh: list[tuple[str, str, str]]) -> None:
+        if fresh:
+            with self._connection() as connection:
+                if connection is not None:
+                    connection.executemany("INSERT OR REPLACE INTO hashes VALUES (?, ?, ?)", fresh)
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection | None]:
+        """A connection whose work is committed at the end, or None; its failures cost time and nothing else."""
+        connection = None
+        try:
+            self._store.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(self._store, timeout=5)
+            connection.execute(_CREATE)
+        except (OSError, sqlite3.Error) as error:
+            if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+                self._store.unlink(missing_ok=True)
+            if connection is not None:
+                connection.close()
+            connection = None
+        try:
+            with contextlib.suppress(sqlite3.Error):
+                yield connection
+                if connection is not None:
+                    connection.commit()
+        finally:
+            if connection is not None:
+                connection.close()
+
+
+def _state(path: str) -> str | None:
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    return f"{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ctime_ns}:{stat.st_ino}"
+
+
+def _is_settled(state: str) -> bool:
+    _, modified, changed, _ = map(int, state.split(":"))
+    return max(modified, changed) < time.time_ns() - _SETTLED_NS
+
+
+def _hash(path: str) -> str | None:
+    digest = hashlib.blake2b(digest_size=16)
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        with contextlib.suppress(OSError):
+            return f"unreadable-{os.stat(path).st_mtime_ns}"
+        return None
+    return digest.hexdigest()

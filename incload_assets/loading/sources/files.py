@@ -1,0 +1,172 @@
+"""Files in a landing area: local folders and S3."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Literal, get_args
+
+from pyspark.sql import DataFrame, SparkSession
+
+from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.sources.assignment import by_window
+from incload_assets.loading.sources.base import Absent, Position, Sees, Source
+from incload_assets.loading.sources.file_hashes import local_hashes
+from incload_assets.loading.sources.file_position import File, files_in, gone_from, position_of
+from incload_assets.loading.sources.formats import Format, format_of
+from incload_assets.loading.sources.listing import files_of
+from incload_assets.loading.sources.reading import read
+from incload_assets.loading.sources.reading_csv import ENCODINGS, CsvOptions
+from incload_assets.loading.sources.template import Template
+from incload_assets.loading.window import Window
+from resources.settings import Settings
+
+Deleted = Literal["keep", "retract"]
+
+
+@dataclass(frozen=True)
+class Files(Source):
+    """JSON lines, CSV or Parquet files, found by a path template; see :mod:`incload_assets.loading.sources.template`.
+
+    - A window's position is the set of its files and their contents; a rewritten file makes it another position.
+    - A path without time fields is a flat folder: a file belongs to the window in which it was first seen; see
+      :mod:`incload_assets.loading.sources.assignment`.
+    - Hidden files, files under a temporary name, and folders are not files. An empty file is a file without rows.
+    - ``.gz`` and ``.zst`` after the extension are decompressed.
+
+    Args:
+        path: The template, for example ``{landing}/orders/{window:%Y-%m-%d}/*.json``.
+        format: ``json`` (JSON lines), ``csv`` (with a header) or ``parquet``; by each file's extension if not given.
+        absent: Whether a window without files waits for them or is an empty window.
+        deleted: What a deleted file means: ``keep`` its rows and report it, or ``retract`` them.
+        delimiter: Between the fields of a CSV record, one character.
+        encoding: Of CSV files, one of Spark's: utf-8, iso-8859-1, us-ascii, utf-16, utf-16be, utf-16le.
+
+    Example:
+        >>> Files("{landing}/orders/{window:%Y-%m-%d}/*.json", absent="wait").deleted
+        'keep'
+    """
+
+    path: str
+    format: Format | None = None
+    absent: Absent = "wait"
+    deleted: Deleted = "keep"
+    delimiter: str = ","
+    encoding: str = "utf-8"
+
+    sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=False)
+
+    def validate(self, table: str) -> None:
+        """Check path, format and options; see :meth:`Source.validate`."""
+        Template.parse(table, self.path, "/landing")
+        for name, allowed in (("format", (None, *get_args(Format))), ("absent", get_args(Absent)),
+                              ("deleted", get_args(Deleted)), ("encoding", ENCODINGS)):  # fmt: skip
+            value = getattr(self, name)
+            if value not in allowed:
+                choices = ", ".join(repr(choice) for choice in allowed if choice is not None)
+                raise DeclarationError(f"{table}: source: {name} is {value!r}", remedy=f"write one of {choices}")
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+            raise DeclarationError(
+                f"{table}: source: delimiter is {self.delimiter!r}",
+                rule="a delimiter is one character, not a quote or a line break",
+                remedy="write ',' or ';' or a tab, '\\t'",
+            )
+        last = self.path.rpartition("/")[2]
+        # a name that ends in a glob says nothing: there each file's own extension decides
+        if self.format is None and not last.endswith(("*", "?")) and format_of(last) is None:
+            raise DeclarationError(
+                f"{table}: source: path {self.path!r} ends in an unknown extension and format is not given",
+                rule="extensions are .json, .jsonl, .ndjson, .csv and .parquet, the text ones also with .gz or .zst",
+                remedy="give format='json', 'csv' or 'parquet'",
+            )
+
+    def detect(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+    ) -> dict[str, Position]:
+        """The files of each window; see :meth:`Source.detect`.
+
+        Raises:
+            DeclarationError: The path reads the same for two of the windows.
+            SourceUnavailable: The store does not answer, or its root folder is gone.
+            SourceUnreadable: The store refuses.
+        """
+        template = self._template(table)
+        present = self._present(table, template, windows, landed, first)
+        positions = {}
+        for window in windows:
+            before = landed.get(window.key)
+            files = present.get(window.key, [])
+            gone = _gone(before, files) if self.deleted == "keep" else []
+            if files or gone:
+                positions[window.key] = position_of(files, gone)
+        return positions
+
+    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+        """The rows of the files that a position lists as present; see :meth:`Source.extract`.
+
+        Args:
+            spark: The session.
+            table: For messages.
+            position: As :meth:`detect` returned it.
+            fields: Names of the fields wanted, in this order; compared exactly, upper and lower case are different.
+
+        Returns:
+            The columns of :class:`Source`. ``_source.file`` is the key in the position, ``block`` the byte at which
+            Spark began to read, ``row`` the number of the record from there, beginning with 1.
+
+        Raises:
+            SourceChanged: A file has changed or vanished since.
+            SourceUnreadable: A file cannot be opened, has no usable header or footer, or an unknown extension.
+        """
+        options = CsvOptions(self.delimiter, self.encoding)
+        return read(spark, table, self._template(table), files_in(position), fields, self.format, options)
+
+    def missing(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+    ) -> dict[str, list[str]]:
+        """Landed files that are no longer there, per partition key; nothing where deleting a file is a way to retract."""
+        if self.deleted == "retract":
+            return {}
+        present = self._present(table, self._template(table), windows, landed, None)
+        gone = {w.key: [file.key for file in _gone(landed.get(w.key), present.get(w.key, []))] for w in windows}
+        return {key: names for key, names in gone.items() if names}
+
+    def carried(self, position: Position) -> list[str]:
+        """The keys of the files that are gone and whose rows stay."""
+        return [file.key for file in gone_from(position)]
+
+    def _template(self, table: str) -> Template:
+        return Template.parse(table, self.path, Settings().landing_root)
+
+    def _present(
+        self,
+        table: str,
+        template: Template,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        first: datetime | None,
+    ) -> dict[str, list[File]]:
+        was_there = any(files_in(position) for position in landed.values())
+        listed = files_of(table, template, windows, was_there=was_there)
+        assigned = by_window(table, template, listed, windows, landed, first)
+        etags = local_hashes(file.path for files in assigned.values() for file in files if file.etag is None)
+        return {
+            key: [
+                File(template.name_of(file.path), etag, file.size)
+                for file in files
+                if (etag := file.etag or etags.get(file.path))
+            ]
+            for key, files in assigned.items()
+        }
+
+
+def _gone(before: Position | None, present: Sequence[File]) -> list[File]:
+    there = {file.key for file in present}
+    return [file for file in (*files_in(before), *gone_from(before)) if file.key not in there]

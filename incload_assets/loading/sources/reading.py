@@ -1,0 +1,123 @@
+"""The files of a position as one DataFrame: group them by what they look like, read each group, put the groups together."""
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
+
+from incload_assets.loading.errors import SourceChanged, SourceUnreadable
+from incload_assets.loading.sources.base import EXTRACTED_COLUMNS
+from incload_assets.loading.sources.file_hashes import local_hashes
+from incload_assets.loading.sources.file_position import File
+from incload_assets.loading.sources.formats import Format, format_of
+from incload_assets.loading.sources.read_errors import read_error
+from incload_assets.loading.sources.reading_csv import CsvOptions, read_csv
+from incload_assets.loading.sources.reading_json import read_json
+from incload_assets.loading.sources.reading_parquet import read_parquet
+from incload_assets.loading.sources.records import Records
+from incload_assets.loading.sources.storage import is_s3
+from incload_assets.loading.sources.template import Template
+
+_EMPTY = (
+    "_raw struct<{members}>, _payload string, _rescued string, _malformed string,"
+    " _source struct<file: string, block: bigint, row: bigint>"
+)
+
+
+def read(
+    spark: SparkSession,
+    table: str,
+    template: Template,
+    files: Sequence[File],
+    fields: Sequence[str],
+    declared: Format | None,
+    csv: CsvOptions,
+) -> DataFrame:
+    """All records of the files, with the columns of :class:`Source`.
+
+    Args:
+        spark: The session.
+        table: For messages.
+        template: Which turns keys into paths.
+        files: What to read; each file is read once.
+        fields: Names of the members of ``_raw``.
+        declared: The format of all files; None: each file's extension says it.
+        csv: How CSV files are written.
+
+    Returns:
+        One row per record. A field has the type it has in the files; where files disagree, it is a string in all.
+
+    Raises:
+        SourceChanged: A local file is not what its etag says.
+        SourceUnreadable: A file cannot be read; the message names it.
+    """
+    _check_unchanged(table, template, files)
+    by_format: dict[Format, list[str]] = {}
+    for file in files:
+        kind = declared or format_of(file.key)
+        if kind is None:
+            raise SourceUnreadable(
+                f"{table}: the file {file.key} has no known extension",
+                rule="without format=..., each file's extension says what it is",
+                remedy="give the source format='json', 'csv' or 'parquet', or narrow its path",
+            )
+        if file.size:
+            by_format.setdefault(kind, []).append(template.path_of(file.key))
+    groups: list[Records] = []
+    try:
+        groups += read_json(spark, template, by_format.get("json", []), fields)
+        groups += read_csv(spark, table, template, by_format.get("csv", []), fields, csv)
+        groups += read_parquet(spark, table, template, by_format.get("parquet", []), fields)
+    except AnalysisException as error:
+        raise read_error(table, error) or error from error
+    if not groups:
+        members = ", ".join(f"`{field.replace('`', '``')}`: string" for field in fields)
+        return spark.createDataFrame([], _EMPTY.format(members=members))
+    types = [_common_type([group.types[index] for group in groups]) for index in range(len(fields))]
+    return reduce(DataFrame.union, [_with_types(group, fields, types) for group in groups])
+
+
+def _check_unchanged(table: str, template: Template, files: Sequence[File]) -> None:
+    """Local files have their etag still. On S3 that takes a listing, which whoever lands a position makes afterwards."""
+    local = {path: file for file in files if not is_s3(path := template.path_of(file.key))}
+    hashes = local_hashes(local)
+    for path, file in local.items():
+        found = hashes.get(path)
+        if found is None:
+            raise SourceChanged(f"{table}: the file {file.key} has vanished", remedy="the load is tried again")
+        if found.startswith("unreadable"):
+            raise SourceUnreadable(
+                f"{table}: the file {file.key} cannot be opened", remedy="give the user who loads the right to read it"
+            )
+        if found != file.etag:
+            raise SourceChanged(f"{table}: the file {file.key} has changed", remedy="the load is tried again")
+        if ":" in path.rpartition("/")[2]:
+            raise SourceUnreadable(
+                f"{table}: the file {file.key} has a colon in its name",
+                rule="Spark cannot read such a local file",
+                remedy="rename it",
+            )
+
+
+def _common_type(types: Sequence[DataType | None]) -> DataType:
+    found = {kind for kind in types if kind is not None}
+    return found.pop() if len(found) == 1 else StringType()
+
+
+def _with_types(group: Records, fields: Sequence[str], types: Sequence[DataType]) -> DataFrame:
+    members = [
+        _as(F.col("_raw").getField(field), was, wanted).alias(field)
+        for field, was, wanted in zip(fields, group.types, types, strict=True)
+    ]
+    return group.frame.select(F.struct(*members).alias("_raw"), *EXTRACTED_COLUMNS[1:])
+
+
+def _as(value: Column, was: DataType | None, wanted: DataType) -> Column:
+    if was is None:
+        return F.lit(None).cast(wanted)
+    if was == wanted:
+        return value
+    return F.to_json(value) if isinstance(was, ArrayType | MapType | StructType) else value.cast("string")

@@ -1,0 +1,76 @@
+"""JSON lines: one object per line, nothing of it lost.
+
+Every line is parsed as a *variant*, because the other ways through Spark change what they read: ``from_json`` and
+``get_json_object`` take numbers through a double (1.10000000000000000000001 becomes 1.1), both stop silently after the
+first value of a line, and ``from_json`` accepts single quotes and NaN. A variant keeps up to 38 digits and refuses names
+that occur twice. Numbers keep their value and not their spelling (1.10 is 1.1); ``_payload`` has the line as it was.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
+
+from incload_assets.loading.sources.records import Records, key_column, numbered, source_column, spark_path
+from incload_assets.loading.sources.template import Template
+
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+def read_json(spark: SparkSession, template: Template, paths: Sequence[str], fields: Sequence[str]) -> list[Records]:
+    """The lines of the files as records, all fields strings; blank lines are none.
+
+    Args:
+        spark: The session.
+        template: Which turns paths into keys.
+        paths: Full paths.
+        fields: Names of the members of ``_raw``.
+    """
+    if not paths:
+        return []
+    text = F.col("value")
+    lines = (
+        spark.read.text([spark_path(path) for path in paths])
+        .select(
+            F.when(text.startswith(_BYTE_ORDER_MARK), F.substr(text, F.lit(2))).otherwise(text).alias("value"),
+            key_column(template, F.col("_metadata.file_path")).alias("__file"),
+            F.col("_metadata.file_block_start").alias("__block"),
+            F.monotonically_increasing_id().alias("__order"),
+        )
+        .where(text.rlike(r"\S"))
+    )
+    # inside an array with a last element of our own, whatever follows the first value of a line shows
+    parsed = F.try_parse_json(F.concat(F.lit("["), text, F.lit(',"end"]')))
+    json = F.col("__json")
+    single = F.try_variant_get(json, "$[1]", "string").eqNullSafe("end")
+    record = F.when(single, F.try_variant_get(json, "$[0]", "map<string,variant>"))
+    rescued = F.map_filter(F.col("__record"), lambda name, _: ~name.isin(list(fields)))
+    malformed = (
+        F.when(F.col("__record").isNotNull(), None)
+        .when(~F.is_valid_utf8(text), "not valid UTF-8")
+        .when(json.isNull(), "not valid JSON, or a name occurs twice in an object")
+        .when(~single, "more than one JSON value in the line")
+        .otherwise("not a JSON object")
+    )
+    frame = (
+        numbered(lines)
+        .withColumn("__json", F.when(F.is_valid_utf8(text), parsed))
+        .withColumn("__record", record)
+        .select(
+            F.struct(*(_value(field).alias(field) for field in fields)).alias("_raw"),
+            F.when(F.is_valid_utf8(text), text).otherwise(F.make_valid_utf8(text)).alias("_payload"),
+            F.when(F.size(rescued) > 0, F.to_json(rescued)).alias("_rescued"),
+            malformed.alias("_malformed"),
+            source_column(),
+        )
+    )
+    return [Records(frame, [StringType()] * len(fields))]
+
+
+def _value(field: str) -> Column:
+    quote = '"' if '"' not in field else "'"
+    if quote in field:  # a variant path cannot name it
+        return F.try_variant_get(F.try_element_at("__record", F.lit(field)), "$", "string")
+    value = F.try_variant_get(F.col("__json"), f"$[0][{quote}{field}{quote}]", "string")
+    return F.when(F.col("__record").isNotNull(), value)

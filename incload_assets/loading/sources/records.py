@@ -1,0 +1,68 @@
+"""What the readers of the single formats share: paths for Spark, keys and record numbers from Spark."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
+
+from incload_assets.loading.sources.storage import is_s3
+from incload_assets.loading.sources.template import Template
+
+TIMES_AS_JSON = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "ignoreNullFields": "false",
+}
+"""Options of ``to_json`` that lose neither microseconds nor the difference between NULL and absent."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of files that look alike.
+
+    Args:
+        frame: With the columns of :class:`Source`.
+        types: The type of each member of ``_raw``; None where these files do not have the field.
+    """
+
+    frame: DataFrame
+    types: Sequence[DataType | None]
+
+
+def spark_path(path: str) -> str:
+    """A full path as Spark's readers take it: they expand globs, and know S3 as ``s3a``."""
+    escaped = re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
+    return "s3a://" + escaped.removeprefix("s3://") if is_s3(path) else escaped
+
+
+def key_column(template: Template, file_path: Column) -> Column:
+    """The key of a file, from ``_metadata.file_path``, which is percent-encoded and has a scheme of Spark's."""
+    # url_decode is made for forms, where a plus sign is a space
+    decoded = F.coalesce(F.try_url_decode(F.replace(file_path, F.lit("+"), F.lit("%2B"))), file_path)
+    path = F.regexp_replace(F.regexp_replace(decoded, "^file:/+", "/"), "^s3[an]://", "s3://")
+    return F.substr(path, F.lit(len(template.root) + 2)) if template.root else path
+
+
+def numbered(lines: DataFrame) -> DataFrame:
+    """Adds ``__row``, the number of a record in its block, from ``__file``, ``__block`` and the reading order ``__order``.
+
+    Spark reads a block in one task, from its beginning on, so ``monotonically_increasing_id`` grows with the position.
+    """
+    return lines.withColumn("__row", F.row_number().over(block_order()))
+
+
+def block_order() -> Window:
+    """The records of one block of one file as they lie there."""
+    return Window.partitionBy("__file", "__block").orderBy("__order")
+
+
+def source_column() -> Column:
+    """``_source``, from ``__file``, ``__block`` and ``__row``."""
+    return F.struct(
+        F.col("__file").alias("file"),
+        F.col("__block").cast("bigint").alias("block"),
+        F.col("__row").cast("bigint").alias("row"),
+    ).alias("_source")

@@ -1,0 +1,121 @@
+"""The store behind a path: a local folder or S3, through fsspec.
+
+fsspec with s3fs, because one small interface then opens, reads parts of and lists both kinds of store, S3 requests go out
+many at a time without threads of our own, and pyarrow reads Parquet footers through it. Credentials come from the usual
+provider chain of boto (environment, profile, role) and from nowhere else; the endpoint from ``AWS_ENDPOINT_URL_S3`` or
+``AWS_ENDPOINT_URL``.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import fsspec
+from botocore import exceptions as boto
+from fsspec.exceptions import FSTimeoutError
+
+from incload_assets.loading.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
+
+_S3_CONFIG = {"connect_timeout": 3, "read_timeout": 10, "retries": {"total_max_attempts": 2, "mode": "standard"}}
+
+_UNAVAILABLE = (
+    boto.EndpointConnectionError, boto.ConnectionError, boto.HTTPClientError, FSTimeoutError, TimeoutError,
+    ConnectionError,
+)  # fmt: skip
+_NO_CREDENTIALS = (
+    boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError, boto.ProfileNotFound,
+    boto.TokenRetrievalError,
+)  # fmt: skip
+
+
+def is_s3(path: str) -> bool:
+    """Whether a full path, as templates make them, is on S3."""
+    return path.startswith("s3://")
+
+
+def store_of(path: str) -> fsspec.AbstractFileSystem:
+    """The file system that holds a full path."""
+    if not is_s3(path):
+        return fsspec.filesystem("file")
+    # a new client when the environment names other credentials or another endpoint
+    return _s3_client(frozenset(item for item in os.environ.items() if item[0].startswith("AWS_")))
+
+
+@lru_cache(maxsize=2)
+def _s3_client(environment: frozenset[tuple[str, str]]) -> fsspec.AbstractFileSystem:
+    names = {name for name, _ in environment}
+    config: dict[str, Any] = dict(_S3_CONFIG)
+    if names & {"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"}:
+        # stores other than AWS rarely answer to bucket.host
+        config["s3"] = {"addressing_style": "path"}
+    client = fsspec.filesystem(
+        "s3", anon=False, config_kwargs=config, use_listings_cache=False, skip_instance_cache=True
+    )
+    client.retries = 2  # on top of botocore's own two attempts
+    return client
+
+
+@contextmanager
+def store_errors(table: str, place: str) -> Iterator[None]:
+    """Turn what a store raises into this package's errors.
+
+    Args:
+        table: For messages.
+        place: The bucket, folder or file that was being read, for messages.
+
+    Raises:
+        SourceUnavailable: No answer, or an answer that says to try again.
+        SourceUnreadable: A refusal. Only the error's code is shown: what a store says in full may hold secrets.
+    """
+    try:
+        yield
+    except IncrementalLoadError:
+        raise
+    except _NO_CREDENTIALS as error:
+        raise SourceUnreadable(
+            f"{table}: no usable S3 credentials for {place} ({type(error).__name__})",
+            rule="credentials come from the provider chain: environment, profile or role",
+            remedy="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run with a role",
+        ) from None
+    except _UNAVAILABLE as error:
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "AWS"
+        raise SourceUnavailable(
+            f"{table}: no answer for {place} ({type(error).__name__}"
+            + (f", S3 endpoint {_without_password(endpoint)})" if is_s3(place) else ")"),
+            remedy="the load is tried again; if it stays so, check the network and AWS_ENDPOINT_URL",
+        ) from None
+    except (OSError, boto.ClientError) as error:
+        raise _refusal(table, place, error) from None
+    except boto.BotoCoreError as error:
+        raise SourceUnreadable(
+            f"{table}: {place} cannot be read ({type(error).__name__})", remedy="check the AWS_* settings"
+        ) from None
+
+
+def _refusal(table: str, place: str, error: Exception) -> IncrementalLoadError:
+    response = getattr(error, "response", None) or getattr(error.__cause__, "response", None) or {}
+    code = str(response.get("Error", {}).get("Code", "")) or type(error).__name__
+    status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    if status >= 500 or code in ("SlowDown", "Throttling", "RequestTimeout", "RequestTimeTooSkewed"):
+        return SourceUnavailable(f"{table}: the store of {place} answers {code} ({status})", remedy="it is tried again")
+    if not is_s3(place):
+        if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError | NotADirectoryError):
+            remedy = "give the user who loads the right to read it"
+            return SourceUnreadable(f"{table}: {place} cannot be read ({code})", remedy=remedy)
+        return SourceUnavailable(f"{table}: {place} cannot be read ({error.strerror or code})"
+                                 if isinstance(error, OSError) else f"{table}: {place} cannot be read ({code})",
+                                 remedy="check the disk or the mount")
+    if code in ("NoSuchBucket", "404", "FileNotFoundError"):
+        return SourceUnreadable(f"{table}: there is no {place} ({code})", remedy="create it, or correct the path")
+    return SourceUnreadable(
+        f"{table}: S3 refuses {place} ({code})",
+        rule="the loader's credentials may list and read the bucket",
+        remedy="check AWS_ACCESS_KEY_ID, AWS_PROFILE or the role, and the bucket's policy",
+    )
+
+
+def _without_password(endpoint: str) -> str:
+    scheme, _, rest = endpoint.rpartition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if scheme else rest

@@ -1,0 +1,221 @@
+"""Path templates: which keys of a store belong to which window.
+
+A template is a path with
+
+- ``{landing}`` at its start: the root of the landing area,
+- ``{window:%Y-%m-%d}``, any number of times: the start of the window in UTC, by the strftime directives below,
+- ``*`` and ``?`` within a name, and ``**`` between two slashes for any number of folders, none included.
+
+Everything else is literal, square brackets too. A glob never matches a name that begins with ``.`` or ``_``: such names
+are hidden from Spark as well (``_SUCCESS``, ``_temporary``, ``.staging``). Where ``*`` leaves a choice of which part of a
+name is the time, the leftmost counts, so each file belongs to one window at most.
+"""
+
+import os
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.window import Window
+
+DIRECTIVES: Mapping[str, str] = {
+    "Y": r"\d{4}", "m": r"\d\d", "d": r"\d\d", "H": r"\d\d", "M": r"\d\d", "S": r"\d\d",
+    "j": r"\d{3}", "y": r"\d\d", "G": r"\d{4}", "V": r"\d\d", "u": r"\d", "%": "%",
+}  # fmt: skip
+"""Strftime directives of fixed width that mean the same on every machine, and what they look like."""
+
+_EXAMPLE = "for example {window:%Y-%m-%d}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One piece of a template: its kind and its text (of a time: the strftime format)."""
+
+    kind: Literal["text", "time", "glob"]
+    text: str
+
+
+@dataclass(frozen=True)
+class Template:
+    """A parsed template.
+
+    Args:
+        root: What ``{landing}`` stands for, an absolute folder or ``s3://bucket/prefix``, without a trailing slash;
+            empty where the template does not begin with ``{landing}``.
+        parts: The pieces of the whole path, root included.
+
+    Example:
+        >>> Template.parse("orders", "{landing}/orders/{window:%Y/%m}/*.json", "/data").is_flat
+        False
+    """
+
+    root: str
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def parse(cls, table: str, path: str, landing_root: str) -> "Template":
+        """Read a template.
+
+        Args:
+            table: For messages.
+            path: The template as declared.
+            landing_root: Root of the landing area, a folder or an S3 address.
+
+        Raises:
+            DeclarationError: The template breaks a rule of this module; the message says what to write instead.
+        """
+        root = ""
+        if path.startswith("{landing}/"):
+            root, path = absolute(landing_root), path.removeprefix("{landing}/")
+        elif re.match(r"s3[an]?://[^/{}*?]+/", path):
+            path = absolute(path)
+        elif not path.startswith("/"):
+            raise _wrong(
+                table, f"path {path!r} does not begin with a place",
+                "a path begins with {landing}/, a slash, or s3://bucket/",
+                f"write '{{landing}}/{path.lstrip('/') or 'orders/*.json'}'",
+            )  # fmt: skip
+        scheme, _, rest = path.rpartition("://")
+        rest = re.sub(r"/{2,}", "/", rest)
+        if ".." in rest.split("/") or "." in rest.split("/"):
+            raise _wrong(table, f"path {path!r} has a '.' or '..' folder", "a path names its folders", "spell it out")
+        if any("**" in name and name != "**" for name in rest.split("/")):
+            raise _wrong(
+                table, f"path {path!r} has ** inside a name", "** stands alone between two slashes",
+                "write * within a name, /**/ for any number of folders",
+            )  # fmt: skip
+        text = f"{scheme}://{rest}" if scheme else rest
+        parts = tuple(part for piece in re.split(r"(\{[^{}]*\})", text) for part in _parts_of(table, path, piece))
+        return cls(root, (Part("text", f"{root}/"), *parts) if root else parts)
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the path says nothing about the window."""
+        return not any(part.kind == "time" for part in self.parts)
+
+    def name_of(self, path: str) -> str:
+        """The key by which positions and ``_source.file`` know a full path: relative to the landing root if it has one.
+
+        So a landing area can be moved, or read on another machine, without a file becoming another one.
+        """
+        return path.removeprefix(f"{self.root}/") if self.root else path
+
+    def path_of(self, key: str) -> str:
+        """The full path of a key."""
+        return f"{self.root}/{key}" if self.root else key
+
+    def times_of(self, window: Window) -> tuple[str, ...]:
+        """The time fields of the template as they read for a window."""
+        return tuple(window.start.strftime(part.text) for part in self.parts if part.kind == "time")
+
+    def prefix_of(self, window: Window) -> str:
+        """The literal beginning of the full paths of a window, up to the first glob."""
+        prefix = ""
+        for part in self.parts:
+            if part.kind == "glob":
+                break
+            prefix += part.text if part.kind == "text" else window.start.strftime(part.text)
+        return prefix
+
+    def depth_below(self, folder: str, window: Window) -> int | None:
+        """How many folders below ``folder`` the files of a window lie at most; None for any number."""
+        if any(part.text == "**" for part in self.parts):
+            return None
+        whole = "".join(window.start.strftime(p.text) if p.kind == "time" else p.text for p in self.parts)
+        return whole.count("/") - folder.count("/") - 1
+
+    def match(self, path: str) -> tuple[str, ...] | None:
+        """The time fields in a full path, or None where the template does not match it."""
+        found = self._pattern.fullmatch(path)
+        return found.groups() if found else None
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        pattern, at_start = "", False
+        for index, part in enumerate(self.parts):
+            after = self.parts[index + 1].text if index + 1 < len(self.parts) else ""
+            if part.kind == "text":
+                # the slash after ** belongs to the folders that ** matched
+                text = part.text.removeprefix("/") if index and self.parts[index - 1].text == "**" else part.text
+                pattern += re.escape(text)
+                at_start = part.text.endswith("/")
+                continue
+            visible = r"(?![._])" if at_start else ""
+            if part.kind == "time":
+                pattern += "(" + re.sub(r"%(.)", lambda d: DIRECTIVES[d[1]], _escaped(part.text)) + ")"
+            elif part.text == "**":
+                pattern += r"(?:(?![._])[^/]+/)*" if after.startswith("/") else r"(?:(?![._])[^/]+/)*(?![._])[^/]+"
+            else:
+                pattern += visible + (r"[^/]*?" if part.text == "*" else r"[^/]")
+            at_start = False
+        return re.compile(pattern, re.DOTALL)
+
+    def windows_by_time(self, table: str, windows: Sequence[Window]) -> dict[tuple[str, ...], Window]:
+        """Windows by their time fields.
+
+        Raises:
+            DeclarationError: Two windows read the same, so that a file would belong to both.
+        """
+        found: dict[tuple[str, ...], Window] = {}
+        for window in windows:
+            other = found.setdefault(self.times_of(window), window)
+            if other != window:
+                raise _wrong(
+                    table, f"path reads the same for the windows {other.key} and {window.key}",
+                    "a file belongs to one window",
+                    "add the missing time fields to the path, for example {window:%Y-%m-%d-%H} for hourly partitions",
+                )  # fmt: skip
+        return found
+
+
+def absolute(place: str) -> str:
+    """A folder as an absolute path, an S3 address with the scheme ``s3``; without a trailing slash or double slashes."""
+    if "://" not in place:
+        return os.path.abspath(place)
+    scheme, _, rest = place.partition("://")
+    if scheme == "file":
+        return posixpath.normpath("/" + rest.lstrip("/"))
+    return f"{'s3' if scheme in ('s3a', 's3n') else scheme}://{re.sub('/{2,}', '/', rest).rstrip('/')}"
+
+
+def _parts_of(table: str, path: str, piece: str) -> list[Part]:
+    if piece.startswith("{") and piece.endswith("}"):
+        return [_time_part(table, path, piece)]
+    if "{" in piece or "}" in piece:
+        raise _wrong(table, f"path {path!r} has a lone brace", "braces enclose a placeholder", _EXAMPLE)
+    return [
+        Part("glob" if text in ("*", "**", "?") else "text", text)
+        for text in filter(None, re.split(r"(\*\*|\*|\?)", piece))
+    ]
+
+
+def _time_part(table: str, path: str, piece: str) -> Part:
+    name, _, fmt = piece[1:-1].partition(":")
+    if name == "landing":
+        raise _wrong(table, f"path {path!r} has {{landing}} inside", "{landing} begins a path", "move it to the start")
+    if name != "window":
+        raise _wrong(
+            table, f"path {path!r} has the unknown placeholder {piece}", "there are {landing} and {window:...}", _EXAMPLE
+        )
+    directives = re.findall(r"%(.?)", fmt)
+    if not directives or set(directives) == {"%"}:
+        raise _wrong(table, f"path {path!r}: {piece} names no part of the time", "a time field has a format", _EXAMPLE)
+    for directive in directives:
+        if directive not in DIRECTIVES:
+            raise _wrong(
+                table, f"path {path!r}: {piece} has the directive '%{directive}'",
+                f"directives are {', '.join(f'%{known}' for known in DIRECTIVES)}", _EXAMPLE,
+            )  # fmt: skip
+    return Part("time", fmt)
+
+
+def _escaped(fmt: str) -> str:
+    return "".join(text if text.startswith("%") else re.escape(text) for text in re.split(r"(%.)", fmt))
+
+
+def _wrong(table: str, problem: str, rule: str, remedy: str) -> DeclarationError:
+    return DeclarationError(f"{table}: source: {problem}", rule=rule, remedy=remedy)

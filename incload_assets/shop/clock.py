@@ -1,0 +1,141 @@
+"""When the shop opened and how far it has traded: two small files in the home folder."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from incload_assets.loading.errors import IncrementalLoadError
+from incload_assets.loading.window import now
+from incload_assets.shop.calendar import midnight
+from incload_assets.shop.landing import replace_file
+from resources.locks import exclusive
+from resources.settings import Settings
+
+_OPENED_BEFORE_TODAY = timedelta(days=7)
+_OPENING_PATIENCE = timedelta(seconds=30)
+_DEFAULT_SEED, _DEFAULT_SCALE = 20, 1.0
+
+
+class ShopBusy(IncrementalLoadError):
+    """Another process is advancing the shop."""
+
+    transient = True
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What is fixed when the shop opens, and decides all it will ever do.
+
+    Args:
+        opened: First day of trade, UTC.
+        seed: Seed of its chance.
+        scale: Volume relative to the default.
+    """
+
+    opened: date
+    seed: int
+    scale: float
+
+
+def opening_date(settings: Settings | None = None) -> date:
+    """The first day of trade, UTC: a week before the first time anybody asked, or ``INCLOAD_SHOP_OPENED``."""
+    return Clock(settings or Settings()).opening().opened
+
+
+class Clock:
+    """The shop's state files, under ``<home>/shop``.
+
+    Args:
+        settings: Where ``home`` is.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._folder = settings.home_root / "shop"
+
+    def opening(self, *, opened: date | None = None, seed: int | None = None, scale: float | None = None) -> Opening:
+        """How the shop opened; the first call, of whatever process, decides it for good.
+
+        Raises:
+            IncrementalLoadError: It opened otherwise than asked for now.
+        """
+        opened = opened or _opened_by_environment()
+        file = self._folder / "opening.json"
+        if not file.exists():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with _alone(self._folder / "opening.lock", _OPENING_PATIENCE):
+                if not file.exists():
+                    chosen = Opening(
+                        opened or now().date() - _OPENED_BEFORE_TODAY,
+                        _DEFAULT_SEED if seed is None else seed,
+                        _DEFAULT_SCALE if scale is None else scale,
+                    )
+                    replace_file(file, json.dumps(asdict(chosen), default=str).encode())
+        facts = _read(file)
+        opening = Opening(date.fromisoformat(facts["opened"]), facts["seed"], facts["scale"])
+        for name, asked in {"opened": opened, "seed": seed, "scale": scale}.items():
+            if asked is not None and asked != getattr(opening, name):
+                raise IncrementalLoadError(
+                    f"shop: {name} is {asked} now and was {getattr(opening, name)} when the shop opened ({file})",
+                    rule="a shop keeps its opening day, seed and scale, which decide every file it writes",
+                    remedy=f"ask for {getattr(opening, name)}, or remove the landing area, the lake and "
+                    f"{self._folder} to open another shop",
+                )
+        return opening
+
+    def read(self) -> datetime:
+        """How far the shop has traded, UTC; its first midnight before it has traded at all."""
+        file = self._folder / "clock.json"
+        if not file.exists():
+            return midnight(self.opening().opened)
+        return datetime.fromisoformat(_read(file)["now"])
+
+    def save(self, instant: datetime) -> None:
+        """Remember how far the shop has traded."""
+        replace_file(self._folder / "clock.json", json.dumps({"now": instant.astimezone(UTC).isoformat()}).encode())
+
+    def held(self, patience: timedelta) -> AbstractContextManager[None]:
+        """Keep every other process from advancing; freed by the system when this process dies.
+
+        Raises:
+            ShopBusy: Another process holds it for longer than ``patience``.
+        """
+        return _alone(self._folder / "clock.lock", patience)
+
+
+@contextmanager
+def _alone(lock: Path, patience: timedelta) -> Iterator[None]:
+    with exclusive(lock, patience.total_seconds()) as held:
+        if not held:
+            raise ShopBusy(
+                f"shop: another process has been advancing it for more than {patience.total_seconds():g} s ({lock})",
+                rule="one process at a time advances the shop",
+                remedy="wait until it is done and try again",
+            )
+        yield
+
+
+def _opened_by_environment() -> date | None:
+    text = os.environ.get("INCLOAD_SHOP_OPENED")
+    if not text:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise IncrementalLoadError(
+            f"shop: INCLOAD_SHOP_OPENED is {text!r}", rule="it is a date", remedy="write it as 2026-01-31"
+        ) from None
+
+
+def _read(file: Path) -> Any:
+    try:
+        return json.loads(file.read_bytes())
+    except ValueError as error:
+        raise IncrementalLoadError(
+            f"shop: {file} is not JSON: {error}",
+            remedy=f"put it back, or remove the landing area, the lake and {file.parent} to open another shop",
+        ) from error

@@ -1,0 +1,96 @@
+"""The shop in Dagster: a job that lets it trade, and a schedule that keeps it at the present."""
+
+from collections import Counter
+from datetime import timedelta
+
+import dagster as dg
+from pydantic import Field
+
+from incload_assets.shop.shop import Advance, Shop
+from resources.settings import Settings
+
+_DAY = timedelta(days=1)
+_UNFINISHED = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+
+class Trade(dg.Config):
+    """How long to trade; never beyond the present."""
+
+    days: int = Field(default=1, ge=0, description="Days to trade.")
+    minutes: int = Field(default=0, ge=0, description="Minutes to trade, beside the days.")
+
+
+@dg.op
+def trade(context: dg.OpExecutionContext, config: Trade) -> None:
+    """Advance the shop's clock and write the files that are due by then."""
+    advance = Shop(Settings()).advance(days=config.days, minutes=config.minutes)
+    for file in advance.files:
+        verb = "rewrote" if file.rewritten else "wrote"
+        context.log.debug(f"{verb} {file.path}: {file.rows} rows, {file.size} bytes")
+    context.log.info(f"traded to {advance.now:%Y-%m-%d %H:%M} UTC: {len(advance.files)} files, {advance.rows}")
+    context.add_output_metadata(
+        {
+            "traded": dg.MetadataValue.md(summary(advance)),
+            "files": len(advance.files),
+            "rows": sum(advance.rows.values()),
+            "clock": dg.MetadataValue.timestamp(advance.now),
+        }
+    )
+
+
+@dg.job(executor_def=dg.in_process_executor)
+def advance_shop() -> None:
+    """Let the sample shop trade for a day, or for as long as the run's config says."""
+    trade()
+
+
+@dg.schedule(
+    cron_schedule="* * * * *",
+    job=advance_shop,
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Keeps the sample shop trading: a day at each tick until it has caught up, then as time goes by.",
+)
+def shop_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+    """Ask for the next piece of trade, unless one is under way or nothing is due yet."""
+    if context.instance.get_run_records(dg.RunsFilter(job_name=advance_shop.name, statuses=_UNFINISHED), limit=1):
+        return dg.SkipReason("The shop is being advanced by another run.")
+    shop = Shop(Settings())
+    behind = shop.behind()
+    if behind > _DAY:
+        return _request(days=1, minutes=0)
+    due = shop.next_due()
+    if due > shop.now + behind:
+        return dg.SkipReason(f"The next file is due at {due:%Y-%m-%d %H:%M} UTC.")
+    return _request(days=0, minutes=-(behind // timedelta(minutes=-1)))
+
+
+def summary(advance: Advance) -> str:
+    """What was written, as a Markdown table with a row for each table of the shop."""
+    lines = [
+        f"{advance.since:%Y-%m-%d %H:%M} to {advance.now:%Y-%m-%d %H:%M} UTC",
+        "",
+        "| table | files | rows | rewritten | out of the ordinary |",
+        "|---|---:|---:|---:|---|",
+    ]
+    for table, rows in advance.rows.items():
+        files = [file for file in advance.files if file.table == table]
+        troubles = sorted(sum((file.troubles for file in files), start=Counter()).items())
+        unusual = ", ".join(f"{count} {kind}" for kind, count in troubles) or "-"
+        rewritten = sum(file.rewritten for file in files)
+        lines.append(f"| {table} | {len(files)} | {rows} | {rewritten} | {unusual} |")
+    return "\n".join(lines)
+
+
+def shop_definitions() -> dg.Definitions:
+    """The job ``advance_shop`` and the schedule ``shop_schedule``, on by default."""
+    return dg.Definitions(jobs=[advance_shop], schedules=[shop_schedule])
+
+
+def _request(*, days: int, minutes: int) -> dg.RunRequest:
+    return dg.RunRequest(run_config=dg.RunConfig(ops={trade.name: Trade(days=days, minutes=minutes)}))

@@ -1,0 +1,55 @@
+"""Writing files so that a reader sees each of them whole or not at all."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from botocore import exceptions as boto
+from fsspec.exceptions import FSTimeoutError
+
+from incload_assets.loading.errors import IncrementalLoadError
+from incload_assets.loading.sources.storage import is_s3, store_of
+from incload_assets.loading.sources.template import absolute
+
+
+def write_file(root: str, path: str, content: bytes) -> None:
+    """Write one file under a landing root, replacing an earlier version in one step.
+
+    Args:
+        root: A folder or ``s3://bucket/prefix``.
+        path: Relative to ``root``, with slashes.
+        content: The whole file.
+
+    Raises:
+        IncrementalLoadError: The file cannot be written; the message names it, and an earlier version is untouched.
+    """
+    target = f"{absolute(root)}/{path}"
+    try:
+        if is_s3(target):
+            store_of(target).pipe_file(target, content)  # one put, which S3 makes visible as a whole
+        else:
+            replace_file(Path(target), content)
+    except (OSError, boto.BotoCoreError, boto.ClientError, FSTimeoutError) as error:
+        # what a store says in full may hold secrets
+        reason = getattr(error, "strerror", None) or "no further reason"
+        raise IncrementalLoadError(
+            f"shop: cannot write {target}: {type(error).__name__}, {reason}",
+            rule="the shop needs to write to the landing root",
+            remedy="free space or grant access there, or set INCLOAD_LANDING to another place, and advance again",
+        ) from None
+
+
+def replace_file(target: Path, content: bytes) -> None:
+    """Write a local file under a hidden name and rename it, so that it appears whole and survives a power cut."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)  # mkstemp's own mode would hide the file from a Spark of another user
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

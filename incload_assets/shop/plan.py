@@ -1,0 +1,118 @@
+"""What is delivered when: the files of every day, rewritten ones included."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+
+from incload_assets.shop.calendar import Calendar, midnight
+from incload_assets.shop.customers import CUSTOMERS
+from incload_assets.shop.events import EVENTS
+from incload_assets.shop.feed import Delivery, Feed, Record
+from incload_assets.shop.inventory import INVENTORY
+from incload_assets.shop.orders import ORDERS
+
+FEEDS: dict[str, Feed] = {feed.table: feed for feed in (ORDERS, CUSTOMERS, INVENTORY, EVENTS)}
+"""The shop's tables by name."""
+
+_REWRITTEN_AT = timedelta(hours=10)
+
+
+class Plan:
+    """The deliveries of a shop, as a function of its calendar alone.
+
+    A day is worked out from the things that began in the days before it, so any day can be asked for, in any order.
+
+    Example:
+        >>> plan = Plan(Calendar(date(2026, 1, 5), seed=1, scale=1.0))
+        >>> plan.due(midnight(date(2026, 1, 5)), midnight(date(2026, 1, 6)))[0].path
+        'events/2026-01-05/events-0000.json.gz'
+    """
+
+    def __init__(self, calendar: Calendar) -> None:
+        self.calendar = calendar
+        self._born: dict[tuple[str, date], list[Record]] = {}
+        self._written: dict[tuple[str, date], list[Delivery]] = {}
+
+    def due(self, since: datetime, until: datetime, tables: Iterable[str] = FEEDS) -> list[Delivery]:
+        """The deliveries that are due after ``since`` and not after ``until``, in order.
+
+        Args:
+            since: Excluded, UTC.
+            until: Included, UTC.
+            tables: Names of tables.
+        """
+        # a file that closes at midnight belongs to the day before
+        days = self.calendar.days((since - timedelta(days=1)).date(), until.date())
+        found = [
+            delivery
+            for feed in map(FEEDS.__getitem__, tables)
+            for day in days
+            for delivery in (*self._first_versions(feed, day), *self._rewritten(feed, day))
+            if since < delivery.due <= until
+        ]
+        return sorted(found, key=lambda delivery: (delivery.due, delivery.path))
+
+    def _first_versions(self, feed: Feed, window: date) -> list[Delivery]:
+        """The files of a window as first written."""
+        if (feed.table, window) not in self._written:
+            # a window may begin on the day before, where the export closes in the morning
+            days = self.calendar.days(window - timedelta(days=feed.lookback + 1), window)
+            by_start: dict[datetime, list[Record]] = defaultdict(list)
+            for day in days:
+                for record in self._records(feed, day):
+                    start = _file_start(feed, record.arrives)
+                    if _window(feed, start) == window:
+                        by_start[start].append(record)
+            self._written[feed.table, window] = [
+                _delivery(feed, start, records) for start, records in sorted(by_start.items())
+            ]
+        return self._written[feed.table, window]
+
+    def _rewritten(self, feed: Feed, day: date) -> list[Delivery]:
+        """The file that is rewritten on a day, if any: one value corrected and, on every other occasion, a row less."""
+        index = self.calendar.index(day)
+        if not feed.rewritten_every or index % feed.rewritten_every != feed.rewritten_on:
+            return []
+        files = self._first_versions(feed, day - timedelta(days=feed.rewritten_age))
+        chance = self.calendar.chance(feed.table, day, "rewritten")
+        candidates = [delivery for delivery in files if len(_correctable(delivery)) > 1]
+        if not candidates:
+            return []
+        former = chance.choice(candidates)
+        corrected, dropped = chance.sample(_correctable(former), 2)
+        records = [feed.correct(r, chance) if r is corrected else r for r in former.records]
+        if index // feed.rewritten_every % 2 == 0:
+            records = [record for record in records if record is not dropped]
+        due = midnight(day) + _REWRITTEN_AT
+        return [replace(former, due=due, records=tuple(records), rewritten=True)]
+
+    def _records(self, feed: Feed, day: date) -> Sequence[Record]:
+        if (feed.table, day) not in self._born:
+            self._born[feed.table, day] = feed.born(self.calendar, day)
+        return self._born[feed.table, day]
+
+
+def _correctable(delivery: Delivery) -> list[Record]:
+    return [r for r in delivery.records if r.row is not None and not (r.delete or r.copied)]
+
+
+def _file_start(feed: Feed, arrives: datetime) -> datetime:
+    """The start of the half-open time that is covered by the file a record is in."""
+    first = midnight(arrives.date()) + feed.closes - timedelta(days=1)
+    return first + (arrives - first) // feed.every * feed.every
+
+
+def _window(feed: Feed, start: datetime) -> date:
+    """A file belongs to the day in which the last instant it covers lies."""
+    return (start + feed.every - timedelta(microseconds=1)).date()
+
+
+def _delivery(feed: Feed, start: datetime, records: list[Record]) -> Delivery:
+    return Delivery(
+        feed=feed,
+        window=_window(feed, start),
+        name=start.strftime(feed.file_name),
+        due=start + feed.every,
+        records=tuple(sorted(records, key=lambda record: record.arrives)),
+    )

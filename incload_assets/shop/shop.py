@@ -1,0 +1,205 @@
+"""A shop that trades: its files appear in the landing area as its clock is advanced."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from incload_assets.loading.errors import IncrementalLoadError
+from incload_assets.loading.window import now as real_now
+from incload_assets.shop.calendar import Calendar, midnight
+from incload_assets.shop.clock import Clock
+from incload_assets.shop.feed import Delivery
+from incload_assets.shop.landing import write_file
+from incload_assets.shop.plan import FEEDS, Plan
+from incload_assets.shop.truth import Key, Truth, truth
+from resources.settings import Settings
+
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """One file that was written.
+
+    Args:
+        table: Table it belongs to.
+        window: Partition it belongs to.
+        path: Path under the landing root.
+        rows: Records in it.
+        size: Bytes.
+        rewritten: Whether it replaced an earlier version.
+        troubles: Unusual records in it, by kind.
+    """
+
+    table: str
+    window: date
+    path: str
+    rows: int
+    size: int
+    rewritten: bool
+    troubles: Counter[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advance:
+    """What happened while the shop traded from ``since`` to ``now``, UTC."""
+
+    since: datetime
+    now: datetime
+    files: tuple[Written, ...]
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Records written, by table; 0 for a table without files."""
+        return {table: sum(file.rows for file in self.files if file.table == table) for table in FEEDS}
+
+    @property
+    def troubles(self) -> Counter[str]:
+        """Unusual records written, by kind."""
+        return sum((file.troubles for file in self.files), Counter())
+
+
+class Shop:
+    """The sample shop of a home folder.
+
+    Its files depend on the opening day, the seed and the scale alone: advanced by days or by minutes, twice or after a
+    crash, it writes the same bytes under the same names.
+
+    Args:
+        settings: Where the landing area and the home folder are.
+        opened: First day of trade, UTC; only asked when the shop opens. Default: a week before today.
+        seed: Seed of its chance; only asked when the shop opens.
+        scale: Volume relative to about a hundred rows per table and day; only asked when the shop opens.
+        present: Tells the real time, beyond which the shop never trades.
+        patience: How long to wait for another process that advances the shop.
+
+    Raises:
+        IncrementalLoadError: The shop in this home folder opened otherwise.
+
+    Example:
+        >>> shop = Shop(Settings(home="/tmp/home"), opened=date(2026, 1, 5))
+        >>> shop.advance(days=1).now.isoformat()
+        '2026-01-06T00:00:00+00:00'
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        opened: date | None = None,
+        seed: int | None = None,
+        scale: float | None = None,
+        present: Callable[[], datetime] = real_now,
+        patience: timedelta = timedelta(seconds=30),
+    ) -> None:
+        self._clock = Clock(settings)
+        opening = self._clock.opening(opened=opened, seed=seed, scale=scale)
+        self._plan = Plan(Calendar(opening.opened, opening.seed, opening.scale))
+        self._landing = settings.landing_root
+        self._present, self._patience = present, patience
+
+    @property
+    def opened(self) -> date:
+        """First day of trade, UTC."""
+        return self._plan.calendar.opened
+
+    @property
+    def now(self) -> datetime:
+        """How far the shop has traded, UTC."""
+        return self._clock.read()
+
+    def behind(self) -> timedelta:
+        """How far the shop's clock is behind the present; never negative."""
+        return max(self._present() - self.now, timedelta(0))
+
+    def next_due(self) -> datetime:
+        """When the next file is due, UTC."""
+        since = self.now
+        reach = _DAY
+        while not (deliveries := self._plan.due(since, since + reach)):
+            reach *= 2
+        return deliveries[0].due
+
+    def advance(self, days: int = 0, minutes: int = 0, *, until: datetime | None = None) -> Advance:
+        """Trade on, and write the files that are due by then.
+
+        The clock is saved last: after a crash the same files are written again, with the same content.
+
+        Args:
+            days: Days to trade, 0 or more.
+            minutes: Minutes to trade, 0 or more, beside the days.
+            until: Instant to trade to, aware, instead of ``days`` and ``minutes``.
+
+        Raises:
+            ShopBusy: Another process is advancing the shop.
+            IncrementalLoadError: A length is negative, or the landing area cannot be written.
+        """
+        if days < 0 or minutes < 0:
+            raise IncrementalLoadError(
+                f"shop: asked to advance by {days} days and {minutes} minutes",
+                rule="the shop only trades forward",
+                remedy="give 0 or more of both",
+            )
+        with self._clock.held(self._patience):
+            since = self.now
+            wanted = until or since + timedelta(days=days, minutes=minutes)
+            reached = max(since, min(wanted, self._present()))
+            # of a file that is written and rewritten in between, only what it is in the end
+            newest = {delivery.path: delivery for delivery in self._plan.due(since, reached)}
+            files = tuple(self._write(delivery) for delivery in newest.values())
+            self._clock.save(reached)
+        return Advance(since=since, now=reached, files=files)
+
+    def catch_up(self, step: timedelta = _DAY) -> Iterator[Advance]:
+        """Trade up to the present, a step at a time, telling of each step as it is done."""
+        end = self._present()
+        while (since := self.now) < end:
+            yield self.advance(until=min(since + step, end))
+
+    def expected(self, table: str, until: datetime | None = None) -> dict[Key, dict[str, Any]]:
+        """What a table has to hold when everything the shop sent is loaded, row by key.
+
+        The keys are tuples; the values are in Python's types, instants aware and in UTC.
+
+        Args:
+            table: ``orders``, ``customers``, ``inventory`` or ``events``.
+            until: As of this instant of the shop's clock, UTC; default: now.
+
+        Raises:
+            IncrementalLoadError: There is no such table.
+        """
+        return self._truth(table, until).rows
+
+    def quarantined(self, table: str, until: datetime | None = None) -> dict[str, int]:
+        """How many records of a table the contract has to reject, by partition key; those without any are left out.
+
+        Args:
+            table: As for :meth:`expected`.
+            until: As for :meth:`expected`.
+        """
+        return self._truth(table, until).quarantined
+
+    def _truth(self, table: str, until: datetime | None) -> Truth:
+        if table not in FEEDS:
+            raise IncrementalLoadError(
+                f"shop: there is no table {table!r}",
+                rule=f"its tables are {', '.join(FEEDS)}",
+                remedy="name one of them",
+            )
+        since = midnight(self.opened)
+        return truth(FEEDS[table], self._plan.due(since, until or self.now, [table]))
+
+    def _write(self, delivery: Delivery) -> Written:
+        content = delivery.content()
+        write_file(self._landing, delivery.path, content)
+        return Written(
+            table=delivery.feed.table,
+            window=delivery.window,
+            path=delivery.path,
+            rows=len(delivery.records),
+            size=len(content),
+            rewritten=delivery.rewritten,
+            troubles=Counter(record.trouble for record in delivery.records if record.trouble),
+        )

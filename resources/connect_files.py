@@ -1,0 +1,117 @@
+"""What a local Spark Connect server leaves in its folder, and what can be seen of it from outside."""
+
+import hashlib
+import json
+import os
+import socket
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+
+@dataclass(frozen=True)
+class Server:
+    """A local server as ``server.json`` tells of it.
+
+    Args:
+        port: Where it listens on loopback.
+        pid: The process that holds the lock; ending it ends the server.
+        jvm_pid: Spark's own process, a child of ``pid``.
+        token: The pre-shared key.
+        configuration: :func:`fingerprint` of what it was started with.
+    """
+
+    port: int
+    pid: int
+    jvm_pid: int
+    token: str
+    configuration: str
+
+    @property
+    def url(self) -> str:
+        """The address for a client; ``localhost`` by name, because pyspark wants TLS for a key to any other host."""
+        return f"sc://localhost:{self.port}/;token={self.token}"
+
+    def connections(self) -> int:
+        """How many clients are connected now."""
+        try:
+            sockets = psutil.Process(self.jvm_pid).net_connections("tcp")
+        except psutil.NoSuchProcess:
+            return 0
+        return sum(s.status == psutil.CONN_ESTABLISHED and s.laddr.port == self.port for s in sockets)
+
+    def answers(self) -> bool:
+        """Whether anything listens on its port."""
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class ServerFiles:
+    """The files of the local server of one workspace, all in one folder that only its owner may enter."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, home: Path) -> "ServerFiles":
+        """Those under ``home``; the folder is made."""
+        folder = home / "spark"
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        return cls(folder)
+
+    @property
+    def lock(self) -> Path:
+        """Held by the server for as long as it lives."""
+        return self.folder / "server.lock"
+
+    @property
+    def start_lock(self) -> Path:
+        """Held by whoever is starting a server."""
+        return self.folder / "start.lock"
+
+    @property
+    def record(self) -> Path:
+        """Where the server listens; its modification time is when somebody last asked."""
+        return self.folder / "server.json"
+
+    @property
+    def log(self) -> Path:
+        """What the server and its JVM print."""
+        return self.folder / "server.log"
+
+    @property
+    def properties(self) -> Path:
+        """The configuration the server starts from."""
+        return self.folder / "spark.properties"
+
+    @property
+    def scratch(self) -> Path:
+        """Spark's local files: shuffles, spills, what a MERGE materializes."""
+        return self.folder / "scratch"
+
+    def read(self) -> Server | None:
+        """What ``server.json`` says, None if there is none; whether that server lives is for the lock to say."""
+        try:
+            return Server(**json.loads(self.record.read_text()))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+
+    def write(self, server: Server) -> None:
+        """Write ``server.json`` in one step, readable by its owner alone from the first byte on."""
+        draft = self.record.with_suffix(".draft")
+        draft.unlink(missing_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(asdict(server), file)
+        draft.rename(self.record)
+
+
+def fingerprint(parts: object, token: str) -> str:
+    """Hash of JSON-ready ``parts``, keyed by the server's own token: it tells nobody else what the parts are."""
+    told = json.dumps(parts, sort_keys=True)
+    return hashlib.blake2b(told.encode(), key=token.encode()[:64], digest_size=16).hexdigest()

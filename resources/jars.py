@@ -1,0 +1,141 @@
+"""The jars that Spark needs beyond its own, resolved once by Spark's own resolver and kept in a folder."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pyspark
+
+from resources.failures import masked, not_installed, unavailable
+from resources.locks import exclusive
+from resources.settings import Settings
+
+DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0",)
+_AWS_SDK = "2.35.4"
+S3 = (
+    "org.apache.hadoop:hadoop-aws:3.5.0",
+    f"software.amazon.awssdk:s3:{_AWS_SDK}",
+    f"software.amazon.awssdk:s3-transfer-manager:{_AWS_SDK}",
+    f"software.amazon.awssdk:sts:{_AWS_SDK}",
+)
+
+# Not wanted although asked for by the above: the SDK in one piece (650 MB), what Spark has under another name
+# (hadoop-client-*, jcl-over-slf4j), and an optional TLS library.
+_UNWANTED = ("bundle", "hadoop-common", "hadoop-hdfs-client", "commons-logging", "wildfly-openssl")
+_RESOLVE_SECONDS = 600
+_FAULT = re.compile(r"unresolved dependency|not found|refused|timed? ?out|PKIX|unauthorized|forbidden|50\d", re.IGNORECASE)
+
+
+def spark_home() -> Path:
+    """The Spark inside the pyspark package, whatever ``SPARK_HOME`` points at."""
+    return Path(pyspark.__file__).parent
+
+
+def coordinates(settings: Settings) -> tuple[str, ...]:
+    """The Maven coordinates that these settings need: Delta always, S3 only where S3 is configured.
+
+    Example:
+        >>> coordinates(Settings(lake="/lake", landing="/landing"))
+        ('io.delta:delta-spark_4.2_2.13:4.4.0',)
+    """
+    return DELTA + S3 if settings.uses_s3 else DELTA
+
+
+def jar_paths(settings: Settings, java_home: Path) -> list[Path]:
+    """The jars for these settings, fetched if this user never had them.
+
+    Args:
+        settings: Their ``jars`` folder is taken as it is, if given.
+        java_home: The Java that runs the resolver.
+
+    Raises:
+        SparkUnavailable: The jars are not here and no Maven repository gives them; the message says why.
+    """
+    if settings.jars:
+        given = sorted(settings.jars.absolute().glob("*.jar"))
+        if not any("delta-spark" in jar.name for jar in given):
+            raise not_installed(
+                f"INCLOAD_JARS={settings.jars} holds no delta-spark jar",
+                rule="the folder holds every jar Spark needs beyond its own",
+                remedy="fill it from the jar folder of a machine with access to Maven, or unset INCLOAD_JARS",
+            )
+        return given
+    wanted = coordinates(settings)
+    folder = _cache() / _name(wanted)
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with exclusive(folder.parent / f"{folder.name}.lock", _RESOLVE_SECONDS) as held:
+            if not held:
+                raise unavailable(f"another process has been fetching Spark's jars into {folder} for too long")
+            if not folder.is_dir():
+                _fetch(settings, wanted, folder, java_home)
+    return sorted(folder.glob("*.jar"))
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "incload" / "jars"
+
+
+def _name(wanted: tuple[str, ...]) -> str:
+    told = "\n".join((pyspark.__version__, *wanted, *_UNWANTED))
+    return f"spark-{pyspark.__version__}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+
+
+def _fetch(settings: Settings, wanted: tuple[str, ...], folder: Path, java_home: Path) -> None:
+    """Resolve into a scratch folder beside ``folder``, then put it in place in one step."""
+    scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix="fetching-"))
+    log = folder.parent / f"{folder.name}.log"
+    first, *others = [url.strip() for url in settings.maven_repositories.split(",") if url.strip()] or [""]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    environment |= {"JAVA_HOME": str(java_home), "SPARK_HOME": str(spark_home())}
+    if first:
+        environment["DEFAULT_ARTIFACT_REPOSITORY"] = first  # Spark's variable for what replaces the central one
+    properties = {
+        "spark.jars.packages": ",".join(wanted),
+        "spark.jars.excludes": ",".join(f"*:{name}" for name in (*_shipped(), *_UNWANTED)),
+        "spark.jars.repositories": ",".join(others),
+        "spark.jars.ivy": str(scratch),
+        "spark.driver.extraJavaOptions": "-Dsun.net.client.defaultConnectTimeout=10000",
+    }
+    asked = scratch / "resolve.conf"
+    asked.write_text("".join(f"{key} {value}\n" for key, value in properties.items() if value))
+    # spark-submit resolves before it runs anything; what it then runs only prints the version
+    command = [
+        spark_home() / "bin" / "spark-submit", "--properties-file", asked,
+        "--class", "org.apache.spark.deploy.SparkSubmit", "spark-internal", "--version",
+    ]  # fmt: skip
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=_RESOLVE_SECONDS, check=False
+        )
+        told = masked(done.stdout + done.stderr)
+        log.write_text(told)
+        if done.returncode != 0 or not any("delta-spark" in jar.name for jar in scratch.glob("jars/*.jar")):
+            raise _refused(wanted, told, log)
+        (scratch / "jars").rename(folder)
+    except subprocess.TimeoutExpired:
+        raise _refused(wanted, f"timed out after {_RESOLVE_SECONDS} s", log) from None
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _shipped() -> list[str]:
+    """The artifact names of the jars inside pyspark: a second version of one of them would only do harm."""
+    names = {re.split(r"-(?=\d)", jar.stem, maxsplit=1)[0] for jar in (spark_home() / "jars").glob("*.jar")}
+    return sorted(names)
+
+
+def _refused(wanted: tuple[str, ...], told: str, log: Path) -> Exception:
+    lines = [line.strip(" \t:") for line in told.splitlines() if _FAULT.search(line)]
+    reason = lines[0][:200] if lines else "the resolver gave no reason"
+    return unavailable(
+        f"Spark's jars ({wanted[0]}{f' and {len(wanted) - 1} more' if len(wanted) > 1 else ''}) could not be fetched "
+        f"from Maven: {reason}",
+        remedy="give this machine access to Maven, name a mirror in INCLOAD_MAVEN_REPOSITORIES, or point INCLOAD_JARS "
+        f"at a folder that holds the jars; the resolver's own words are in {log}",
+    )

@@ -1,0 +1,103 @@
+"""Where the Delta tables are, how Spark names them, and what is read of them without Spark."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dagster_deltalake import DeltaTableResource, LocalConfig, S3Config
+from dagster_deltalake.config import ClientConfig
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from resources.object_store import S3Endpoint
+from resources.settings import Settings
+
+LOG_FOLDER = "_changes"
+"""Folder under the lake's root that holds the change log of each table."""
+
+
+@dataclass(frozen=True)
+class Lake:
+    """The Delta tables under one root.
+
+    Reading small facts (does it exist, its version, its transaction versions, its schema) needs no Spark: dagster-deltalake's
+    ``DeltaTableResource`` reads them in milliseconds. Its IO manager is not used: it must not write partitions.
+
+    Args:
+        root: A folder, or ``s3://bucket/prefix``, without a trailing slash.
+
+    Example:
+        >>> lake = Lake("s3://lake/prod")
+        >>> lake.table_uri(["retail", "orders"])
+        's3://lake/prod/retail/orders'
+        >>> lake.sql_name(lake.log_uri(["orders"]))
+        'delta.`s3a://lake/prod/_changes/orders`'
+    """
+
+    root: str
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Lake":
+        """The lake of these settings."""
+        return cls(settings.lake_root)
+
+    def table_uri(self, key_path: Sequence[str]) -> str:
+        """Where the table of an asset is.
+
+        Args:
+            key_path: The parts of its asset key.
+
+        Raises:
+            ValueError: A part cannot be a folder's name, or is the log's.
+        """
+        for part in key_path:
+            if not part or part in (".", "..") or "/" in part:
+                raise ValueError(f"{'/'.join(key_path)!r}: {part!r} cannot be the name of a folder of the lake")
+        if not key_path or key_path[0] == LOG_FOLDER:
+            raise ValueError(f"{'/'.join(key_path)!r}: {LOG_FOLDER!r} is where the change logs are; choose another name")
+        return "/".join([self.root, *key_path])
+
+    def log_uri(self, key_path: Sequence[str]) -> str:
+        """Where the change log of an asset's table is; raises as :meth:`table_uri` does."""
+        return "/".join([self.root, LOG_FOLDER, self.table_uri(key_path)[len(self.root) + 1 :]])
+
+    def spark_path(self, uri: str) -> str:
+        """``uri`` as Spark's file systems name it: S3 is ``s3a://`` there."""
+        return f"s3a://{uri.removeprefix('s3://')}" if uri.startswith("s3://") else uri
+
+    def sql_name(self, uri: str) -> str:
+        """``uri`` as a table name in SQL."""
+        return "delta.`{}`".format(self.spark_path(uri).replace("`", "``"))
+
+    def delta(self, uri: str, version: int | None = None) -> DeltaTable | None:
+        """The table at ``uri``, at its newest or the given version; None if there is none (yet).
+
+        Raises:
+            deltalake.exceptions.DeltaError: The table is there and cannot be read.
+            OSError: The object store does not answer or refuses.
+        """
+        try:
+            return _resource(uri, version).load()
+        except TableNotFoundError:
+            return None
+
+    def version(self, uri: str) -> int | None:
+        """The newest version of the table at ``uri``; None if there is none."""
+        table = self.delta(uri)
+        return None if table is None else table.version()
+
+    def transaction_version(self, uri: str, app_id: str, version: int | None = None) -> int | None:
+        """The last transaction version that ``app_id`` committed to the table, as of ``version``; None if none."""
+        table = self.delta(uri, version)
+        return None if table is None else table.transaction_version(app_id)
+
+
+def _resource(uri: str, version: int | None) -> DeltaTableResource:
+    if not uri.startswith(("s3://", "s3a://")):
+        return DeltaTableResource(url=uri, storage_options=LocalConfig(), version=version)
+    endpoint = S3Endpoint.from_env()
+    return DeltaTableResource(
+        url=uri,
+        storage_options=S3Config(endpoint=endpoint.url, region=endpoint.region),
+        client_options=ClientConfig(allow_http=not endpoint.tls),
+        version=version,
+    )

@@ -1,0 +1,33 @@
+"""How S3 is reached, from the environment variables that every AWS tool reads; credentials are never touched."""
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class S3Endpoint:
+    """Where S3 is.
+
+    Args:
+        url: Address of an S3 service other than AWS, for example ``http://localhost:9000``; None is AWS.
+        region: Region to sign for; None leaves it to the provider chain.
+
+    Example:
+        >>> S3Endpoint("http://localhost:9000", "us-east-1").tls
+        False
+    """
+
+    url: str | None
+    region: str | None
+
+    @classmethod
+    def from_env(cls) -> "S3Endpoint":
+        """``AWS_ENDPOINT_URL_S3`` or ``AWS_ENDPOINT_URL``, and ``AWS_REGION`` or ``AWS_DEFAULT_REGION``."""
+        url = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
+        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or None
+        return cls(url, region or ("us-east-1" if url else None))
+
+    @property
+    def tls(self) -> bool:
+        """Whether the connection is encrypted."""
+        return not (self.url or "").startswith("http://")

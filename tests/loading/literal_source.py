@@ -1,0 +1,51 @@
+"""A source whose content is written down in the test: what each window holds, as rows of strings."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import pyspark.sql.types as T
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.loading.sources.base import Position, Sees, Source
+from incload_assets.loading.window import Window
+
+Record = dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class LiteralSource(Source):
+    """Windows hold exactly ``content[key]``; tests change it between loads."""
+
+    content: dict[str, list[Record]] = field(default_factory=dict, hash=False)
+    sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True)
+
+    def validate(self, table: str) -> None:
+        """Nothing to check."""
+
+    def detect(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, Position]:
+        """The content itself is the position."""
+        found = {w.key: self.content[w.key] for w in windows if w.key in self.content}
+        return {
+            key: Position(hashlib.sha1(json.dumps(rows).encode()).hexdigest()[:16], {"rows": rows}, f"{len(rows)} rows")
+            for key, rows in found.items()
+        }
+
+    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+        """The rows as strings."""
+        rows: list[Record] = position.detail.get("rows", [])
+        raw = T.StructType([T.StructField(name, T.StringType()) for name in fields])
+        schema = T.StructType([T.StructField("_raw", raw), T.StructField("_payload", T.StringType())])
+        data = [(tuple(row.get(name) for name in fields), json.dumps(row)) for row in rows]
+        return (
+            spark.createDataFrame(data, schema)
+            .withColumn("_rescued", F.lit(None).cast("string"))
+            .withColumn("_malformed", F.lit(None).cast("string"))
+            .withColumn(
+                "_source",
+                F.struct(F.lit("literal").alias("file"), F.lit(0).cast("long").alias("block"), F.lit(0).cast("long").alias("row")),
+            )
+        )

@@ -1,0 +1,121 @@
+"""Small tables for tests of the load: what to declare, load and compare."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pandera.pyspark as pa
+import pyspark.sql.types as T
+from pyspark.sql import DataFrame, SparkSession
+
+from incload_assets.loading.declaration import Changes, Merge, Quarantine, Table, declare
+from incload_assets.loading.load import Checkpoint, LoadReport, load_window
+from incload_assets.loading.sources.base import Source
+from incload_assets.loading.window import window_of
+from resources.lake import Lake
+from tests.loading.literal_source import LiteralSource, Record
+
+DAYS = dg.DailyPartitionsDefinition("2026-01-01")
+
+
+class Item(pa.DataFrameModel):
+    """A key, a value, a sequence."""
+
+    id: T.StringType = pa.Field(nullable=False)
+    value: T.StringType = pa.Field(nullable=True)
+    seq: T.LongType = pa.Field(nullable=True)
+
+
+class DatedItem(Item):
+    """The same with the day it belongs to."""
+
+    day: T.DateType = pa.Field(nullable=False)
+
+
+def day(number: int) -> str:
+    """The partition key of a day of January 2026."""
+    return f"2026-01-{number:02d}"
+
+
+def item(id: str | None, value: str | None, seq: int | None, op: str = "u", **more: str | None) -> Record:
+    """A change as the source gives it."""
+    return {"id": id, "value": value, "seq": None if seq is None else str(seq), "op": op, **more}
+
+
+@dataclass
+class Loaded:
+    """A table under test."""
+
+    spark: SparkSession
+    table: Table
+    lake: Lake
+    content: dict[str, list[Record]]
+
+    def load(self, number: int, **options: Any) -> LoadReport:
+        """Load the window of a day."""
+        return load_window(self.spark, self.table, self.lake, window_of(DAYS, day(number)), **options)
+
+    def replay(self, report: LoadReport) -> LoadReport:
+        """Load a window again that was checkpointed cleanly."""
+        checkpoint = Checkpoint(report.control.fingerprint, clean=True)
+        return load_window(self.spark, self.table, self.lake, report.window, checkpoint=checkpoint)
+
+    @property
+    def uri(self) -> str:
+        """Where the table is."""
+        return self.lake.table_uri(self.table.key.path)
+
+    def rows(self, *columns: str) -> set[tuple[Any, ...]]:
+        """The whole table."""
+        delta = self.lake.delta(self.uri)
+        assert delta is not None
+        names = list(columns or self.table.columns)
+        rows = [tuple(row[n] for n in names) for row in delta.to_pyarrow_table(columns=names).to_pylist()]
+        assert len(rows) == len(set(rows)), f"rows stand twice in the table: {rows}"
+        return set(rows)
+
+    def log(self, kind: str, *columns: str) -> list[tuple[Any, ...]]:
+        """Rows of one kind in the log."""
+        delta = self.lake.delta(self.lake.log_uri(self.table.key.path))
+        assert delta is not None
+        rows = delta.to_pyarrow_table(partitions=[("_kind", "=", kind)], columns=list(columns)).to_pylist()
+        return sorted(tuple(row[n] for n in columns) for row in rows)
+
+    def files(self) -> set[str]:
+        """The table's present data files."""
+        delta = self.lake.delta(self.uri)
+        assert delta is not None
+        return set(delta.file_uris())
+
+
+def make(
+    spark: SparkSession,
+    folder: Path,
+    content: dict[str, list[Record]] | None = None,
+    *,
+    source: Source | None = None,
+    contract: type = Item,
+    write: Merge = Merge(),  # noqa: B008 - immutable
+    keys: Iterable[str] = ("id",),
+    quarantine: Quarantine = Quarantine(),  # noqa: B008 - immutable
+    function: Callable[[DataFrame], DataFrame] = lambda changes: changes,
+    code_version: str = "1",
+    name: str = "items",
+) -> Loaded:
+    """Declare a table over literal content."""
+    content = {} if content is None else content
+    table = declare(
+        key=dg.AssetKey([name]),
+        partitions_def=DAYS,
+        source=source or LiteralSource(content),
+        contract=contract,
+        changes=Changes(keys=list(keys), sequence_by=["seq"], delete_when="op = 'd'"),
+        write=write,
+        freshness=None,
+        quarantine=quarantine,
+        function=function,
+        code_version=code_version,
+    )
+    return Loaded(spark, table, Lake(root=str(folder)), content)

@@ -1,0 +1,234 @@
+"""The fold of a table's changes, load by load, on literal rows."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.loading.declaration import Merge, Quarantine
+from incload_assets.loading.errors import ContractViolation, DeclarationError, SourceMissing
+from incload_assets.loading.reconciliation import Evidence
+from tests.loading.tables import DatedItem, day, item, make
+
+
+def bins(evidence: Evidence) -> tuple[int, int, int, int]:
+    return evidence.applied, evidence.stale, evidence.duplicate, evidence.quarantined
+
+
+def test_the_newest_change_of_a_batch_wins_and_every_row_is_in_one_bin(spark: SparkSession, tmp_path: Path) -> None:
+    changes = [item("1", "a", 1), item("2", "b", 1), item("1", "c", 10), item("2", "d", 20), item("1", "e", 100)]
+    table = make(spark, tmp_path, {day(1): [*changes, item("1", "c", 10), item("3", "x", 1), item("3", "y", None)]})
+    report = table.load(1)
+    assert table.rows() == {("1", "e", 100), ("2", "d", 20), ("3", "x", 1)}
+    assert bins(report.evidence) == (3, 4, 1, 0)
+    assert report.merged.inserted == 3
+
+
+def test_a_replay_writes_nothing_at_all(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path, {day(1): [item("1", "a", 1), item("2", None, 5, "d")]})
+    first = table.load(1)
+    files = table.files()
+    again = table.replay(first)
+    assert (again.table_version, again.log_version, again.landed, again.committed) == (
+        first.table_version,
+        first.log_version,
+        False,
+        False,
+    )
+    uncertain = table.load(1)  # nobody vouches for the last attempt: the fence is committed, and nothing else
+    assert uncertain.table_version == first.table_version + 1
+    assert table.files() == files
+    assert bins(uncertain.evidence) == bins(first.evidence) == (2, 0, 0, 0)
+
+
+def test_deletes_are_remembered_and_older_rows_stay_out(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(
+        spark,
+        tmp_path,
+        {
+            day(1): [
+                item("inserted and deleted", "a", 1),
+                item("inserted and deleted", None, 2, "d"),
+                item("deleted and inserted", None, 1, "d"),
+                item("deleted and inserted", "b", 2),
+                item("never there", None, 1, "d"),
+                item("kept", "c", 5),
+                item("tie", "d", 5),
+                item("tie", None, 5, "d"),
+                item("removed later", "e", 1),
+            ],
+            day(2): [item("kept", None, 4, "d"), item("removed later", None, 9, "d")],
+            day(3): [item("removed later", "late", 8), item("never there", "late", 0)],
+            day(4): [item("removed later", "back", 10)],
+        },
+    )
+    table.load(1)
+    assert table.rows("id", "value") == {("deleted and inserted", "b"), ("kept", "c"), ("removed later", "e")}
+    assert bins(table.load(2).evidence) == (1, 1, 0, 0)
+    assert table.rows("id", "value") == {("deleted and inserted", "b"), ("kept", "c")}
+    assert bins(table.load(3).evidence) == (0, 2, 0, 0)
+    assert table.rows("id", "value") == {("deleted and inserted", "b"), ("kept", "c")}
+    table.load(4)
+    assert table.rows("id", "value") == {("deleted and inserted", "b"), ("kept", "c"), ("removed later", "back")}
+
+
+def test_composite_keys_never_collide_and_a_null_in_a_key_is_quarantined(spark: SparkSession, tmp_path: Path) -> None:
+    pairs = [("a", "bc"), ("ab", "c"), ("a|", "b"), ("a", "|b"), ("", "x")]
+    changes = [item(left, right, 1) for left, right in pairs]
+    table = make(spark, tmp_path, {day(1): [*changes, item("n", None, 1)]}, keys=["id", "value"])
+    for _ in range(2):
+        report = table.load(1)
+        assert table.rows() == {(left, right, 1) for left, right in pairs}
+        assert report.evidence.quarantined == 1
+    assert table.log("rejected", "id", "_reasons") == [("n", ["value: NULL, but it identifies the row"])]
+
+
+def test_equal_sequences_are_decided_by_content_in_any_order_of_loads(spark: SparkSession, tmp_path: Path) -> None:
+    changes = {day(1): [item("k", "first", 7)], day(2): [item("k", "second", 7)]}
+    outcomes = []
+    for number, order in enumerate(((1, 2), (2, 1))):
+        table = make(spark, tmp_path / str(number), dict(changes))
+        for window in order:
+            table.load(window)
+        outcomes.append(table.rows())
+    assert outcomes[0] == outcomes[1]
+    winner = next(iter(outcomes[0]))[1]
+    corrected = {"first": 1, "second": 2}[winner]
+    table.content[day(corrected)] = [item("k", "corrected", 7)]
+    table.load(corrected)
+    others = ({"first", "second"} - {winner}) | {"corrected"}
+    assert {row[1] for row in table.rows()} <= others
+
+
+def test_a_corrected_file_with_unchanged_sequences_takes_effect(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path, {day(1): [item("k", "wrong", 7), item("m", "fine", 1)]})
+    table.load(1)
+    table.content[day(1)] = [item("k", "right", 7), item("m", "fine", 1)]
+    assert table.load(1).control.replaced == 1
+    assert table.rows() == {("k", "right", 7), ("m", "fine", 1)}
+
+
+def test_rows_that_leave_a_rewritten_file_are_taken_back(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(
+        spark,
+        tmp_path,
+        {
+            day(1): [item("update", "old", 1), item("delete", "old", 1), item("row", "old", 1)],
+            day(2): [item("update", "new", 2), item("delete", None, 2, "d"), item("only here", "x", 1)],
+        },
+    )
+    table.load(1)
+    table.load(2)
+    assert table.rows("id", "value") == {("update", "new"), ("row", "old"), ("only here", "x")}
+    table.content[day(2)] = []
+    report = table.load(2)
+    assert table.rows("id", "value") == {("update", "old"), ("delete", "old"), ("row", "old")}
+    assert (report.merged.inserted, report.merged.updated, report.merged.deleted) == (1, 1, 1)
+    table.content[day(1)] = [item("row", "old", 1)]
+    table.load(1)
+    assert table.rows("id", "value") == {("row", "old")}
+
+
+def test_late_rows_go_to_their_partition_and_no_other_partition_is_rewritten(spark: SparkSession, tmp_path: Path) -> None:
+    content = {
+        day(1): [item("1", "a", 1, day=day(1))],
+        day(2): [item("2", "b", 1, day=day(2))],
+        day(3): [item("3", "c", 1, day=day(3)), item("1", "late", 2, day=day(1))],
+    }
+    table = make(spark, tmp_path, content, contract=DatedItem, write=Merge(partition_by="day"))
+    table.load(1)
+    table.load(2)
+    before = {file for file in table.files() if day(2) in file}
+    table.load(3)
+    assert table.rows("id", "value") == {("1", "late"), ("2", "b"), ("3", "c")}
+    assert {file for file in table.files() if day(2) in file} == before
+    table.content[day(3)] = [item("3", "c", 1, day=day(2))]  # corrected: the row belonged to another day
+    table.load(3)
+    assert {(row[0], row[1], str(row[3])) for row in table.rows()} == {
+        ("1", "a", day(1)),
+        ("2", "b", day(2)),
+        ("3", "c", day(2)),
+    }
+
+
+def test_too_many_bad_rows_stop_the_load_and_fewer_are_quarantined_then_replayed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [item(str(n), "v", 1) for n in range(75)] + [{**item(f"bad{n}", "v", 1), "seq": "soon"} for n in range(25)]
+    strict = make(spark, tmp_path, {day(1): rows}, quarantine=Quarantine(max_share=0.2))
+    with pytest.raises(ContractViolation, match=r"items 2026-01-01: 25 of 100 rows \(25.0%\).*'soon' is not bigint"):
+        strict.load(1)
+    assert strict.rows() == set()
+    tolerant = make(spark, tmp_path, {day(1): rows}, quarantine=Quarantine(max_share=0.3))
+    report = tolerant.load(1)
+    assert (report.merged.inserted, report.evidence.quarantined) == (75, 25)
+    payloads = tolerant.log("rejected", "id", "_payload", "_reasons")
+    assert len(payloads) == 25
+    assert '"seq": "soon"' in payloads[0][1]
+    assert payloads[0][2] == ["seq: 'soon' is not bigint"]
+    tolerant.content[day(1)] = rows[:75] + [item(f"bad{n}", "v", 2) for n in range(25)]
+    assert tolerant.load(1).merged.inserted == 25
+    assert len(tolerant.rows()) == 100
+
+
+def test_a_stopped_load_keeps_what_the_partition_had(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path, {day(1): [item("1", "a", 1)]})
+    table.load(1)
+    table.content[day(1)] = [{**item("1", "b", 2), "seq": "soon"}]
+    with pytest.raises(ContractViolation):
+        table.load(1)
+    assert table.rows() == {("1", "a", 1)}
+    assert table.log("upsert", "id", "value") == [("1", "a")]
+
+
+def test_an_empty_window_is_done_and_a_missing_one_is_not(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path, {day(1): []})
+    report = table.load(1)
+    assert bins(report.evidence) == (0, 0, 0, 0)
+    assert table.rows() == set()
+    with pytest.raises(SourceMissing, match="items 2026-01-02: .* holds nothing for this window"):
+        table.load(2)
+
+
+def test_a_new_column_in_the_contract_is_added_to_table_and_log(spark: SparkSession, tmp_path: Path) -> None:
+    content = {day(1): [item("1", "a", 1, day=day(1))], day(2): [item("2", "b", 1, day=day(2))]}
+    make(spark, tmp_path, content).load(1)
+    wider = make(spark, tmp_path, content, contract=DatedItem, code_version="2")
+    wider.load(2)
+    assert {(row[0], str(row[3])) for row in wider.rows()} == {("1", "None"), ("2", day(2))}
+    wider.load(1)
+    assert {(row[0], str(row[3])) for row in wider.rows()} == {("1", day(1)), ("2", day(2))}
+
+
+def test_a_key_in_two_partitions_of_one_batch_is_quarantined(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [item("1", "a", 1, day=day(1)), item("1", "b", 2, day=day(2)), item("2", "c", 1, day=day(1))]
+    table = make(
+        spark,
+        tmp_path,
+        {day(1): rows},
+        contract=DatedItem,
+        write=Merge(partition_by="day"),
+        quarantine=Quarantine(max_share=1),
+    )
+    assert table.load(1).evidence.quarantined == 2
+    assert table.rows("id") == {("2",)}
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda changes: changes.filter("seq > 1"), "made 1 rows of 2"),
+        (lambda changes: changes.select("id", "value", "seq"), "returns no column '_record'"),
+        (lambda changes: changes.drop("value"), "returns no column 'value'"),
+        (lambda changes: changes.withColumn("extra", F.lit(1)), "returns 'extra', unknown to Item"),
+        (lambda changes: changes.withColumn("seq", F.lit("1")), "returns 'seq' as string"),
+    ],
+)
+def test_a_function_that_loses_rows_or_columns_is_refused(
+    spark: SparkSession, tmp_path: Path, function: "type[DataFrame]", message: str
+) -> None:
+    table = make(spark, tmp_path, {day(1): [item("1", "a", 1), item("2", "b", 2)]}, function=function)
+    with pytest.raises(DeclarationError, match=message):
+        table.load(1)
+    assert table.rows() == set()

@@ -1,0 +1,34 @@
+"""Small shops in folders of their own."""
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from incload_assets.shop import Shop
+from resources.settings import Settings
+
+MONDAY = date(2026, 1, 5)
+
+
+@pytest.fixture(autouse=True)
+def _no_outer_shop(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("INCLOAD_SHOP_OPENED", "INCLOAD_HOME", "INCLOAD_LANDING"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def a_shop(tmp_path: Path) -> Callable[[str], Shop]:
+    """A shop of a quarter of the usual size, opened on a Monday, in the named home folder."""
+
+    def build(home: str = "home") -> Shop:
+        return Shop(Settings(home=tmp_path / home), opened=MONDAY, seed=7, scale=0.25)
+
+    return build
+
+
+def landed(home: Path) -> dict[str, bytes]:
+    """Everything in the landing area, hidden files included, by path."""
+    landing = home / "landing"
+    return {str(file.relative_to(landing)): file.read_bytes() for file in landing.rglob("*") if file.is_file()}
