@@ -1,7 +1,8 @@
 """The process of the local Spark Connect server: ``python -m resources.connect_supervisor FOLDER < order.json``.
 
-It holds the server's lock, runs Spark in a JVM below it, and ends both when nobody has been connected for a while, when
-the JVM has died or when it is told to (SIGTERM). If it is killed itself, the JVM sees its standard input close and ends.
+It holds the server's lock, runs Spark in a JVM below it, and ends both when nobody has been connected for a while,
+when the JVM has died or when it is told to (SIGTERM). If it is killed itself, the JVM sees its standard input close and
+ends.
 It imports nothing of the code location, so that it starts fast and outlives changes to it.
 """
 

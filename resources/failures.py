@@ -5,14 +5,15 @@ import re
 _CONNECTION_LOST = re.compile(
     r"StatusCode\.UNAVAILABLE|RETRIES_EXCEEDED|INVALID_HANDLE\.SESSION_|SESSION_(NOT_FOUND|CLOSED|CHANGED)"
     r"|INVALID_HANDLE\.OPERATION_(NOT_FOUND|ABANDONED)|failed to connect to all addresses|Connection reset by peer"
-    r"|Socket closed|Stream removed|RST_STREAM|GOAWAY|SparkContext (was shut down|has been shutdown)|Cannot call methods on a stopped SparkContext"
+    r"|Socket closed|Stream removed|RST_STREAM|GOAWAY"
+    r"|SparkContext (was shut down|has been shutdown)|Cannot call methods on a stopped SparkContext"
     r"|Answer from Java side is empty|Py4JNetworkError|ConnectionRefusedError"
 )
 _DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded|not enough (disk )?space", re.IGNORECASE)
 _STORAGE_UNREACHABLE = re.compile(
     r"Unable to execute HTTP request|UnknownHostException|ConnectTimeoutException|SocketTimeoutException"
     r"|ApiCallTimeoutException|ApiCallAttemptTimeoutException|AWSServiceThrottledException|SlowDown"
-    r"|AWSStatus5\d\dException|Service Unavailable"
+    r"|AWSStatus5\d\dException|Service Unavailable|error sending request|client error \(Connect\)"
 )
 _STORAGE_REFUSED = re.compile(
     r"AccessDenied(?:Exception)?|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|NoAwsCredentialsException"

@@ -27,7 +27,9 @@ S3 = (
 # (hadoop-client-*, jcl-over-slf4j), and an optional TLS library.
 _UNWANTED = ("bundle", "hadoop-common", "hadoop-hdfs-client", "commons-logging", "wildfly-openssl")
 _RESOLVE_SECONDS = 600
-_FAULT = re.compile(r"unresolved dependency|not found|refused|timed? ?out|PKIX|unauthorized|forbidden|50\d", re.IGNORECASE)
+_FAULT = re.compile(
+    r"unresolved dependency|not found|refused|timed? ?out|PKIX|unauthorized|forbidden|50\d", re.IGNORECASE
+)
 
 
 def spark_home() -> Path:
@@ -105,7 +107,7 @@ def _fetch(settings: Settings, wanted: tuple[str, ...], folder: Path, java_home:
     asked = scratch / "resolve.conf"
     asked.write_text("".join(f"{key} {value}\n" for key, value in properties.items() if value))
     # spark-submit resolves before it runs anything; what it then runs only prints the version
-    command = [
+    command: list[str | Path] = [
         spark_home() / "bin" / "spark-submit", "--properties-file", asked,
         "--class", "org.apache.spark.deploy.SparkSubmit", "spark-internal", "--version",
     ]  # fmt: skip

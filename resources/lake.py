@@ -8,6 +8,7 @@ from dagster_deltalake.config import ClientConfig
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from resources.failures import translate
 from resources.object_store import S3Endpoint
 from resources.settings import Settings
 
@@ -19,8 +20,9 @@ LOG_FOLDER = "_changes"
 class Lake:
     """The Delta tables under one root.
 
-    Reading small facts (does it exist, its version, its transaction versions, its schema) needs no Spark: dagster-deltalake's
-    ``DeltaTableResource`` reads them in milliseconds. Its IO manager is not used: it must not write partitions.
+    Reading small facts (does it exist, its version, its transaction versions, its schema) needs no Spark:
+    dagster-deltalake's ``DeltaTableResource`` reads them in milliseconds. Its IO manager is not used: it deletes other
+    partitions than the one it writes.
 
     Args:
         root: A folder, or ``s3://bucket/prefix``, without a trailing slash.
@@ -53,32 +55,38 @@ class Lake:
             if not part or part in (".", "..") or "/" in part:
                 raise ValueError(f"{'/'.join(key_path)!r}: {part!r} cannot be the name of a folder of the lake")
         if not key_path or key_path[0] == LOG_FOLDER:
-            raise ValueError(f"{'/'.join(key_path)!r}: {LOG_FOLDER!r} is where the change logs are; choose another name")
+            raise ValueError(f"{'/'.join(key_path)!r}: {LOG_FOLDER!r} holds the change logs; choose another name")
         return "/".join([self.root, *key_path])
 
     def log_uri(self, key_path: Sequence[str]) -> str:
         """Where the change log of an asset's table is; raises as :meth:`table_uri` does."""
         return "/".join([self.root, LOG_FOLDER, self.table_uri(key_path)[len(self.root) + 1 :]])
 
-    def spark_path(self, uri: str) -> str:
+    def spark_uri(self, uri: str) -> str:
         """``uri`` as Spark's file systems name it: S3 is ``s3a://`` there."""
         return f"s3a://{uri.removeprefix('s3://')}" if uri.startswith("s3://") else uri
 
     def sql_name(self, uri: str) -> str:
         """``uri`` as a table name in SQL."""
-        return "delta.`{}`".format(self.spark_path(uri).replace("`", "``"))
+        return "delta.`{}`".format(self.spark_uri(uri).replace("`", "``"))
 
     def delta(self, uri: str, version: int | None = None) -> DeltaTable | None:
         """The table at ``uri``, at its newest or the given version; None if there is none (yet).
 
         Raises:
-            deltalake.exceptions.DeltaError: The table is there and cannot be read.
-            OSError: The object store does not answer or refuses.
+            SparkUnavailable: The object store does not answer (transient, as it is when Spark reads the table).
+            IncrementalLoadError: The object store refuses: no such bucket, credentials, permission.
+            deltalake.exceptions.DeltaError: The table is there and cannot be read, or has no such version.
         """
         try:
             return _resource(uri, version).load()
         except TableNotFoundError:
             return None
+        except OSError as error:
+            meaning = translate(error, f"Delta table {uri}")
+            if meaning is error:
+                raise
+            raise meaning from error
 
     def version(self, uri: str) -> int | None:
         """The newest version of the table at ``uri``; None if there is none."""
@@ -91,11 +99,19 @@ class Lake:
         return None if table is None else table.transaction_version(app_id)
 
 
+class _SoonKnown(DeltaTableResource):
+    """A table on an object store whose absence is known in seconds; the default is to try for three minutes."""
+
+    def load(self) -> DeltaTable:
+        options = self.storage_options.str_dict() | (self.client_options.str_dict() if self.client_options else {})
+        return DeltaTable(self.url, version=self.version, storage_options=options | {"max_retries": "2"})
+
+
 def _resource(uri: str, version: int | None) -> DeltaTableResource:
     if not uri.startswith(("s3://", "s3a://")):
         return DeltaTableResource(url=uri, storage_options=LocalConfig(), version=version)
     endpoint = S3Endpoint.from_env()
-    return DeltaTableResource(
+    return _SoonKnown(
         url=uri,
         storage_options=S3Config(endpoint=endpoint.url, region=endpoint.region),
         client_options=ClientConfig(allow_http=not endpoint.tls),

@@ -20,28 +20,23 @@ from resources.settings import Settings
 from resources.spark_conf import SESSION_CONF, spark_conf, use_properties, write_properties
 
 
-class SparkResource(dg.ConfigurableResource):
+class SparkResource(dg.ConfigurableResource["SparkResource"]):
     """Gives each load a Spark session of its own.
 
-    ========== =============================================================== ==========================================
-    ``spark``  what it is                                                      when
-    ========== =============================================================== ==========================================
-    local      a Spark Connect server shared by this workspace's runs,         a laptop, one machine
-               found or started
-    in-process a JVM inside the run's process                                  no server wanted, or a spark-submit cluster
-    sc://…     a Spark Connect server that is there already                    a cluster, Databricks
-    ========== =============================================================== ==========================================
+    * ``local``: a Spark Connect server shared by the runs of this workspace, found or started. For one machine.
+    * ``in-process``: a JVM inside the run's process. For those who want no server.
+    * ``sc://…``: a Spark Connect server that is there already. For a cluster or Databricks.
 
-    A session is never shared: loads set Delta's transaction identifiers session-wide, and in a shared session one load's
-    would silently skip another load's statements.
+    A session is never shared: loads set Delta's transaction identifiers session-wide, and in a shared session one
+    load's would silently skip another load's statements.
 
-    dagster-pyspark's ``LazyPySparkResource`` serves the in-process kind, where it fits: one JVM per process, started when
-    first asked for. It does not fit the others: it keeps one session for the life of the process and never stops it
-    (on a shared server it would stay until the server's own time limit), it knows neither Delta's jars nor its
+    dagster-pyspark's ``LazyPySparkResource`` serves the in-process kind, where it fits: one JVM per process, started
+    when first asked for. It does not fit the others: it keeps one session for the life of the process and never stops
+    it (on a shared server it would stay until the server's own time limit), it knows neither Delta's jars nor its
     configuration, and each step process that uses it without ``spark.remote`` starts a JVM of its own (6 to 10 s).
 
     Args:
-        spark: See the table above; None is ``INCLOAD_SPARK``. An address with a token belongs in the environment: what
+        spark: As above; None is ``INCLOAD_SPARK``. An address with a token belongs in the environment: what
             is written here is shown in the UI.
         home: Folder of the workspace; None is ``INCLOAD_HOME``.
 
@@ -108,9 +103,9 @@ def connect(url: str) -> SparkSession:
     local = url.startswith("sc://localhost:")
     if local:
         # gRPC would ask a configured HTTP proxy for localhost
-        bypassed = os.environ.get("no_grpc_proxy") or os.environ.get("no_proxy") or ""
+        bypassed = os.environ.get("no_grpc_proxy") or os.environ.get("no_proxy") or ""  # noqa: SIM112
         if "localhost" not in bypassed.split(","):
-            os.environ["no_grpc_proxy"] = ",".join(filter(None, [bypassed, "localhost"]))
+            os.environ["no_grpc_proxy"] = ",".join(filter(None, [bypassed, "localhost"]))  # noqa: SIM112
     try:
         session = SparkSession.builder.remote(url).create()
         if local:

@@ -6,11 +6,26 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from resources import connect_server
+from resources.settings import Settings
+from resources.spark import open_session
+
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Settings whose Spark is the one server of the test run: of INCLOAD_TEST_REMOTE, or started for it."""
+    remote = os.environ.get("INCLOAD_TEST_REMOTE")
+    if remote:
+        yield Settings(spark=remote)
+        return
+    # The server ends itself, should the test run be killed before it can.
+    settings = Settings(home=tmp_path_factory.mktemp("spark"), spark="local", spark_idle_minutes=5)
+    yield settings
+    connect_server.stop(settings)
+
+
+@pytest.fixture(scope="session")
+def spark(spark_settings: Settings) -> Iterator[SparkSession]:
     """A session on the one Spark Connect server of the test run."""
-    session = SparkSession.builder.remote(os.environ["INCLOAD_TEST_REMOTE"]).create()
-    session.conf.set("spark.sql.session.timeZone", "UTC")
-    yield session
-    session.stop()
+    with open_session(spark_settings) as session:
+        yield session

@@ -1,0 +1,6 @@
+"""What is watched about a table, one module per check; :func:`checks_for` makes them Dagster asset checks."""
+
+from incload_assets.checks.definitions import CHEAP, checks_for
+from incload_assets.checks.reconciliation import ReconciliationConfig
+
+__all__ = ["CHEAP", "ReconciliationConfig", "checks_for"]

@@ -14,6 +14,7 @@ from incload_assets.loading.load import Checkpoint, LoadReport, load_window
 from incload_assets.loading.materialization import metadata_of
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import window_of
+from resources.failures import translate
 
 FAILURE_TAG = "incload/failure"
 DATA_VERSION_TAG = "dagster/data_version"
@@ -151,7 +152,7 @@ def _shown(table: Table) -> dict[str, Any]:
 def _materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.MaterializeResult[Any]]:
     """Load the run's partitions, oldest first; each succeeds or fails by itself."""
     keys = sorted(context.partition_keys, key=lambda key: window_of(table.partitions_def, key, table.name))
-    failures: dict[str, Exception] = {}
+    failures: dict[str, BaseException] = {}
     resources = context.resources
     with resources.spark.session() as spark:
         for number, key in enumerate(keys, 1):
@@ -169,7 +170,7 @@ def _materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg
                 )
                 metadata = metadata_of(spark, table, resources.lake, report)
             except Exception as error:
-                failures[key] = resources.spark.translate(error)
+                failures[key] = translate(error, f"{table.name} {key}")
                 context.log.error(f"{table.name} {key}: {failures[key]}")
                 continue
             context.log.info(_summary(table, report))
@@ -192,7 +193,7 @@ def _summary(table: Table, report: LoadReport) -> str:
     )
 
 
-def _fail(context: dg.AssetExecutionContext, table: Table, failures: Mapping[str, Exception], total: int) -> None:
+def _fail(context: dg.AssetExecutionContext, table: Table, failures: Mapping[str, BaseException], total: int) -> None:
     """Fail the step: again later if nothing but time is needed, for good if a person is."""
     transient = all(isinstance(e, IncrementalLoadError) and e.transient for e in failures.values())
     context.instance.add_run_tags(context.run_id, {FAILURE_TAG: _cause(failures.values())})
@@ -207,7 +208,7 @@ def _fail(context: dg.AssetExecutionContext, table: Table, failures: Mapping[str
     )
 
 
-def _cause(errors: Iterable[Exception]) -> str:
+def _cause(errors: Iterable[BaseException]) -> str:
     """One word for automation: ``transient`` and ``missing`` are tried again by themselves, others wait for a person."""
     causes = set()
     for error in errors:

@@ -28,7 +28,7 @@ def ensure_table(
     if lake.version(uri) is None:
         try:
             empty = spark.createDataFrame([], schema)
-            empty.write.format("delta").mode("ignore").partitionBy(*partition_by).save(lake.spark_uri(uri))
+            empty.write.format("delta").mode("ignore").partitionBy(*partition_by).save(lake.spark_path(uri))
         except PySparkException as error:
             if not lost_the_race(error):
                 raise
@@ -44,7 +44,7 @@ def ensure_table(
 
 
 def _add_columns(spark: SparkSession, lake: Lake, uri: str, schema: T.StructType, table: str) -> None:
-    path = lake.spark_uri(uri)
+    path = lake.spark_path(uri)
     present = {f.name: f.dataType for f in spark.read.format("delta").load(path).schema.fields}
     for field in schema.fields:
         if field.name in present and present[field.name].simpleString() != field.dataType.simpleString():

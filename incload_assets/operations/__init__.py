@@ -1,13 +1,25 @@
-"""What keeps loaded tables in order: their progress and status."""
+"""What keeps loaded tables in order: their progress, lateness and status."""
 
-from incload_assets.operations.progress import SourceState, WindowProgress, progress_of, source_state, windows_to_look_at
-from incload_assets.operations.status import TableStatus, table_status
+from incload_assets.operations.lateness import Lateness, lateness_of
+from incload_assets.operations.progress import (
+    SourceState,
+    WindowProgress,
+    progress_from,
+    progress_of,
+    source_state,
+    windows_to_look_at,
+)
+from incload_assets.operations.status import TableStatus, rows_of, table_status
 
 __all__ = [
+    "Lateness",
     "SourceState",
     "TableStatus",
     "WindowProgress",
+    "lateness_of",
+    "progress_from",
     "progress_of",
+    "rows_of",
     "source_state",
     "table_status",
     "windows_to_look_at",

@@ -47,6 +47,11 @@ class WindowProgress:
         """The partition key."""
         return self.window.key
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether some load of the window was checkpointed, whatever happened since."""
+        return self.checkpoint is not None or self.status in ("loaded", "drifted")
+
 
 @dataclass(frozen=True)
 class SourceState:

@@ -10,14 +10,25 @@ Whenever every run is done and nothing is under way, the log has to hold what th
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Change = tuple[int, bool, int]
 """(sequence, is delete, content hash): the natural order of these tuples is the order of changes."""
 
 Content = tuple[Change, ...]
 MAX_MERGES = 8
-SWITCHES = ("fence", "reconcile", "guard", "markers", "carried markers", "distrust after a kill")
+SWITCHES = {
+    "fence": "a MERGE is skipped or conflicts if its window's fence has moved",
+    "reconcile": "after a MERGE the table is read again, then the log, and what differs is repaired",
+    "guard": "a MERGE judges order (fast) or compares and swaps (full) on its own snapshot",
+    "landing fence": "a landing is skipped if its window has been landed since it was prepared",
+    "markers": "a key that had a row taken away from its window is folded in full",
+    "carried markers": "markers of a landing that is not known to be reconciled are kept by the next",
+    "distrust": "a checkpoint is trusted only if nothing of its window failed or runs since",
+    "renumbering": "without a trusted checkpoint an unchanged window gets a new landing number, which outdates landings"
+    " that a killed run left behind",
+}
+"""The parts of the protocol; each can be switched off, and then some case goes wrong."""
 
 
 def up(sequence: int, content: int = 0) -> Change:
@@ -142,16 +153,16 @@ class Model:
 
     Args:
         case: What to explore.
-        without: Parts of the protocol to switch off, of ``SWITCHES``.
+        without: Parts of the protocol to switch off, names of ``SWITCHES``.
     """
 
     def __init__(self, case: Case, without: frozenset[str] = frozenset()) -> None:
-        assert without <= set(SWITCHES), without
+        assert without <= SWITCHES.keys(), without
         self.case, self.without = case, without
         self.names = tuple(case.windows)
 
-    def explore(self) -> Outcome:
-        """Visit every reachable state."""
+    def explore(self, *, stop_when_wrong: bool = False) -> Outcome:
+        """Visit every reachable state, or those up to the first that is wrong."""
         runs = tuple(Run(name) for name in (*self.names, *self.case.twice))
         n = len(self.names)
         start = State(
@@ -160,7 +171,7 @@ class Model:
         )  # fmt: skip
         parents: dict[State, tuple[State, str] | None] = {start: None}
         stack, at_rest, wrong = [start], 0, []
-        while stack:
+        while stack and not (wrong and stop_when_wrong):
             state = stack.pop()
             problem = None
             if self._rests(state):
@@ -169,12 +180,18 @@ class Model:
             for label, after in self._steps(state):
                 if after is None:
                     problem = label
-                elif after not in parents:
+                elif (after := self._canonical(after)) not in parents:
                     parents[after] = (state, label)
                     stack.append(after)
             if problem and len(wrong) < 3:
                 wrong.append([*self._trace(parents, state), problem])
         return Outcome(len(parents), at_rest, wrong)
+
+    def _canonical(self, state: State) -> State:
+        # which of two runs of one window is which, and which zombie, does not matter
+        runs = tuple(sorted(state.runs, key=repr)) if self.case.twice else state.runs
+        zombies = tuple(sorted(state.zombies, key=repr)) if len(state.zombies) > 1 else state.zombies
+        return state._replace(runs=runs, zombies=zombies)
 
     @staticmethod
     def _trace(parents: dict[State, tuple[State, str] | None], state: State) -> list[str]:
@@ -212,14 +229,13 @@ class Model:
             if state.kills and run.at not in ("idle", "killed"):
                 yield label + "killed", self._killed(state, i, run)
         for i, zombie in enumerate(state.zombies):
-            for what, after, left in self._work_steps(state, zombie, lambda s, w, i=i: s._replace(zombies=_put(s.zombies, i, w))):
-                gone = after.zombies[:i] + after.zombies[i + 1 :] if left is None else after.zombies
-                # which zombie is which does not matter
-                yield f"zombie of {zombie.window}: {what}", after._replace(zombies=tuple(sorted(gone, key=repr)))
+            what, after, left = self._work_step(state, zombie)
+            zombies = after.zombies[:i] + (() if left is None else (left,)) + after.zombies[i + 1 :]
+            yield f"zombie of {zombie.window}: {what}", after._replace(zombies=zombies)
 
     def _killed(self, state: State, i: int, run: Run) -> State:
         w = self.names.index(run.window)
-        zombies = state.zombies if run.work is None else tuple(sorted((*state.zombies, run.work), key=repr))
+        zombies = state.zombies if run.work is None else (*state.zombies, run.work)
         return state._replace(
             runs=_put(state.runs, i, Run(run.window, "killed")),
             zombies=zombies,
@@ -247,32 +263,31 @@ class Model:
             yield self._decide(state, i, w, run)
         else:
             assert run.work is not None
-            for what, after, left in self._work_steps(state, run.work, lambda s, work: to(s, work=work)):
-                if left is not None:
-                    yield what, after
-                elif run.at == "land":
-                    yield what, to(after, at="detect", work=None, landed=run.landed or what == "lands")
-                else:
-                    won = what == "commits"
-                    done = won and "reconcile" in self.without
-                    committed = run.committed or won
-                    if done:
-                        yield what, self._finished(after, i, w)
-                    else:
-                        yield what, to(after, at="table", work=None, committed=committed)
+            what, after, left = self._work_step(state, run.work)
+            if left is not None:
+                yield what, to(after, work=left)
+            elif run.at == "land":
+                yield what, to(after, at="detect", work=None, landed=run.landed or what == "lands")
+            elif what == "commits" and "reconcile" in self.without:
+                yield what, self._finished(after, i, w)
+            else:
+                yield what, to(after, at="table", work=None, committed=run.committed or what == "commits")
 
     def _detect(self, state: State, i: int, w: int, *, fresh: bool) -> State:
         run = state.runs[i]
         if fresh:
             others = any(j != i and other.window == run.window and other.at != "idle" for j, other in enumerate(state.runs))
             known = state.checkpoints[w]
-            clean = (known.clean and not others) or "distrust after a kill" in self.without
+            clean = (known.clean and not others) or "distrust" in self.without
             run = Run(run.window, trusted=known.content if clean else None)
         position, before = self._now(state)[w], state.log[w]
-        if before is not None and before.content == position:
-            return state._replace(runs=_put(state.runs, i, run._replace(at="table")))
         landed = Landed(1, position, False)
-        if before is not None:
+        if before is not None and before.content == position:
+            trusted = run.trusted == position or run.landed or "renumbering" in self.without
+            if trusted:
+                return state._replace(runs=_put(state.runs, i, run._replace(at="table")))
+            landed = before._replace(number=before.number + 1)
+        elif before is not None:
             settled = (run.trusted == before.content and not run.landed) or "carried markers" in self.without
             taken = bool(set(before.content) - set(position)) and "markers" not in self.without
             landed = Landed(before.number + 1, position, taken or (before.marked and not settled))
@@ -325,41 +340,37 @@ class Model:
             return Plan("delete" if older else "", order, None, False)
         return Plan("insert" if row is None else "update" if older else "", order, None, False)
 
-    def _work_steps(self, state, work, keep):  # type: ignore[no-untyped-def]
-        """Steps of something sent to the server: (label, state after, the work or None if it is over)."""
+    def _work_step(self, state: State, work: Merge | Landing) -> tuple[str, State, Merge | None]:
+        """The next step of something sent to the server: what happens, the state after it, the work if it goes on."""
         w = self.names.index(work.window)
         if isinstance(work, Landing):
             present = state.log[w]
-            if (present.number if present else 0) == work.former:
-                yield "lands", state._replace(log=_put(state.log, w, work.landed)), None
-            else:
-                yield "its landing is skipped", state, None
-            return
+            if (present.number if present else 0) != work.former and "landing fence" not in self.without:
+                return "its landing is skipped", state, None
+            return "lands", state._replace(log=_put(state.log, w, work.landed)), None
         fenced = "fence" not in self.without
         if not work.begun:
             if fenced and state.fences[w] >= work.number:
-                yield "its MERGE is skipped", state, None
-            else:
-                begun = work._replace(begun=True, row=state.row)
-                yield "its MERGE begins", keep(state, begun), begun
-            return
+                return "its MERGE is skipped", state, None
+            return "its MERGE begins", state, work._replace(begun=True, row=state.row)
         if work.stale:
-            yield "its MERGE conflicts", state, None
-            return
+            return "its MERGE conflicts", state, None
         row = self._applied(work.plan, work.row) if work.plan.action else state.row
-        after = state._replace(row=row, fences=_put(state.fences, w, max(work.number, state.fences[w])))
 
-        def outdate(other):  # type: ignore[no-untyped-def]
-            if not isinstance(other, Merge) or not other.begun or other is work:
+        def outdated(other: Merge | Landing | None) -> Merge | Landing | None:
+            if not isinstance(other, Merge) or not other.begun:
                 return other
             moved = fenced and other.window == work.window
-            return other._replace(stale=other.stale or moved or (row != state.row and bool(other.plan.action)))
+            changed = row != state.row and bool(other.plan.action)
+            return other._replace(stale=other.stale or moved or changed)
 
-        after = after._replace(
-            runs=tuple(run._replace(work=outdate(run.work)) for run in after.runs),
-            zombies=tuple(outdate(zombie) for zombie in after.zombies),
+        after = state._replace(
+            row=row,
+            fences=_put(state.fences, w, max(work.number, state.fences[w])),
+            runs=tuple(run._replace(work=outdated(run.work)) for run in state.runs),
+            zombies=tuple(outdated(zombie) for zombie in state.zombies),
         )
-        yield "commits", after, None
+        return "commits", after, None
 
     def _applied(self, plan: Plan, row: Change | None) -> Change | None:
         if row is None:
@@ -370,7 +381,7 @@ class Model:
         return None if plan.action == "delete" else plan.order
 
 
-def _put(items, i, item):  # type: ignore[no-untyped-def]
+def _put(items: tuple[Any, ...], i: int, item: object) -> tuple[Any, ...]:
     return (*items[:i], item, *items[i + 1 :])
 
 
@@ -396,5 +407,6 @@ CASES = {
     "both rewritten": Case({"A": ((up(5),), (down(6),)), "B": ((up(4),), (up(7),))}, kills=0),
     "same sequence, corrected content": Case({"A": ((up(5, 2),), (up(5, 1),)), "B": once(up(4))}),
     "replayed": Case({"A": once(up(5)), "B": once(down(10))}, replays=1),
+    "fix of a replay killed": Case({"A": once(up(5)), "B": ((down(10),), ())}, replays=1),
     "two runs of one window": Case({"A": once(up(5)), "B": once(down(10))}, kills=1, twice=("A",)),
 }

@@ -3,14 +3,14 @@
 With time fields in the template, the path says it. Without any (a flat folder) a file belongs to the window in which it
 was first seen, and stays there:
 
-1. A key that a landed position holds belongs to that position's window, rewritten or not. Should several hold it, the one
-   whose partition key sorts first counts.
+1. A key that a landed position holds belongs to that position's window, rewritten or not. Should several hold it, the
+   one whose partition key sorts first counts.
 2. Any other key belongs to the window that contains the time the store last changed it. What is older than the first
    window of the table belongs to that first window. What is newer than every window waits for its window to begin to
    exist, as the table has no partition for it yet.
 
-The landed positions are the only memory, so the answer is the same for any set of windows that is asked about. Mind that
-a copy which preserves modification times (``cp -p``, ``rsync -t``) is first seen at its original's time.
+The landed positions are the only memory, so the answer is the same for any set of windows that is asked about. Mind
+that a copy which preserves modification times (``cp -p``, ``rsync -t``) is first seen at its original's time.
 """
 
 from bisect import bisect_right

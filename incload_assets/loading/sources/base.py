@@ -54,7 +54,7 @@ class Source(ABC):
 
     @abstractmethod
     def validate(self, table: str) -> None:
-        """Check the declaration; raise :class:`DeclarationError` naming ``table``, the field, why, and what to write."""
+        """Check the declaration; raise :class:`DeclarationError` with ``table``, the field, why, and what to write."""
 
     @abstractmethod
     def detect(
@@ -100,9 +100,7 @@ class Source(ABC):
         """The position of a window that is declared empty."""
         return Position(fingerprint="empty", detail={}, summary="nothing at the source")
 
-    def missing(
-        self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]
-    ) -> dict[str, list[str]]:
+    def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
         """What was landed and is gone from the source, per partition key, as names for people. Default: nothing."""
         return {}
 

@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+import gzip
 import io
 import zlib
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 import zstandard
 
-from incload_assets.loading.errors import SourceChanged, SourceUnreadable
+from incload_assets.loading.errors import SourceUnreadable
 from incload_assets.loading.sources.formats import compression_of
 from incload_assets.loading.sources.storage import store_errors, store_of
 from incload_assets.loading.sources.template import Template
@@ -89,7 +90,7 @@ def _shape_of(table: str, template: Template, path: str, options: CsvOptions) ->
     if whole:
         ending = head
     elif compression_of(key) is None:
-        with store_errors(table, path):
+        with store_errors(table, path, key):
             ending = store_of(path).cat_file(path, start=-_TAIL)
     else:
         return Shape(header, False)
@@ -98,24 +99,27 @@ def _shape_of(table: str, template: Template, path: str, options: CsvOptions) ->
 
 def _head_of(table: str, key: str, path: str, size: int) -> tuple[bytes, bool]:
     """The first bytes of a file, decompressed, and whether that is all of it."""
-    try:
-        with store_errors(table, path):
-            stored: bytes = store_of(path).cat_file(path, start=0, end=size)
-    except FileNotFoundError:
-        raise SourceChanged(f"{table}: the file {key} has vanished", remedy="the load is tried again") from None
+    with store_errors(table, path, key):
+        stored: bytes = store_of(path).cat_file(path, start=0, end=size)
     compression = compression_of(key)
-    if compression is None or not stored:
+    if compression is None:
         return stored, len(stored) < size
+    stream = (
+        gzip.GzipFile(fileobj=io.BytesIO(stored))
+        if compression == "gz"
+        else zstandard.ZstdDecompressor().stream_reader(io.BytesIO(stored), read_across_frames=True)
+    )
+    unpacked = b""
     try:
-        if compression == "gz":
-            unpacked = zlib.decompressobj(wbits=31).decompress(stored, max_length=16 * size)
-        else:
-            unpacked = zstandard.ZstdDecompressor().decompressobj().decompress(stored)
-    except (zlib.error, zstandard.ZstdError):
+        while len(unpacked) < size and (block := stream.read1(_HEAD)):
+            unpacked += block
+    except EOFError:  # the bytes end here, of the part or of a file cut off, which Spark will name
+        pass
+    except (OSError, zlib.error, zstandard.ZstdError):
         raise SourceUnreadable(
             f"{table}: the file {key} is not {compression}", remedy="write the file again, or correct its name"
         ) from None
-    return unpacked, False
+    return unpacked, len(stored) < size and len(unpacked) < size
 
 
 def _header(text: str, options: CsvOptions) -> tuple[str, ...] | None:

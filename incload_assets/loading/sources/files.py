@@ -1,6 +1,6 @@
 """Files in a landing area: local folders and S3."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Literal, get_args
@@ -131,7 +131,7 @@ class Files(Source):
         windows: Sequence[Window],
         landed: Mapping[str, Position],
     ) -> dict[str, list[str]]:
-        """Landed files that are no longer there, per partition key; nothing where deleting a file is a way to retract."""
+        """Landed files that are no longer there, per partition key; none where deleting a file is a way to retract."""
         if self.deleted == "retract":
             return {}
         present = self._present(table, self._template(table), windows, landed, None)

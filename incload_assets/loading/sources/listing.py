@@ -1,8 +1,8 @@
 """What lies in a store, as few requests as possible, and never half a listing.
 
 Hidden names are left to the template. Names that say that their writer has not finished are left out here: ``*.tmp``,
-``*.part``, ``*.partial``, ``*.crdownload``, ``*.inprogress``, ``*._COPYING_``, ``*~``. A file that grows under its final
-name cannot be told from a finished one: it is loaded as it is, and again when it has changed.
+``*.part``, ``*.partial``, ``*.crdownload``, ``*.inprogress``, ``*._COPYING_``, ``*~``. A file that grows under its
+final name cannot be told from a finished one: it is loaded as it is, and again when it has changed.
 """
 
 import os
@@ -61,7 +61,7 @@ def files_of(table: str, template: Template, windows: Sequence[Window], *, was_t
         listed = _s3_files(table, template, windows, prefixes)
     else:
         if was_there:
-            _require_root(table, template.root or os.path.dirname(os.path.commonprefix(prefixes)))
+            _require_root(table, template.root or os.path.dirname(_beginning(prefixes)))
         listed = _local_files(table, template, windows)
     seen = set()
     for file in listed:
@@ -73,13 +73,21 @@ def files_of(table: str, template: Template, windows: Sequence[Window], *, was_t
 def _s3_files(table: str, template: Template, windows: Sequence[Window], prefixes: list[str]) -> Iterator[Listed]:
     if len(prefixes) > _SINGLE_SCANS:
         # keys come in order, so the windows' keys lie between the first and the last prefix
-        common = os.path.commonprefix(prefixes)
-        yield from _s3_keys(table, common, after=prefixes[0][:-1], upto=prefixes[-1])
+        yield from _s3_keys(table, _beginning(prefixes), after=prefixes[0][:-1], upto=prefixes[-1])
         return
     for prefix in prefixes:
         folder = prefix.rpartition("/")[0]
         depth = template.depth_below(folder, windows[0])
         yield from _s3_keys(table, prefix, nested=depth != 0)
+
+
+def _beginning(prefixes: Sequence[str]) -> str:
+    """The beginning that sorted texts share."""
+    first, last = prefixes[0], prefixes[-1]
+    for index, (one, other) in enumerate(zip(first, last, strict=False)):
+        if one != other:
+            return first[:index]
+    return first
 
 
 def _s3_keys(

@@ -8,7 +8,7 @@ from incload_assets.loading.errors import IncrementalLoadError, SourceChanged, S
 
 
 def read_error(table: str, error: BaseException) -> IncrementalLoadError | None:
-    """What an exception of an action over extracted rows says about a source file; None where it is about something else.
+    """What an exception of an action over extracted rows says about a source file; None where it says nothing.
 
     A file is opened when Spark runs, so a file cut off in the middle of its compression shows only then.
 

@@ -1,9 +1,8 @@
-"""The files of a position as one DataFrame: group them by what they look like, read each group, put the groups together."""
+"""The files of a position as one DataFrame: files that look alike are read together, then put beside the others."""
 
 from collections.abc import Sequence
 from functools import reduce
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
@@ -13,7 +12,6 @@ from incload_assets.loading.sources.base import EXTRACTED_COLUMNS
 from incload_assets.loading.sources.file_hashes import local_hashes
 from incload_assets.loading.sources.file_position import File
 from incload_assets.loading.sources.formats import Format, format_of
-from incload_assets.loading.sources.read_errors import read_error
 from incload_assets.loading.sources.reading_csv import CsvOptions, read_csv
 from incload_assets.loading.sources.reading_json import read_json
 from incload_assets.loading.sources.reading_parquet import read_parquet
@@ -66,13 +64,9 @@ def read(
             )
         if file.size:
             by_format.setdefault(kind, []).append(template.path_of(file.key))
-    groups: list[Records] = []
-    try:
-        groups += read_json(spark, template, by_format.get("json", []), fields)
-        groups += read_csv(spark, table, template, by_format.get("csv", []), fields, csv)
-        groups += read_parquet(spark, table, template, by_format.get("parquet", []), fields)
-    except AnalysisException as error:
-        raise read_error(table, error) or error from error
+    groups: list[Records] = read_json(spark, template, by_format.get("json", []), fields)
+    groups += read_csv(spark, table, template, by_format.get("csv", []), fields, csv)
+    groups += read_parquet(spark, table, template, by_format.get("parquet", []), fields)
     if not groups:
         members = ", ".join(f"`{field.replace('`', '``')}`: string" for field in fields)
         return spark.createDataFrame([], _EMPTY.format(members=members))
@@ -81,7 +75,7 @@ def read(
 
 
 def _check_unchanged(table: str, template: Template, files: Sequence[File]) -> None:
-    """Local files have their etag still. On S3 that takes a listing, which whoever lands a position makes afterwards."""
+    """Local files still have their etag. On S3 that takes a listing, which whoever lands a position makes later."""
     local = {path: file for file in files if not is_s3(path := template.path_of(file.key))}
     hashes = local_hashes(local)
     for path, file in local.items():

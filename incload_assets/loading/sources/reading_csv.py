@@ -2,12 +2,11 @@
 
 Columns are known by the header of their own file, never by the place they have in another one: files are grouped by
 header, each group is read by place, and mapped to names. An unquoted empty field is NULL, a quoted one is the empty
-string. A record with more or fewer fields than its header is malformed; so is one with characters that its encoding does
-not have, and one whose quote is still open at the end of the file.
+string. A record with more or fewer fields than its header is malformed; so is one with characters that its encoding
+does not have, and one whose quote is still open at the end of the file.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -69,7 +68,8 @@ def _read_group(
 ) -> Records:
     names = [f"_c{index}" for index in range(len(shape.header))]
     first, last, corrupt = F.col(names[0]), F.col(names[-1]), F.col("__corrupt")
-    lines = spark.read.csv(
+    # pruned columns would not be counted, and a malformed record would pass
+    lines = spark.read.option("columnPruning", "false").csv(
         [spark_path(path) for path in paths],
         schema=", ".join(f"{name} string" for name in [*names, "__corrupt"]),
         header=True,

@@ -1,9 +1,10 @@
 """JSON lines: one object per line, nothing of it lost.
 
 Every line is parsed as a *variant*, because the other ways through Spark change what they read: ``from_json`` and
-``get_json_object`` take numbers through a double (1.10000000000000000000001 becomes 1.1), both stop silently after the
-first value of a line, and ``from_json`` accepts single quotes and NaN. A variant keeps up to 38 digits and refuses names
-that occur twice. Numbers keep their value and not their spelling (1.10 is 1.1); ``_payload`` has the line as it was.
+``get_json_object`` take numbers through a double (1.10000000000000000000001 becomes 1.1), both stop silently after
+the first value of a line, and ``from_json`` accepts single quotes and NaN. A variant keeps up to 38 digits and
+refuses names that occur twice. Numbers keep their value and not their spelling (1.10 is 1.1); ``_payload`` has the
+line as it was.
 """
 
 from collections.abc import Sequence
@@ -59,7 +60,7 @@ def read_json(spark: SparkSession, template: Template, paths: Sequence[str], fie
         .withColumn("__record", record)
         .select(
             F.struct(*(_value(field).alias(field) for field in fields)).alias("_raw"),
-            F.when(F.is_valid_utf8(text), text).otherwise(F.make_valid_utf8(text)).alias("_payload"),
+            F.make_valid_utf8(text).alias("_payload"),
             F.when(F.size(rescued) > 0, F.to_json(rescued)).alias("_rescued"),
             malformed.alias("_malformed"),
             source_column(),

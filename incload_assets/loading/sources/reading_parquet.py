@@ -5,13 +5,17 @@ Spark takes the schema of many files from one of them, so files are grouped by t
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-from incload_assets.loading.errors import SourceChanged, SourceUnreadable
+from incload_assets.loading.errors import SourceUnreadable
+from incload_assets.loading.sources.read_errors import read_error
 from incload_assets.loading.sources.records import TIMES_AS_JSON, Records, key_column, source_column, spark_path
 from incload_assets.loading.sources.storage import store_errors, store_of
 from incload_assets.loading.sources.template import Template
@@ -39,23 +43,30 @@ def read_parquet(
         schemas = list(readers.map(lambda path: _schema_of(table, template, path), paths))
     for path, schema in zip(paths, schemas, strict=True):
         groups.setdefault(schema, []).append(path)
-    return [_read_group(spark, template, schema, found, fields) for schema, found in groups.items()]
+    records = []
+    for schema, found in groups.items():
+        try:
+            records.append(_read_group(spark, template, schema, found, fields))
+        except AnalysisException as error:
+            raise read_error(table, error) or SourceUnreadable(
+                f"{table}: Spark does not know a type in the schema of {template.name_of(found[0])}"
+                f" ({error.getCondition()})",
+                remedy="write the file with types that Spark reads, for example no time of day",
+            ) from error
+    return records
 
 
 def _schema_of(table: str, template: Template, path: str) -> Schema:
     key = template.name_of(path)
-    try:
-        with store_errors(table, path), store_of(path).open(path, "rb", cache_type="none") as file:
-            try:
-                schema = pq.read_schema(file)
-            except pa.ArrowInvalid:
-                raise SourceUnreadable(
-                    f"{table}: the file {key} is not a whole Parquet file",
-                    rule="a Parquet file ends with a footer",
-                    remedy="write the file again; it may have been cut off",
-                ) from None
-    except FileNotFoundError:
-        raise SourceChanged(f"{table}: the file {key} has vanished", remedy="the load is tried again") from None
+    with store_errors(table, path, key), store_of(path).open(path, "rb", cache_type="none") as file:
+        try:
+            schema = pq.read_schema(file)
+        except pa.ArrowInvalid:
+            raise SourceUnreadable(
+                f"{table}: the file {key} is not a whole Parquet file",
+                rule="a Parquet file ends with a footer",
+                remedy="write the file again; it may have been cut off",
+            ) from None
     names = [name.casefold() for name in schema.names]
     for name in schema.names:
         if names.count(name.casefold()) > 1:
@@ -88,10 +99,10 @@ def _read_group(
         F.lit(0).alias("__block"),
         (metadata["row_index"] + 1).alias("__row"),
     )
-    types = {member.name: member.dataType for member in records.schema["_raw"].dataType}
+    raw = cast(StructType, records.schema["_raw"].dataType)
     return Records(
         records.select("_raw", "_payload", "_rescued", "_malformed", source_column()),
-        [types[field] if field in values else None for field in fields],
+        [raw[field].dataType if field in values else None for field in fields],
     )
 
 

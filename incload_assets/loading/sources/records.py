@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
@@ -47,14 +47,14 @@ def key_column(template: Template, file_path: Column) -> Column:
 
 
 def numbered(lines: DataFrame) -> DataFrame:
-    """Adds ``__row``, the number of a record in its block, from ``__file``, ``__block`` and the reading order ``__order``.
+    """Adds ``__row``, the number of a record in its block, by ``__file``, ``__block`` and ``__order``, how it was read.
 
     Spark reads a block in one task, from its beginning on, so ``monotonically_increasing_id`` grows with the position.
     """
     return lines.withColumn("__row", F.row_number().over(block_order()))
 
 
-def block_order() -> Window:
+def block_order() -> WindowSpec:
     """The records of one block of one file as they lie there."""
     return Window.partitionBy("__file", "__block").orderBy("__order")
 

@@ -1,9 +1,9 @@
 """The store behind a path: a local folder or S3, through fsspec.
 
-fsspec with s3fs, because one small interface then opens, reads parts of and lists both kinds of store, S3 requests go out
-many at a time without threads of our own, and pyarrow reads Parquet footers through it. Credentials come from the usual
-provider chain of boto (environment, profile, role) and from nowhere else; the endpoint from ``AWS_ENDPOINT_URL_S3`` or
-``AWS_ENDPOINT_URL``.
+fsspec with s3fs, because one small interface then opens, reads parts of and lists both kinds of store, S3 requests go
+out many at a time without threads of our own, and pyarrow reads Parquet footers through it. Credentials come from the
+usual provider chain of boto (environment, profile, role) and from nowhere else; the endpoint from
+``AWS_ENDPOINT_URL_S3`` or ``AWS_ENDPOINT_URL``.
 """
 
 import os
@@ -16,7 +16,7 @@ import fsspec
 from botocore import exceptions as boto
 from fsspec.exceptions import FSTimeoutError
 
-from incload_assets.loading.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
+from incload_assets.loading.errors import IncrementalLoadError, SourceChanged, SourceUnavailable, SourceUnreadable
 
 _S3_CONFIG = {"connect_timeout": 3, "read_timeout": 10, "retries": {"total_max_attempts": 2, "mode": "standard"}}
 
@@ -28,6 +28,9 @@ _NO_CREDENTIALS = (
     boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError, boto.ProfileNotFound,
     boto.TokenRetrievalError,
 )  # fmt: skip
+
+_LOCAL_REFUSALS = ("PermissionError", "IsADirectoryError", "NotADirectoryError", "FileNotFoundError")
+_BUSY = ("SlowDown", "Throttling", "RequestTimeout", "RequestTimeTooSkewed")
 
 
 def is_s3(path: str) -> bool:
@@ -58,14 +61,16 @@ def _s3_client(environment: frozenset[tuple[str, str]]) -> fsspec.AbstractFileSy
 
 
 @contextmanager
-def store_errors(table: str, place: str) -> Iterator[None]:
+def store_errors(table: str, place: str, file: str | None = None) -> Iterator[None]:
     """Turn what a store raises into this package's errors.
 
     Args:
         table: For messages.
-        place: The bucket, folder or file that was being read, for messages.
+        place: The full path of the bucket, folder or file that is read, for messages.
+        file: The key of the file that is read, if it is a file that was listed before.
 
     Raises:
+        SourceChanged: The file has vanished.
         SourceUnavailable: No answer, or an answer that says to try again.
         SourceUnreadable: A refusal. Only the error's code is shown: what a store says in full may hold secrets.
     """
@@ -87,26 +92,33 @@ def store_errors(table: str, place: str) -> Iterator[None]:
             remedy="the load is tried again; if it stays so, check the network and AWS_ENDPOINT_URL",
         ) from None
     except (OSError, boto.ClientError) as error:
-        raise _refusal(table, place, error) from None
+        code, status = _answer(error)
+        if file is not None and isinstance(error, FileNotFoundError) and code != "NoSuchBucket":
+            raise SourceChanged(f"{table}: the file {file} has vanished", remedy="the load is tried again") from None
+        raise _refusal(table, file or place, code, status, on_s3=is_s3(place)) from None
     except boto.BotoCoreError as error:
         raise SourceUnreadable(
             f"{table}: {place} cannot be read ({type(error).__name__})", remedy="check the AWS_* settings"
         ) from None
 
 
-def _refusal(table: str, place: str, error: Exception) -> IncrementalLoadError:
+def _answer(error: Exception) -> tuple[str, int]:
+    """The S3 error code and HTTP status behind an exception, or the name of the exception and 0."""
     response = getattr(error, "response", None) or getattr(error.__cause__, "response", None) or {}
     code = str(response.get("Error", {}).get("Code", "")) or type(error).__name__
-    status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    if status >= 500 or code in ("SlowDown", "Throttling", "RequestTimeout", "RequestTimeTooSkewed"):
-        return SourceUnavailable(f"{table}: the store of {place} answers {code} ({status})", remedy="it is tried again")
-    if not is_s3(place):
-        if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError | NotADirectoryError):
-            remedy = "give the user who loads the right to read it"
-            return SourceUnreadable(f"{table}: {place} cannot be read ({code})", remedy=remedy)
-        return SourceUnavailable(f"{table}: {place} cannot be read ({error.strerror or code})"
-                                 if isinstance(error, OSError) else f"{table}: {place} cannot be read ({code})",
-                                 remedy="check the disk or the mount")
+    return code, int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _refusal(table: str, place: str, code: str, status: int, *, on_s3: bool) -> IncrementalLoadError:
+    if not on_s3 and code in _LOCAL_REFUSALS:
+        return SourceUnreadable(
+            f"{table}: {place} cannot be read ({code})", remedy="give the user who loads the right to read it"
+        )
+    if not on_s3 or status >= 500 or code in _BUSY:
+        return SourceUnavailable(
+            f"{table}: {place} cannot be read now ({code})",
+            remedy="the load is tried again; if it stays so, check the store or the mount",
+        )
     if code in ("NoSuchBucket", "404", "FileNotFoundError"):
         return SourceUnreadable(f"{table}: there is no {place} ({code})", remedy="create it, or correct the path")
     return SourceUnreadable(

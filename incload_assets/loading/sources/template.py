@@ -6,9 +6,9 @@ A template is a path with
 - ``{window:%Y-%m-%d}``, any number of times: the start of the window in UTC, by the strftime directives below,
 - ``*`` and ``?`` within a name, and ``**`` between two slashes for any number of folders, none included.
 
-Everything else is literal, square brackets too. A glob never matches a name that begins with ``.`` or ``_``: such names
-are hidden from Spark as well (``_SUCCESS``, ``_temporary``, ``.staging``). Where ``*`` leaves a choice of which part of a
-name is the time, the leftmost counts, so each file belongs to one window at most.
+Everything else is literal, square brackets too. A glob never matches a name that begins with ``.`` or ``_``: such
+names are hidden from Spark as well (``_SUCCESS``, ``_temporary``, ``.staging``). Where ``*`` leaves a choice of which
+part of a name is the time, the leftmost counts, so each file belongs to one window at most.
 """
 
 import os
@@ -173,7 +173,7 @@ class Template:
 
 
 def absolute(place: str) -> str:
-    """A folder as an absolute path, an S3 address with the scheme ``s3``; without a trailing slash or double slashes."""
+    """A folder as an absolute path, an S3 address with the scheme ``s3``; without trailing and double slashes."""
     if "://" not in place:
         return os.path.abspath(place)
     scheme, _, rest = place.partition("://")
@@ -199,7 +199,10 @@ def _time_part(table: str, path: str, piece: str) -> Part:
         raise _wrong(table, f"path {path!r} has {{landing}} inside", "{landing} begins a path", "move it to the start")
     if name != "window":
         raise _wrong(
-            table, f"path {path!r} has the unknown placeholder {piece}", "there are {landing} and {window:...}", _EXAMPLE
+            table,
+            f"path {path!r} has the unknown placeholder {piece}",
+            "there are {landing} and {window:...}",
+            _EXAMPLE,
         )
     directives = re.findall(r"%(.?)", fmt)
     if not directives or set(directives) == {"%"}:

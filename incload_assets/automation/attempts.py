@@ -1,0 +1,108 @@
+"""What became of the last attempt at a partition, as Dagster's history tells it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+import dagster as dg
+
+from incload_assets.automation.tags import ATTEMPT_TAG, CODE_VERSION_TAG, fingerprint_in, is_range
+from incload_assets.loading.asset import FAILURE_TAG
+from incload_assets.loading.declaration import Table
+from incload_assets.operations.progress import WindowProgress
+
+Outcome = Literal["loaded", "transient", "missing", "contract", "error", "range", "cancelled"]
+RUNS_AT_ONCE = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """The last run that tried a partition.
+
+    Args:
+        run_id: The run.
+        outcome: ``loaded``, or why not: ``transient`` (only time is needed; also a process that died), ``missing`` (the
+            source held nothing), ``contract`` (too many rejected rows), ``error`` (anything else), ``range`` (another
+            partition of the same run may be the reason), ``cancelled`` (by a person).
+        number: Which attempt at ``fingerprint`` it was; 0 for a run that was not asked for by a sensor.
+        fingerprint: The position it was asked to load, None if not known.
+        code_version: Of the table when it was asked for, None if not known.
+        ended: When, aware, UTC.
+    """
+
+    run_id: str
+    outcome: Outcome
+    number: int
+    fingerprint: str | None
+    code_version: str | None
+    ended: datetime
+
+
+def last_attempts(instance: dg.DagsterInstance, table: Table, pending: Iterable[WindowProgress]) -> dict[str, Attempt]:
+    """The last attempt at each of the windows that was tried at all, by partition key.
+
+    Args:
+        pending: Windows that no run has now.
+    """
+    keys = {window.key for window in pending}
+    unloaded = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(
+        table.key
+    )
+    run_of = {key: run_id for key, (run_id, _) in unloaded.items() if key in keys}
+    records = _records(instance, set(run_of.values()))
+    return {key: _attempt(instance, records[run_id], key) for key, run_id in run_of.items() if run_id in records}
+
+
+def last_load(instance: dg.DagsterInstance, table: Table, partition: str) -> Attempt | None:
+    """The run that last materialized a partition, None if none did."""
+    loads = instance.fetch_materializations(
+        dg.AssetRecordsFilter(asset_key=table.key, asset_partitions=[partition]), limit=1
+    ).records
+    if not loads:
+        return None
+    run = instance.get_run_by_id(loads[0].run_id)
+    tags = run.tags if run else {}
+    return _described(loads[0].run_id, "loaded", tags, partition, loads[0].timestamp)
+
+
+def _records(instance: dg.DagsterInstance, run_ids: set[str]) -> dict[str, dg.RunRecord]:
+    chosen = sorted(run_ids)
+    return {
+        record.dagster_run.run_id: record
+        for start in range(0, len(chosen), RUNS_AT_ONCE)
+        for record in instance.get_run_records(dg.RunsFilter(run_ids=chosen[start : start + RUNS_AT_ONCE]))
+    }
+
+
+def _attempt(instance: dg.DagsterInstance, record: dg.RunRecord, partition: str) -> Attempt:
+    run = record.dagster_run
+    ended = record.end_time or record.update_timestamp.timestamp()
+    return _described(run.run_id, _outcome(instance, run), run.tags, partition, ended)
+
+
+def _outcome(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Outcome:
+    if run.status is dg.DagsterRunStatus.CANCELED:
+        # A run that ends with its terminal is cancelled, too, but nobody asked for that.
+        asked = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.PIPELINE_CANCELING)
+        return "cancelled" if asked else "transient"
+    if run.status is not dg.DagsterRunStatus.FAILURE:
+        return "error"
+    cause = run.tags.get(FAILURE_TAG)
+    if cause is None:  # nothing of ours ran any more: the process was killed, or Dagster could not start it
+        return "transient"
+    if is_range(run.tags):
+        return "range"
+    return cause if cause in ("transient", "missing", "contract") else "error"  # type: ignore[return-value]
+
+
+def _described(run_id: str, outcome: Outcome, tags: Mapping[str, str], partition: str, ended: float) -> Attempt:
+    number = tags.get(ATTEMPT_TAG, "")
+    return Attempt(
+        run_id=run_id,
+        outcome=outcome,
+        number=int(number) if number.isdecimal() else 0,
+        fingerprint=fingerprint_in(tags, partition),
+        code_version=tags.get(CODE_VERSION_TAG),
+        ended=datetime.fromtimestamp(ended, UTC),
+    )

@@ -1,0 +1,70 @@
+"""Runs whose process is gone.
+
+Dagster's default launcher notices a run that dies while its code server lives. When both go at once (the machine
+restarts, the server is killed), the run stays STARTED for ever: it keeps its pool's slot, and its partitions count as
+in progress.
+"""
+
+from typing import Any
+
+import dagster as dg
+from dagster._core.launcher import DefaultRunLauncher  # has no public name
+
+from incload_assets.loading.process import PROCESS_TAG, gone, lives
+
+INTERVAL_SECONDS = 30
+REPOSITORY_TAG = ".dagster/repository"
+
+
+def fail_orphans(instance: dg.DagsterInstance, repository: str | None = None) -> list[str]:
+    """Report runs as failed whose process on this machine is gone, and free their pools' slots.
+
+    A run on another machine is left to Dagster's ``max_runtime_seconds``, one that never started to its
+    ``start_timeout_seconds``.
+
+    Args:
+        instance: Whose runs.
+        repository: ``<repository>@<location>``. Runs launched for it that died before they could mark themselves are
+            judged by the process id in their log; give it only on the machine where they are launched.
+
+    Returns:
+        The ids of the runs.
+    """
+    statuses = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+    failed = []
+    for run in instance.get_runs(dg.RunsFilter(statuses=statuses)):
+        why = gone(mark) if (mark := run.tags.get(PROCESS_TAG)) else _gone_by_log(instance, run, repository)
+        current = instance.get_run_by_id(run.run_id)
+        if why is None or current is None or current.is_finished:  # it may have ended while it was looked at
+            continue
+        instance.report_run_failed(current, f"{why} The run is over; its partitions will be asked for again.")
+        instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+        failed.append(run.run_id)
+    return failed
+
+
+@dg.sensor(
+    name="orphaned_runs",
+    minimum_interval_seconds=INTERVAL_SECONDS,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Fails runs whose process is gone, so that their partitions are asked for again and pools are freed.",
+)
+def orphaned_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    """Look for runs that cannot end by themselves any more."""
+    repository = None
+    if context.code_location_origin and isinstance(context.instance.run_launcher, DefaultRunLauncher):
+        repository = f"{context.repository_name}@{context.code_location_origin.location_name}"
+    failed = fail_orphans(context.instance, repository)
+    if failed:
+        return dg.SkipReason(f"Failed because their process is gone: {', '.join(failed)}")
+    return dg.SkipReason("Every run that is under way has its process.")
+
+
+def _gone_by_log(instance: dg.DagsterInstance, run: dg.DagsterRun, repository: str | None) -> str | None:
+    if repository is None or run.tags.get(REPOSITORY_TAG) != repository:
+        return None
+    for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):
+        found: Any = entry.dagster_event.engine_event_data.metadata.get("pid") if entry.dagster_event else None
+        if found is not None and not lives(int(found.value), before=entry.timestamp):
+            return f"Process {found.value} is gone."
+    return None

@@ -1,0 +1,99 @@
+"""Which partitions to ask for now, and which to leave alone until when."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from incload_assets.automation.attempts import Attempt, Outcome
+from incload_assets.automation.tags import Ask
+from incload_assets.operations.progress import WindowProgress
+
+PARTITIONS_PER_TICK = 25
+DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15), timedelta(hours=1))
+"""From the end of a failed attempt to the next; the last one for all further attempts."""
+
+MOST_ATTEMPTS: Mapping[Outcome, int] = {"contract": 1, "error": 5, "loaded": 2}
+"""At one position with one code; other outcomes are tried again for as long as it takes.
+
+A window that differs from its source right after it was loaded, twice, is a question for a person, not for a third load.
+"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one look at a table leads to.
+
+    Args:
+        asks: Partitions to load now, oldest first.
+        later: When the others that failed are tried again, by partition key.
+        stopped: Why the others wait for a person, by partition key.
+    """
+
+    asks: list[Ask] = field(default_factory=list)
+    later: dict[str, datetime] = field(default_factory=dict)
+    stopped: dict[str, str] = field(default_factory=dict)
+
+
+def is_pending(window: WindowProgress) -> bool:
+    """Whether the source holds something for a window that no load has or had."""
+    return window.position is not None and window.status in ("missing", "failed", "drifted")
+
+
+def plan(
+    progress: Sequence[WindowProgress],
+    attempt_at: Callable[[WindowProgress], Attempt | None],
+    code_version: str,
+    now: datetime,
+    limit: int = PARTITIONS_PER_TICK,
+) -> Plan:
+    """Decide about each window that is not loaded.
+
+    - What was not tried in its present position and with the present code is asked for at once.
+    - A failed attempt is repeated after a growing delay, unless only a person can help.
+    - A cancelled one is repeated after the longest delay: a cancelled run must not leave a gap.
+
+    Args:
+        progress: Of all windows, oldest first.
+        attempt_at: The last attempt at a pending window.
+        code_version: Of the table now.
+        now: Aware.
+        limit: Most partitions to ask for.
+    """
+    result = Plan()
+    for window in progress:
+        if len(result.asks) == limit:
+            break
+        if not is_pending(window) or window.position is None:
+            continue
+        attempt, fingerprint = attempt_at(window), window.position.fingerprint
+        if attempt is None:
+            result.asks.append(Ask(partition=window.key, fingerprint=fingerprint))
+            continue
+        if attempt.fingerprint not in (None, fingerprint) or attempt.code_version not in (None, code_version):
+            result.asks.append(Ask(partition=window.key, fingerprint=fingerprint, after=attempt.run_id))
+            continue
+        if attempt.outcome == "loaded" and attempt.fingerprint is None:
+            # Loaded by hand: which position that load saw is its checkpoint, and the window has drifted from it.
+            result.asks.append(Ask(partition=window.key, fingerprint=fingerprint, after=attempt.run_id))
+            continue
+        number = attempt.number + 1
+        if number > MOST_ATTEMPTS.get(attempt.outcome, number):
+            result.stopped[window.key] = f"{_REASONS[attempt.outcome]}, run {attempt.run_id[:8]}"
+        elif now < (due := attempt.ended + _delay(attempt)):
+            result.later[window.key] = due
+        else:
+            result.asks.append(Ask(partition=window.key, fingerprint=fingerprint, number=number, after=attempt.run_id))
+    return result
+
+
+def _delay(attempt: Attempt) -> timedelta:
+    if attempt.outcome == "cancelled":
+        return DELAYS[-1]
+    return DELAYS[min(max(attempt.number, 1), len(DELAYS)) - 1]
+
+
+_REASONS: Mapping[Outcome, str] = {
+    "contract": "too many rows break the contract",
+    "error": f"failed {MOST_ATTEMPTS['error']} times",
+    "loaded": "differs from its source again after it was loaded twice",
+}

@@ -1,0 +1,137 @@
+"""A sensor per table: what the source holds and the table does not have yet is asked for."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import dagster as dg
+
+from incload_assets.automation.attempts import Attempt, last_attempts, last_load
+from incload_assets.automation.policy import Plan, is_pending, plan
+from incload_assets.automation.tags import Ask, tags_of
+from incload_assets.loading.declaration import Table
+from incload_assets.loading.window import now
+from incload_assets.operations.progress import WindowProgress, progress_of
+from resources.lake import Lake
+
+INTERVAL_SECONDS = 15
+FEW = 4
+"""Up to so many partitions are asked for in runs of their own, which can be loaded side by side; more of them in ranges,
+because each run costs a process."""
+
+AnyJob = dg.JobDefinition | dg.UnresolvedAssetJobDefinition
+
+
+def source_sensor(table: Table, job: AnyJob, *, name: str, partitions_per_run: int = 10) -> dg.SensorDefinition:
+    """A sensor that asks for the partitions whose source has news, oldest first.
+
+    New and changed files, windows missed while everything was switched off, windows that are over and declared empty,
+    and failed ones when their time has come. A run that is waiting or running is not asked for again. It needs no Spark.
+    Where the source does not answer, the tick fails with the source's message; other tables' sensors go on.
+
+    Args:
+        table: The declaration.
+        job: Loads the table.
+        name: Of the sensor.
+        partitions_per_run: Most adjacent partitions in one run.
+    """
+
+    @dg.sensor(
+        name=name,
+        job=job,
+        minimum_interval_seconds=INTERVAL_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Asks for the partitions of {table.name} that its source has news for: {table.source}",
+        required_resource_keys={"lake"},
+        tags={"incload/table": table.name.replace("/", ".")},
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        progress, planned = look(context.instance, table, context.resources.lake, now())
+        if not planned.asks:
+            return dg.SkipReason(summary(table, progress, planned))
+        return dg.SensorResult(run_requests=run_requests(table, progress, planned.asks, partitions_per_run))
+
+    return sensor
+
+
+def look(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime) -> tuple[list[WindowProgress], Plan]:
+    """The table's progress and what follows from it.
+
+    Args:
+        at: The present instant, aware.
+
+    Raises:
+        SourceUnavailable, SourceUnreadable: From the source.
+    """
+    progress = progress_of(instance, table, lake, at)
+    attempts = last_attempts(instance, table, pending) if (pending := [w for w in progress if is_pending(w)]) else {}
+
+    def attempt_at(window: WindowProgress) -> Attempt | None:
+        known = attempts.get(window.key)
+        return known or (last_load(instance, table, window.key) if window.checkpoint is not None else None)
+
+    return progress, plan(progress, attempt_at, table.code_version, at)
+
+
+def run_requests(
+    table: Table, progress: Sequence[WindowProgress], asks: Sequence[Ask], partitions_per_run: int
+) -> list[dg.RunRequest]:
+    """One run for each of a few partitions; for many, one for each stretch of adjacent partitions not tried before."""
+    most = partitions_per_run if len(asks) > FEW else 1
+    return [_request(table, group) for group in _groups([window.key for window in progress], asks, most)]
+
+
+def _groups(keys: Sequence[str], asks: Sequence[Ask], most: int) -> Iterator[list[Ask]]:
+    place = {key: number for number, key in enumerate(keys)}
+    group: list[Ask] = []
+    for ask in asks:
+        adjacent = group and place[ask.partition] == place[group[-1].partition] + 1
+        # A partition that failed is tried again by itself: so it cannot fail because of another one.
+        if not (adjacent and ask.number == group[-1].number == 1 and len(group) < most):
+            if group:
+                yield group
+            group = []
+        group.append(ask)
+    if group:
+        yield group
+
+
+def _request(table: Table, asks: Sequence[Ask]) -> dg.RunRequest:
+    tags = tags_of(table.name, table.code_version, asks)
+    if len(asks) == 1:
+        return dg.RunRequest(run_key=_run_key(table, asks), partition_key=asks[0].partition, tags=tags)
+    return dg.RunRequest(run_key=_run_key(table, asks), tags=tags)
+
+
+def _run_key(table: Table, asks: Sequence[Ask]) -> str:
+    """Dagster starts at most one run for a key, ever.
+
+    So it names the run that came before: a file that is changed and then changed back is asked for a third time.
+    """
+    first, last = asks[0], asks[-1]
+    if first is last:
+        partitions, fingerprint, after = first.partition, first.fingerprint, first.after[:8]
+    else:
+        partitions = f"{first.partition}...{last.partition}"
+        fingerprint = _digest(ask.fingerprint for ask in asks)
+        after = _digest(ask.after for ask in asks) if any(ask.after for ask in asks) else ""
+    return f"{table.name}:{partitions}:{fingerprint}:{first.number}:{table.code_version}:{after or 'first'}"
+
+
+def _digest(parts: Iterator[str]) -> str:
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
+
+
+def summary(table: Table, progress: Sequence[WindowProgress], planned: Plan) -> str:
+    """Why nothing is asked for, in one line."""
+    counts = {status: sum(w.status == status for w in progress) for status in ("loaded", "in_progress", "waiting")}
+    parts = [
+        f"{counts['loaded']} of {len(progress)} windows loaded",
+        f"{counts['in_progress']} in progress" if counts["in_progress"] else "",
+        f"{counts['waiting']} waiting for their source" if counts["waiting"] else "",
+        *(f"{key} is tried again at {due:%Y-%m-%d %H:%M:%S} UTC" for key, due in list(planned.later.items())[:3]),
+        *(f"{key} waits for a person: {why}" for key, why in list(planned.stopped.items())[:3]),
+    ]
+    if (more := max(len(planned.later) - 3, 0) + max(len(planned.stopped) - 3, 0)) > 0:
+        parts.append(f"{more} more like these")
+    return f"{table.name}: " + "; ".join(filter(None, parts))

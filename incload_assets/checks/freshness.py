@@ -1,0 +1,61 @@
+"""Is the latest due window there? See :mod:`incload_assets.operations.lateness`."""
+
+import dagster as dg
+
+from incload_assets.checks.look import Look, result, spoken
+from incload_assets.operations.lateness import Lateness, lateness_of
+from incload_assets.operations.progress import WindowProgress
+
+NAME = "freshness"
+DESCRIPTION = "The latest due partition is loaded; an old backfill does not count, an idle source does."
+
+_TODO = {
+    "failed": "its last load failed{cause}: see run {run}, then materialize it again",
+    "in_progress": "a run is loading it now",
+    "waiting": "the source holds nothing for it: ask who delivers it",
+    "missing": "the source holds it, but no run has loaded it: check that sensors are on, or materialize it",
+    "drifted": "it was loaded before it ended, and the source has more of it: materialize it again",
+    "loaded": "materialize it again",
+}
+
+
+def freshness(look: Look) -> dg.AssetCheckResult:
+    """Whether the latest due window is loaded; ERROR if it is late."""
+    table = look.table
+    late = lateness_of(look.instance, table, look.progress, look.now)
+    metadata: dict[str, dg.MetadataValue] = {"overdue_seconds": dg.MetadataValue.float(late.overdue.total_seconds())}
+    if late.window is not None:
+        metadata["latest_due_partition"] = dg.MetadataValue.text(late.window.key)
+    if late.newest is not None:
+        metadata["newest_loaded_partition"] = dg.MetadataValue.text(late.newest.key)
+    if table.freshness is not None:
+        metadata["within_seconds"] = dg.MetadataValue.float(table.freshness.within.total_seconds())
+    return result(
+        look, NAME, late.verdict != "late", _described(look, late), metadata, dg.AssetCheckSeverity.ERROR
+    )
+
+
+def _described(look: Look, late: Lateness) -> str:
+    if late.verdict == "undeclared":
+        return "No freshness is declared, so nothing is ever late. Declare freshness=Freshness(within=...) to watch it."
+    assert look.table.freshness is not None
+    within = spoken(look.table.freshness.within)
+    if late.window is None:
+        return f"No partition is due yet: the first one is due {within} after its end."
+    if late.verdict == "fresh":
+        return f"The latest due partition, {late.window.key}, is loaded."
+    if late.verdict == "idle":
+        return f"The source holds nothing for the latest due partition, {late.window.key}, which this table allows."
+    newest = f"The newest loaded partition is {late.newest.key}." if late.newest else "Nothing was ever loaded."
+    due = f"due {within} after its end, at {(look.now - late.overdue):%Y-%m-%d %H:%M} UTC"
+    return (
+        f"Partition {late.window.key} is overdue by {spoken(late.overdue)} ({due}). {newest} "
+        f"What to do: {_todo(look, late.window)}."
+    )
+
+
+def _todo(look: Look, window: WindowProgress) -> str:
+    if look.trouble is not None and window.status == "waiting":
+        return f"the source could not be looked at ({look.trouble})"
+    cause = f" ({window.failure})" if window.failure else ""
+    return _TODO[window.status].format(cause=cause, run=window.failed_run or "history")

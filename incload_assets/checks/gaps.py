@@ -1,0 +1,81 @@
+"""Are there holes between the first loaded window and now?"""
+
+from datetime import timedelta
+
+import dagster as dg
+
+from incload_assets.checks.look import Look, records, result, several, some
+from incload_assets.operations.progress import WindowProgress
+
+NAME = "gaps"
+DESCRIPTION = "Every window since the first loaded one is loaded, once it is due; failed windows are listed with the cause."
+
+_WHY = {
+    "missing": "the source holds it, it was never loaded",
+    "waiting": "it is over, and the source holds nothing for it",
+}
+
+
+def gaps(look: Look) -> dg.AssetCheckResult:
+    """Which due windows are not loaded; a window that a run has in hand, or is not due yet, is no gap."""
+    first = next((number for number, window in enumerate(look.progress) if window.is_loaded), None)
+    failed = [w for w in look.progress if w.status == "failed"]
+    holes = [] if first is None else [w for w in look.progress[first:] if _is_hole(look, w)]
+    before = 0 if first is None else sum(w.status == "missing" for w in look.progress[:first])
+    found = sorted([*failed, *holes], key=lambda window: window.window)
+    metadata: dict[str, dg.MetadataValue] = {
+        "gaps": dg.MetadataValue.int(len(holes)),
+        "failed": dg.MetadataValue.int(len(failed)),
+        "in_progress": dg.MetadataValue.int(sum(w.status == "in_progress" for w in look.progress)),
+        "held_before_first_loaded": dg.MetadataValue.int(before),
+    }
+    if found:
+        metadata["windows"] = records(
+            ["window", "status", "why", "run"], ((w.key, w.status, _why(w), w.failed_run) for w in found)
+        )
+    return result(look, NAME, not found, _described(look, first, failed, holes, before), metadata)
+
+
+def _is_hole(look: Look, window: WindowProgress) -> bool:
+    within = look.table.freshness.within if look.table.freshness else timedelta(0)
+    due = window.window.end + within <= look.now
+    if window.status == "waiting":
+        return due and look.table.source.absent == "wait" and look.trouble is None
+    return due and window.status == "missing"
+
+
+def _why(window: WindowProgress) -> str:
+    return window.failure or "error" if window.status == "failed" else _WHY[window.status]
+
+
+def _described(
+    look: Look, first: int | None, failed: list[WindowProgress], holes: list[WindowProgress], before: int
+) -> str:
+    parts = []
+    if failed:
+        causes = sorted({_why(w) for w in failed})
+        parts.append(
+            f"{several(len(failed), 'partition')} failed ({', '.join(causes)}): {some([w.key for w in failed])}. "
+            "What to do: open the run, follow the remedy in its error, then materialize the partition again."
+        )
+    if holes:
+        lost = [w.key for w in holes if w.status == "missing"]
+        absent = [w.key for w in holes if w.status == "waiting"]
+        if lost:
+            parts.append(f"{several(len(lost), 'window')} at the source and not loaded: {some(lost)}. Materialize them.")
+        if absent:
+            parts.append(
+                f"{several(len(absent), 'window')} over without anything at the source: {some(absent)}. Ask who delivers "
+                'them; if a window may be empty, declare absent="empty".'
+            )
+    if not parts:
+        parts.append(
+            "Nothing is loaded yet, so there is nothing to have gaps."
+            if first is None
+            else f"No gaps since {look.progress[first].key}, the first loaded partition."
+        )
+    if before:
+        parts.append(f"The source also holds {several(before, 'window')} before the first loaded one.")
+    if look.trouble is not None:
+        parts.append(f"The source could not be looked at: {look.trouble}")
+    return " ".join(parts)

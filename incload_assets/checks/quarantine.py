@@ -1,0 +1,101 @@
+"""How many rows of the recent windows are in quarantine, and why."""
+
+import re
+from collections import Counter
+from typing import Any
+
+import dagster as dg
+import pyarrow.compute as pc
+
+from incload_assets.checks.look import Look, records, result, several, some
+from incload_assets.loading.change_log import ChangeLog
+from incload_assets.loading.columns import REJECTED
+
+NAME = "quarantine"
+DESCRIPTION = "Few rows of the recent windows break the contract, and no load stopped because of them."
+
+RECENT = 10
+SAMPLED = 1000
+REASONS = 10
+NEAR = 0.5
+"""Share of the declared threshold from which the check warns: before loads stop, not after."""
+
+_QUOTED = re.compile(r"^([^:]+: )'.*?' (?=\S)")
+
+
+def quarantine(look: Look) -> dg.AssetCheckResult:
+    """Rejected rows of the recently landed windows; ERROR if a load was stopped by them, WARN if one came close."""
+    allowed = look.table.quarantine
+    stopped = [w.key for w in look.progress if w.failure == "contract"]
+    recent = sorted(look.controls, key=lambda key: look.controls[key].landed_at)[-RECENT:]
+    read = sum(look.controls[key].rows_read for key in recent)
+    rejected = sum(look.controls[key].rejected for key in recent)
+    dirty = sorted(key for key in recent if look.controls[key].rejected)
+    near = [key for key in dirty if _is_near(look, key)]
+    share = rejected / read if read else 0.0
+    metadata: dict[str, dg.MetadataValue] = {
+        "rejected_rows": dg.MetadataValue.int(rejected),
+        "rows_read": dg.MetadataValue.int(read),
+        "share": dg.MetadataValue.float(round(share, 6)),
+        "windows_looked_at": dg.MetadataValue.int(len(recent)),
+        "max_share": dg.MetadataValue.float(float(allowed.max_share)),
+    }
+    if dirty:
+        metadata["windows"] = records(
+            ["window", "rows read", "rejected"],
+            ((key, look.controls[key].rows_read, look.controls[key].rejected) for key in dirty),
+        )
+        metadata["reasons"] = _reasons(look, dirty)
+    severity = dg.AssetCheckSeverity.ERROR if stopped else dg.AssetCheckSeverity.WARN
+    return result(look, NAME, not stopped and not near, _described(stopped, near, rejected, read, recent), metadata, severity)
+
+
+def _is_near(look: Look, key: str) -> bool:
+    control, allowed = look.controls[key], look.table.quarantine
+    by_share = control.rejected > NEAR * allowed.max_share * control.rows_read
+    return by_share or (allowed.max_rows is not None and control.rejected > NEAR * allowed.max_rows)
+
+
+def _described(stopped: list[str], near: list[str], rejected: int, read: int, recent: list[str]) -> str:
+    parts = []
+    if stopped:
+        parts.append(
+            f"Loads of {some(stopped)} stopped: too many rows break the contract; these partitions keep what they had. "
+            "What to do: fix the source or the contract, then materialize them again."
+        )
+    if near:
+        parts.append(
+            f"{some(near)} came near the threshold at which a load stops. What to do: look at the reasons below and fix the "
+            "source, or the contract if the rows are right."
+        )
+    share = f" ({rejected / read:.1%})" if read else ""
+    parts.append(
+        f"{several(rejected, 'row')} of {read:,}{share} in quarantine in the {several(len(recent), 'window')} landed last."
+        if recent
+        else "No window is landed yet."
+    )
+    return " ".join(parts)
+
+
+def _reasons(look: Look, keys: list[str]) -> dg.TableMetadataValue:
+    """The most frequent reasons of a bounded sample, each with one place; values and payloads stay in the log."""
+    counts: Counter[str] = Counter()
+    places: dict[str, str] = {}
+    for row in _sample(look, keys):
+        source = row["_source"] or {}
+        place = f"{row['_window']}: {source.get('file')} row {source.get('row')}"
+        for reason in row["_reasons"] or ():
+            kind = _QUOTED.sub(r"\1", reason)
+            counts[kind] += 1
+            places.setdefault(kind, place)
+    return records(["reason", "rows", "for example"], ((r, n, places[r]) for r, n in counts.most_common(REASONS)))
+
+
+def _sample(look: Look, keys: list[str]) -> list[dict[str, Any]]:
+    delta = look.lake.delta(ChangeLog(look.table, look.lake).uri)
+    if delta is None:
+        return []
+    dataset = delta.to_pyarrow_dataset(partitions=[("_kind", "=", REJECTED), ("_window", "in", keys)])
+    chosen = (pc.field("_kind") == REJECTED) & pc.field("_window").isin(keys)
+    rows = dataset.head(SAMPLED, columns=["_window", "_reasons", "_source"], filter=chosen)
+    return list(rows.to_pylist())

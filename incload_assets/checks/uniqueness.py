@@ -1,0 +1,115 @@
+"""Is every key, and every value declared unique, in one row of the whole table?
+
+The merge keeps keys unique within the partitions it touches. A key whose partition value moved sits in two partitions;
+only a look across all of them finds it.
+"""
+
+from collections.abc import Sequence
+
+import dagster as dg
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.checks.look import records, several
+from incload_assets.loading.columns import col
+from incload_assets.loading.declaration import Table
+from incload_assets.loading.materialization import MASK
+from resources.lake import Lake
+
+NAME = "uniqueness"
+DESCRIPTION = "Every key, and every value declared unique, is in one row of the whole table."
+
+SAMPLED = 10
+
+
+def uniqueness(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckResult:
+    """Whether keys and unique columns are unique across all partitions; ERROR if not."""
+    uri = lake.table_uri(table.key.path)
+    version = lake.version(uri)
+    if version is None:
+        return _result(table, True, "The table does not exist yet.", {})
+    rows = spark.read.format("delta").option("versionAsOf", version).load(lake.spark_path(uri))
+    metadata: dict[str, dg.MetadataValue] = {"delta_version": dg.MetadataValue.int(version)}
+    broken = []
+    for number, columns in enumerate(_rules(table)):
+        total, repeated, affected = _count(rows, columns)
+        what = "key" if number == 0 else "unique"
+        metadata |= {
+            "rows": dg.MetadataValue.int(total),
+            f"{what}_repeated": dg.MetadataValue.int(repeated),
+            f"{what}_rows_affected": dg.MetadataValue.int(affected),
+        }
+        if repeated:
+            metadata[f"{what}_sample"] = _sample(rows, table, columns)
+            broken.append(f"{several(repeated, 'value')} of ({', '.join(columns)}) in {several(affected, 'row')}")
+    if not broken:
+        return _result(table, True, f"{metadata['rows'].value:,} rows, no key twice.", metadata)
+    return _result(
+        table,
+        False,
+        f"Not unique: {'; '.join(broken)}. What to do: look at the sample; a key in two partitions means that its "
+        "partition value moved, so choose a partition column that is fixed for a row's life; the same value under two keys "
+        "is the source's to correct. Then materialize the windows concerned again.",
+        metadata,
+    )
+
+
+def _result(
+    table: Table, passed: bool, description: str, metadata: dict[str, dg.MetadataValue]
+) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        asset_key=table.key,
+        check_name=NAME,
+        passed=passed,
+        severity=dg.AssetCheckSeverity.ERROR,
+        description=description,
+        metadata=metadata,
+    )
+
+
+def _rules(table: Table) -> list[tuple[str, ...]]:
+    keys, unique = tuple(table.changes.keys), table.contract.unique
+    return [keys, *([unique] if unique and set(unique) != set(keys) else [])]
+
+
+def _groups(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    return rows.groupBy(*(col(name).alias(f"_k{i}") for i, name in enumerate(columns)))
+
+
+def _count(rows: DataFrame, columns: Sequence[str]) -> tuple[int, int, int]:
+    """Rows, values in more than one row, and the rows that have them, in one aggregate."""
+    many = F.col("_n") > 1
+    row = (
+        _groups(rows, columns)
+        .agg(F.count(F.lit(1)).alias("_n"))
+        .agg(
+            F.coalesce(F.sum("_n"), F.lit(0)).alias("total"),
+            F.count(F.when(many, 1)).alias("repeated"),
+            F.coalesce(F.sum(F.when(many, F.col("_n"))), F.lit(0)).alias("affected"),
+        )
+        .first()
+    )
+    assert row is not None
+    return row.total, row.repeated, row.affected
+
+
+def _sample(rows: DataFrame, table: Table, columns: Sequence[str]) -> dg.TableMetadataValue:
+    partition = table.write.partition_by
+    place = F.array_sort(F.collect_set(col(partition).cast("string"))) if partition else F.array().cast("array<string>")
+    found = (
+        _groups(rows, columns)
+        .agg(F.count(F.lit(1)).alias("_n"), F.slice(place, 1, 5).alias("_place"))
+        .filter(F.col("_n") > 1)
+        .orderBy(F.desc("_n"), *(f"_k{i}" for i in range(len(columns))))
+        .select(*(F.col(f"_k{i}").cast("string").alias(f"_k{i}") for i in range(len(columns))), "_n", "_place")
+        .head(SAMPLED)
+    )
+    shown = [*columns, "rows", *([f"values of {partition}"] if partition else [])]
+    return records(shown, (_cells(row, table, columns) for row in found))
+
+
+def _cells(row: Row, table: Table, columns: Sequence[str]) -> list[object]:
+    personal = table.contract.personal
+    values = [MASK if name in personal else row[f"_k{i}"] for i, name in enumerate(columns)]
+    place = [", ".join(value or "NULL" for value in row["_place"])] if table.write.partition_by else []
+    return [*values, row["_n"], *place]

@@ -1,0 +1,136 @@
+"""Did the latest windows bring about as many rows as such windows do?
+
+A window is compared with windows like it (same weekday, same time of day) by median and median absolute deviation, which
+one odd day does not move; the cut-off of 3.5 modified z-scores is that of B. Iglewicz and D. Hoaglin, *How to Detect and
+Handle Outliers* (1993). A floor keeps small or very regular tables from crying wolf: half the median, three standard
+deviations of a Poisson count, or ten rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from math import sqrt
+from statistics import median
+
+import dagster as dg
+
+from incload_assets.checks.look import Look, records, result, several
+from incload_assets.loading.window import Window
+
+NAME = "volume"
+DESCRIPTION = "The latest closed windows brought about as many rows as such windows (same weekday) did before."
+
+JUDGED = 3
+MIN_HISTORY = 7
+MIN_ALIKE = 4
+HISTORY = timedelta(weeks=8)
+MAX_Z = 3.5
+MAD_TO_SIGMA = 1.4826
+MIN_SLACK = 10
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The rows that a window should have.
+
+    Args:
+        low, high: Bounds, both inclusive.
+        typical: Median of the history.
+        basis: Which history, for people.
+    """
+
+    low: float
+    high: float
+    typical: float
+    basis: str
+
+
+def volume(look: Look) -> dg.AssetCheckResult:
+    """Whether the latest closed windows are of the usual size; passes while there is too little history."""
+    sizes = _sizes(look)
+    judged, odd = [], []
+    for number in range(max(MIN_HISTORY, len(sizes) - JUDGED), len(sizes)):
+        window, rows = sizes[number]
+        expected = expected_rows(window, sizes[:number])
+        if expected is None:
+            continue
+        verdict = "too few" if rows < expected.low else "too many" if rows > expected.high else "usual"
+        judged.append((window.key, rows, round(expected.low), round(expected.high), verdict, expected.basis))
+        if verdict != "usual":
+            odd.append((window, rows, expected))
+    metadata: dict[str, dg.MetadataValue] = {
+        "windows_known": dg.MetadataValue.int(len(sizes)),
+        "windows_judged": dg.MetadataValue.int(len(judged)),
+        "unusual": dg.MetadataValue.int(len(odd)),
+    }
+    if not judged:
+        note = f"Too little history to judge: {several(len(sizes), 'closed window')} loaded, {MIN_HISTORY + 1} are needed."
+        return result(look, NAME, True, note, metadata)
+    metadata["latest_rows"] = dg.MetadataValue.int(sizes[-1][1])
+    metadata["windows"] = records(["window", "rows", "at least", "at most", "verdict", "compared with"], judged)
+    if not odd:
+        return result(look, NAME, True, f"The latest {several(len(judged), 'window')} are of the usual size.", metadata)
+    lines = [
+        f"{window.key} brought {several(rows, 'row')}; usual are {round(e.low):,} to {round(e.high):,} "
+        f"(typically {round(e.typical):,}, {e.basis})"
+        for window, rows, e in odd
+    ]
+    remedy = "What to do: ask the source's owner whether this is real; if a file was cut short or sent twice, replace it."
+    return result(look, NAME, False, f"{'. '.join(lines)}. {remedy}", metadata)
+
+
+def expected_rows(window: Window, history: Sequence[tuple[Window, int]]) -> Expected | None:
+    """The rows a window should have, by what windows like it had; None where the history is too short.
+
+    Args:
+        window: The window to judge.
+        history: Earlier windows with their rows, oldest first.
+    """
+    length = window.end - window.start
+    recent = [(w, rows) for w, rows in history if w.start >= window.start - max(HISTORY, 24 * length)]
+    if len(recent) < MIN_HISTORY:
+        return None
+    for basis, alike in _likenesses(window, recent, length):
+        if len(alike) >= MIN_ALIKE:
+            low, high, typical = _bounds(alike)
+            return Expected(low, high, typical, basis)
+    every = [rows for _, rows in recent]
+    low, high, typical = _bounds(every)
+    # Without enough windows alike, a low Sunday is not told from a low Monday: whatever was seen before is usual.
+    return Expected(min(low, min(every) / 2), max(high, max(every) * 2), typical, f"{len(every)} latest windows")
+
+
+def _likenesses(
+    window: Window, recent: Sequence[tuple[Window, int]], length: timedelta
+) -> list[tuple[str, list[int]]]:
+    if length > DAY:
+        return []
+    weekday, time = window.start.weekday(), window.start.time()
+    same_day = [(w, rows) for w, rows in recent if w.start.weekday() == weekday]
+    name = f"{window.start:%A}s"
+    if length == DAY:
+        return [(f"{len(same_day)} {name} before", [rows for _, rows in same_day])]
+    same_time = [rows for w, rows in same_day if w.start.time() == time]
+    any_day = [rows for w, rows in recent if w.start.time() == time]
+    return [(f"{len(same_time)} {name} at {time:%H:%M}", same_time), (f"{len(any_day)} days at {time:%H:%M}", any_day)]
+
+
+def _bounds(sizes: Sequence[int]) -> tuple[float, float, float]:
+    middle = median(sizes)
+    spread = MAD_TO_SIGMA * median(abs(size - middle) for size in sizes)
+    slack = max(MAX_Z * spread, middle / 2, 3 * sqrt(middle), MIN_SLACK)
+    return max(0.0, middle - slack), middle + slack, middle
+
+
+def _sizes(look: Look) -> list[tuple[Window, int]]:
+    """Rows of the closed windows whose whole content was landed, oldest first."""
+    sizes = []
+    for progress in look.progress:
+        control = look.controls.get(progress.key)
+        if control is None or progress.window.end > look.now:
+            continue
+        if progress.position is not None and progress.position.fingerprint != control.fingerprint:
+            continue  # about to be loaded again; an open window landed in part looks small
+        sizes.append((progress.window, control.rows_read))
+    return sizes

@@ -1,0 +1,74 @@
+"""The ``incload`` program: its commands, and how an error is told."""
+
+from typing import Annotated, Any
+
+import click
+import typer
+from typer.core import TyperGroup
+
+from incload_assets.cli import screen
+from incload_assets.cli.check import check
+from incload_assets.cli.demo import demo
+from incload_assets.cli.dev import dev
+from incload_assets.cli.load import load
+from incload_assets.cli.spark import spark
+from incload_assets.cli.status import status
+from incload_assets.loading.errors import IncrementalLoadError
+
+
+class _Commands(TyperGroup):
+    """Commands whose expected errors are one message each, and whose unexpected ones are one line and a hint."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            if ctx.params.get("verbose"):
+                raise
+            screen.complain(_told(error))
+            raise typer.Exit(1) from None
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_show_locals=False,  # locals may hold credentials
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(dev)
+app.command()(demo)
+app.command()(load)
+app.command()(status)
+app.command()(check)
+app.add_typer(spark, name="spark")
+
+
+@app.callback()
+def incload(
+    ctx: typer.Context,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show Dagster's log while loading, and stack traces of errors.")
+    ] = False,
+) -> None:
+    """Tables that load incrementally: load, look and check them from a terminal.
+
+    Everything is done through the same Dagster instance as in the UI; what is loaded here is green there.
+    """
+    ctx.obj = verbose
+
+
+def _told(error: Exception) -> str:
+    """An error as a person should read it."""
+    if isinstance(error, IncrementalLoadError):
+        return str(error)
+    from pydantic import ValidationError
+
+    if isinstance(error, ValidationError) and error.title == "Settings":
+        lines = [
+            f"INCLOAD_{'_'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in error.errors(include_input=False)
+        ]
+        return "\n".join(lines)
+    return f"{type(error).__name__}: {error}. Unexpected; `incload --verbose …` shows the stack trace."

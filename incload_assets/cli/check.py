@@ -1,0 +1,34 @@
+"""``incload check``: every check of a table, now."""
+
+from typing import Annotated
+
+import typer
+
+
+def check(
+    ctx: typer.Context,
+    table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
+) -> None:
+    """Evaluate every check of a table in one Dagster run.
+
+    The exit code is 1 if a check of severity ERROR fails.
+    """
+    from dagster import AssetCheckSeverity
+    from rich.table import Table as Grid
+
+    from incload_assets.cli import screen
+    from incload_assets.cli.project import open_project
+    from incload_assets.cli.runs import run_checks
+
+    verbose: bool = ctx.obj
+    with open_project() as project:
+        wanted = project.table(table)
+        with screen.apart(verbose=verbose) as console, console.status(f"checking {wanted.name}"):
+            found = run_checks(project, wanted, verbose=verbose)
+        grid = Grid("check", "result", "what was found")
+        for one in sorted(found, key=lambda one: one.check_name):
+            bad = "[red]failed[/]" if one.severity is AssetCheckSeverity.ERROR else "[yellow]warning[/]"
+            grid.add_row(one.check_name, "[green]passed[/]" if one.passed else bad, one.description or "")
+        screen.print_grid(grid)
+        if any(not one.passed and one.severity is AssetCheckSeverity.ERROR for one in found):
+            raise typer.Exit(1)

@@ -1,0 +1,58 @@
+"""``incload demo``: the sample shop trades for a few days, and its tables load as its files arrive."""
+
+from collections import defaultdict
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+DAY = timedelta(days=1)
+
+
+def demo(
+    ctx: typer.Context,
+    days: Annotated[int, typer.Option("--days", "-n", min=1, help="Days to trade; never beyond today.")] = 3,
+) -> None:
+    """Let the sample shop trade for a few days and load what it wrote, day by day.
+
+    Rewritten files and late rows are loaded on the day they arrive, as by a sensor.
+    """
+    from incload_assets.cli import screen
+    from incload_assets.cli.loads import Loads, summary
+    from incload_assets.cli.project import open_project
+    from incload_assets.loading.errors import IncrementalLoadError
+    from incload_assets.loading.window import now
+    from incload_assets.shop import Shop
+    from resources.settings import Settings
+
+    verbose: bool = ctx.obj
+    with open_project() as project:
+        settings = Settings()
+        if not settings.samples:
+            raise IncrementalLoadError(
+                "INCLOAD_SAMPLES is off", rule="the demo shows the sample shop", remedy="unset INCLOAD_SAMPLES"
+            )
+        shop = Shop(settings)
+        end = min(shop.now + days * DAY, now())
+        steps = -((shop.now - end) // DAY)  # the last may be shorter than a day
+        if end <= shop.now or not steps:
+            raise IncrementalLoadError(
+                f"the sample shop has traded up to {shop.now:%Y-%m-%d %H:%M} UTC",
+                rule="it never trades beyond the present",
+                remedy=f"look at its tables with `incload status`, or start over by removing {settings.home_root}",
+            )
+        with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
+            loads = Loads(project, console, progress, steps * len(project.tables), verbose=verbose)
+            for _ in range(steps):
+                advance = shop.advance(until=min(shop.now + DAY, end))
+                console.print(f"[bold]{advance.now:%Y-%m-%d %H:%M} UTC[/]: {len(advance.files)} files arrived")
+                arrived: dict[str, set[str]] = defaultdict(set)
+                for file in advance.files:
+                    arrived[file.table].add(file.window.isoformat())
+                for name, windows in sorted(arrived.items()):
+                    loads.run(project.table(name), sorted(windows))
+        screen.print_grid(summary(loads.outcomes))
+        screen.say("See them in the UI: `incload dev`. Let the shop trade on: `incload demo`.")
+        if loads.failed:
+            screen.complain(f"{len(loads.failed)} of {len(loads.outcomes)} loads failed")
+            raise typer.Exit(1)

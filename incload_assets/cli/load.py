@@ -1,0 +1,56 @@
+"""``incload load``: partitions of a table, now."""
+
+from typing import Annotated
+
+import typer
+
+
+def load(
+    ctx: typer.Context,
+    table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
+    partitions: Annotated[
+        str | None,
+        typer.Option(
+            "--partitions", "-p", help="Partition keys and ranges, for example `2026-01-01..2026-01-07,2026-01-10`."
+        ),
+    ] = None,
+    all_missing: Annotated[
+        bool,
+        typer.Option(
+            "--all-missing", help="Every partition that is not loaded as its source is now: missing, failed, drifted."
+        ),
+    ] = False,
+) -> None:
+    """Load partitions of a table, oldest first, each as a Dagster run of its own.
+
+    A partition that fails does not stop the others; the exit code is 1 then.
+    """
+    if (partitions is None) != all_missing:
+        raise typer.BadParameter("give either --partitions A..B or --all-missing")
+    from incload_assets.cli import screen
+    from incload_assets.cli.loads import Loads, summary
+    from incload_assets.cli.partition_keys import chosen
+    from incload_assets.cli.project import open_project
+    from incload_assets.operations import table_status
+    from resources.lake import Lake
+    from resources.settings import Settings
+
+    verbose: bool = ctx.obj
+    with open_project() as project:
+        wanted = project.table(table)
+        if partitions is not None:
+            keys = chosen(wanted, partitions)
+        else:
+            status = table_status(project.instance, wanted, Lake.of(Settings()))
+            keys = sorted({*status.missing, *status.failed, *status.drifted})
+            if not keys:
+                screen.say(f"{wanted.name}: every partition is loaded as its source is now.")
+                return
+        with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
+            loads = Loads(project, console, progress, len(keys), verbose=verbose)
+            loads.run(wanted, keys)
+        if len(keys) > 1:
+            screen.print_grid(summary(loads.outcomes))
+        if loads.failed:
+            screen.complain(f"{wanted.name}: {len(loads.failed)} of {len(keys)} partitions not loaded")
+            raise typer.Exit(1)

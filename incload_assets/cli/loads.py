@@ -1,0 +1,83 @@
+"""Many loads, one after the other: a progress bar while they run, a summary when they are done."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table as Grid
+
+from incload_assets.cli.project import Project
+from incload_assets.cli.runs import COUNTS, Outcome, load_partition
+from incload_assets.loading.declaration import Table
+
+
+class Loads:
+    """Loads partitions and remembers how each ended.
+
+    Args:
+        project: Where they are loaded.
+        console: Where each is told of.
+        progress: Started; its bar is advanced with each load.
+        total: How many loads are expected.
+        verbose: Show Dagster's log.
+    """
+
+    def __init__(self, project: Project, console: Console, progress: Progress, total: int, *, verbose: bool) -> None:
+        self.project, self.console, self.progress, self.verbose = project, console, progress, verbose
+        self.outcomes: list[Outcome] = []
+        self._bar = progress.add_task("", total=total)
+        self._total = total
+
+    @property
+    def failed(self) -> list[Outcome]:
+        """Those that did not end well."""
+        return [outcome for outcome in self.outcomes if outcome.failure]
+
+    def expect(self, total: int) -> None:
+        """There are more loads than were expected."""
+        self._total = max(total, self._total)
+        self.progress.update(self._bar, total=self._total)
+
+    def run(self, table: Table, partitions: Iterable[str]) -> None:
+        """Load partitions of a table in the given order; one that fails does not stop the others."""
+        for partition in partitions:
+            self.progress.update(self._bar, description=f"{table.name} {partition}")
+            outcome = load_partition(self.project, table, partition, verbose=self.verbose)
+            self.outcomes.append(outcome)
+            self.expect(len(self.outcomes))
+            self.progress.advance(self._bar)
+            self._tell(outcome)
+
+    def _tell(self, outcome: Outcome) -> None:
+        name = f"{outcome.table} {outcome.partition}"
+        if outcome.failure:
+            self.console.print(f"[red]✗[/] {name}: ", end="")
+            self.console.print(outcome.failure, markup=False)
+            return
+        counts = ", ".join(f"{count} {name.removeprefix('rows_')}" for name, count in outcome.counts.items() if count)
+        self.console.print(f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}")
+        for warning in outcome.warnings:
+            self.console.print("  [yellow]![/] ", end="")
+            self.console.print(warning, markup=False)
+
+
+def summary(outcomes: Iterable[Outcome]) -> Grid:
+    """What became of the rows, one line per table."""
+    grid = Grid(title="Loaded", title_justify="left")
+    grid.add_column("table")
+    for heading in ("partitions", "failed", *(name.removeprefix("rows_") for name in COUNTS), "seconds"):
+        grid.add_column(heading, justify="right")
+    by_table: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        by_table[outcome.table].append(outcome)
+    for table, loads in by_table.items():
+        failed = sum(1 for load in loads if load.failure)
+        grid.add_row(
+            table,
+            str(len(loads) - failed),
+            f"[red]{failed}[/]" if failed else "0",
+            *(str(sum(load.counts.get(name, 0) for load in loads)) for name in COUNTS),
+            f"{sum(load.seconds for load in loads):.0f}",
+        )
+    return grid

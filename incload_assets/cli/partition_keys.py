@@ -1,0 +1,81 @@
+"""Partitions as a person types them: ``2026-01-01..2026-01-07,2026-01-10``."""
+
+from typing import TYPE_CHECKING
+
+from incload_assets.loading.errors import IncrementalLoadError
+
+if TYPE_CHECKING:
+    from incload_assets.loading.declaration import Table
+
+RANGE = ".."
+
+
+def chosen(table: "Table", expression: str) -> list[str]:
+    """The partition keys that an expression names, oldest first, each once.
+
+    Args:
+        table: Whose partitions are meant.
+        expression: Keys and ranges (``A..B``, both included; ``A..`` and ``..B`` are open), separated by commas.
+
+    Raises:
+        IncrementalLoadError: A key is not one of the table's, or a range is empty.
+
+    Example:
+        >>> chosen(orders, "2026-01-01..2026-01-02,2026-01-05")  # doctest: +SKIP
+        ['2026-01-01', '2026-01-02', '2026-01-05']
+    """
+    from incload_assets.loading.window import now
+
+    keys = table.partitions_def.get_partition_keys(current_time=now())
+    if not keys:
+        raise IncrementalLoadError(
+            f"{table.name} has no partition yet", rule="a partition exists once its time has come", remedy="wait for it"
+        )
+    places = {key: place for place, key in enumerate(keys)}
+    found: set[int] = set()
+    for part in filter(None, (part.strip() for part in expression.split(","))):
+        first, is_range, last = part.partition(RANGE)
+        start = _place(table, places, first.strip() or (keys[0] if is_range else ""))
+        end = _place(table, places, last.strip() or keys[-1]) if is_range else start
+        if end < start:
+            raise IncrementalLoadError(
+                f"{table.name}: the range {part} ends before it begins",
+                rule="a range is OLDEST..NEWEST, both included",
+                remedy=f"write {last.strip()}{RANGE}{first.strip()}",
+            )
+        found.update(range(start, end + 1))
+    if not found:
+        raise IncrementalLoadError(
+            f"{table.name}: {expression!r} names no partition",
+            rule="partitions are keys or ranges, separated by commas",
+            remedy=f"write for example {keys[0]}{RANGE}{keys[-1]}",
+        )
+    return [keys[place] for place in sorted(found)]
+
+
+def _place(table: "Table", places: dict[str, int], key: str) -> int:
+    if key in places:
+        return places[key]
+    first, last = next(iter(places)), next(reversed(places))
+    raise IncrementalLoadError(
+        f"{table.name} has no partition {key!r}",
+        rule=f"its partitions go from {first} to {last}",
+        remedy="write one of these, or a range of them",
+    )
+
+
+def shown(keys: list[str], all_keys: list[str]) -> str:
+    """Partition keys in short, runs of neighbours as ranges.
+
+    Example:
+        >>> shown(["a", "b", "d"], ["a", "b", "c", "d"])
+        'a..b, d'
+    """
+    places = {key: place for place, key in enumerate(all_keys)}
+    runs: list[list[str]] = []
+    for key in sorted(keys, key=lambda key: places.get(key, -1)):
+        if runs and places.get(key, -1) == places.get(runs[-1][-1], -3) + 1:
+            runs[-1].append(key)
+        else:
+            runs.append([key])
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]}{RANGE}{run[-1]}" for run in runs)

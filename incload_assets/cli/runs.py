@@ -1,0 +1,121 @@
+"""Loads and checks as Dagster runs in this process, recorded in the instance like any other run."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+
+from incload_assets.cli.project import Project
+from incload_assets.loading.declaration import Table
+
+STARTED_BY = {"incload/started_by": "command line"}
+COUNTS = ("rows_read", "inserted", "updated", "deleted", "stale", "duplicate", "quarantined")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the load of one partition ended.
+
+    Args:
+        table: Its name.
+        partition: The key.
+        run_id: The Dagster run.
+        seconds: How long it took.
+        counts: What became of the rows, by ``COUNTS``; empty where nothing was loaded.
+        failure: Why it was not loaded; None if it was.
+        warnings: What checks found wrong with what was loaded.
+    """
+
+    table: str
+    partition: str
+    run_id: str
+    seconds: float
+    counts: Mapping[str, int] = field(default_factory=dict)
+    failure: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def load_partition(project: Project, table: Table, partition: str, *, verbose: bool) -> Outcome:
+    """Materialize one partition, with the checks that go with it; never raises for a load that fails.
+
+    The run waits for its turn in the table's pool, as a run from the UI does.
+    """
+    start = time.monotonic()
+    job = project.definitions.resolve_implicit_global_asset_job_def()
+    result = job.execute_in_process(
+        instance=project.instance,
+        asset_selection=[table.key],
+        partition_key=partition,
+        tags=STARTED_BY,
+        run_config=_logging(verbose),
+        raise_on_error=False,
+    )
+    seconds = time.monotonic() - start
+    done = [event.step_materialization_data.materialization for event in _of(result, "ASSET_MATERIALIZATION")]
+    if not done:
+        return Outcome(table.name, partition, result.run_id, seconds, failure=_why(result, partition))
+    return Outcome(
+        table.name,
+        partition,
+        result.run_id,
+        seconds,
+        counts={name: _int(done[-1].metadata.get(name)) for name in COUNTS},
+        warnings=tuple(
+            f"{check.check_name}: {check.description or 'failed'}"
+            for check in result.get_asset_check_evaluations()
+            if not check.passed
+        ),
+    )
+
+
+def run_checks(project: Project, table: Table, *, verbose: bool) -> list[dg.AssetCheckEvaluation]:
+    """Evaluate every check of a table in one run.
+
+    Raises:
+        dg.Failure: The run failed before every check was evaluated.
+    """
+    name = f"check_{'__'.join(table.key.path)}"
+    job = dg.define_asset_job(name, selection=dg.AssetSelection.checks_for_assets(table.key), tags=STARTED_BY)
+    definitions = dg.Definitions.merge(project.definitions, dg.Definitions(jobs=[job]))
+    result = definitions.resolve_job_def(name).execute_in_process(
+        instance=project.instance, run_config=_logging(verbose), raise_on_error=False
+    )
+    found = result.get_asset_check_evaluations()
+    if not result.success and not found:
+        raise dg.Failure(f"{table.name}: {_why(result, '')}")
+    return list(found)
+
+
+def _logging(verbose: bool) -> dict[str, Any]:
+    """Dagster's log always goes to the instance, where the UI shows it; to the terminal only if asked for."""
+    return {"loggers": {"console": {"config": {"log_level": "INFO" if verbose else "CRITICAL"}}}}
+
+
+def _of(result: dg.ExecuteInProcessResult, kind: str) -> list[dg.DagsterEvent]:
+    return [event for event in result.all_events if event.event_type_value == kind]
+
+
+def _int(value: Any) -> int:
+    return int(value.value) if value is not None else 0
+
+
+def _why(result: dg.ExecuteInProcessResult, partition: str) -> str:
+    """The error of a failed run, as the load told it."""
+    for event in reversed(_of(result, "STEP_FAILURE")):
+        data = event.step_failure_data
+        told = data.user_failure_data
+        if told and partition in told.metadata:
+            return str(told.metadata[partition].value)
+        if told and told.description:
+            return told.description
+        if data.error:
+            innermost = data.error
+            while innermost.cause:
+                innermost = innermost.cause
+            return innermost.message.strip()
+    for event in reversed(_of(result, "PIPELINE_FAILURE")):
+        if event.message:
+            return event.message.strip()
+    return f"run {result.run_id} ended without a materialization"

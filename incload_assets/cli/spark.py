@@ -1,0 +1,57 @@
+"""``incload spark``: the Spark server that the runs on this machine share."""
+
+import typer
+
+spark = typer.Typer(no_args_is_help=True, help="The Spark server that the loads on this machine share.")
+
+
+@spark.command()
+def start() -> None:
+    """Start it, if it is not up; loads do so themselves when they need it."""
+    from incload_assets.cli import screen
+    from incload_assets.cli.project import enter_project
+    from resources.connect_server import find_or_start
+    from resources.settings import Settings
+
+    enter_project()
+    settings = Settings()
+    if settings.spark_mode != "local":
+        screen.say("INCLOAD_SPARK names another Spark: no local server is used.")
+        return
+    find_or_start(settings)
+    screen.say("The Spark server is up.")
+
+
+@spark.command()
+def stop() -> None:
+    """End it, whoever uses it; a load that does is tried again with a new one."""
+    from incload_assets.cli import screen
+    from incload_assets.cli.project import enter_project
+    from resources import connect_server
+    from resources.settings import Settings
+
+    enter_project()
+    ended = connect_server.stop(Settings())
+    screen.say("The Spark server has ended." if ended else "There was no Spark server.")
+
+
+@spark.command()
+def status() -> None:
+    """Say whether it is up, and how many loads use it."""
+    from incload_assets.cli import screen
+    from incload_assets.cli.project import enter_project
+    from resources.connect_files import ServerFiles
+    from resources.locks import is_held
+    from resources.settings import Settings
+
+    enter_project()
+    settings = Settings()
+    files = ServerFiles.of(settings.home_root)
+    server = files.read() if is_held(files.lock) else None
+    if server is None:
+        screen.say("There is no Spark server; the first load starts one.")
+        return
+    screen.say(
+        f"Up on port {server.port} (process {server.pid}), {server.connections()} connections; "
+        f"it ends after {settings.spark_idle_minutes:g} minutes without any. Its log: {files.log}"
+    )

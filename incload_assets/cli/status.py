@@ -1,0 +1,73 @@
+"""``incload status``: what is loaded, what is not, and how late."""
+
+import json
+from dataclasses import asdict
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table as Grid
+
+    from incload_assets.operations import TableStatus
+
+_COUNTED = ("loaded", "missing", "failed", "drifted", "in_progress", "waiting")
+_STYLES = {"missing": "yellow", "failed": "red", "drifted": "yellow", "in_progress": "blue"}
+
+
+def status(
+    table: Annotated[str | None, typer.Argument(help="Name of a table, for its partitions too.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every partition key.")] = False,
+) -> None:
+    """Show per table how many partitions are loaded, missing, failed, drifted, and how fresh it is."""
+    from incload_assets.cli import screen
+    from incload_assets.cli.partition_keys import shown
+    from incload_assets.cli.project import open_project
+    from incload_assets.loading.window import now
+    from incload_assets.operations import table_status
+    from resources.lake import Lake
+    from resources.settings import Settings
+
+    with open_project() as project:
+        lake = Lake.of(Settings())
+        tables = [project.table(table)] if table else [project.tables[name] for name in sorted(project.tables)]
+        found = [table_status(project.instance, one, lake) for one in tables]
+        if as_json:
+            screen.print_json(json.dumps([asdict(one) for one in found], default=str))
+            return
+        screen.print_grid(_overview(found))
+        if table:
+            keys = tables[0].partitions_def.get_partition_keys(current_time=now())
+            for name in _COUNTED:
+                if chosen := getattr(found[0], name):
+                    screen.say(f"{name.replace('_', ' ')}: {shown(chosen, keys)}")
+            for key, cause in found[0].causes.items():
+                screen.say(f"{key} failed: {cause}")
+
+
+def _overview(found: "list[TableStatus]") -> "Grid":
+    from rich.table import Table as Grid
+
+    grid = Grid()
+    grid.add_column("table")
+    for name in (*_COUNTED, "rows"):
+        grid.add_column(name.replace("_", " "), justify="right")
+    for name in ("freshness", "last loaded"):
+        grid.add_column(name)
+    for one in found:
+        counts = {name: len(getattr(one, name)) for name in _COUNTED}
+        grid.add_row(
+            one.table,
+            *(f"[{_STYLES[n]}]{c}[/]" if c and n in _STYLES else str(c) for n, c in counts.items()),
+            "-" if one.rows is None else str(one.rows),
+            _freshness(one.freshness),
+            "never" if one.last_materialized is None else f"{one.last_materialized:%Y-%m-%d %H:%M} UTC",
+        )
+    return grid
+
+
+def _freshness(overdue: float | None) -> str:
+    if overdue is None:
+        return "-"
+    return "[green]fresh[/]" if not overdue else f"[red]late by {timedelta(seconds=round(overdue))}[/]"

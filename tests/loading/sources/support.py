@@ -1,0 +1,56 @@
+"""Short words for the tests of files: days as windows, files as bytes, rows as plain Python."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from incload_assets.loading.sources import Files, Position
+from incload_assets.loading.window import Window
+
+FIRST = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def day(number: int) -> Window:
+    """The window of a day of January 2026 and on, counted from 1."""
+    start = FIRST + timedelta(days=number - 1)
+    return Window(start, start + timedelta(days=1), f"{start:%Y-%m-%d}")
+
+
+def days(count: int) -> list[Window]:
+    """The first windows."""
+    return [day(number) for number in range(1, count + 1)]
+
+
+def write(path: Path, content: bytes | str) -> Path:
+    """A file, folders included."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def keys(position: Position, kind: str = "files") -> list[str]:
+    """The keys of a position's files."""
+    return [key for key, _, _ in position.detail[kind]]
+
+
+def extracted(spark: SparkSession, source: Files, fields: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of the first day, in the order of file and row, ``_raw`` and ``_source`` as plain Python."""
+    position = source.detect("orders", [day(1)], {}, first=FIRST)[day(1).key]
+    rows = source.extract(spark, "orders", position, fields).collect()
+    found = [row.asDict(recursive=True) for row in rows]
+    return sorted(found, key=lambda row: tuple(row["_source"].values()))
+
+
+def raw(rows: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """The values of the fields only."""
+    return [tuple(row["_raw"].values()) for row in rows]
+
+
+def column(rows: Sequence[dict[str, Any]], name: str) -> list[Any]:
+    """One column."""
+    return [row[name] for row in rows]
+
+

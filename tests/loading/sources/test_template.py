@@ -1,0 +1,121 @@
+"""Path templates."""
+
+import pytest
+
+from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.sources import Files
+from incload_assets.loading.sources.template import Template
+from tests.loading.sources.support import day
+
+
+def parsed(path: str, root: str = "/landing") -> Template:
+    return Template.parse("orders", path, root)
+
+
+def test_time_fields_are_the_start_of_the_window_in_utc() -> None:
+    template = parsed("{landing}/{window:%Y}/{window:%m}/orders-{window:%Y%m%dT%H}.json")
+    assert template.prefix_of(day(3)) == "/landing/2026/01/orders-20260103T00.json"
+    assert template.match("/landing/2026/01/orders-20260103T00.json") == template.times_of(day(3))
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "matches"),
+    [
+        ("{landing}/*.json", "a.json", True),
+        ("{landing}/*.json", "sub/a.json", False),
+        ("{landing}/*.json", ".a.json", False),
+        ("{landing}/*.json", "_a.json", False),
+        ("{landing}/_raw/?.json", "_raw/a.json", True),
+        ("{landing}/?.json", "ab.json", False),
+        ("{landing}/?.json", "_.json", False),
+        ("{landing}/**/a.json", "a.json", True),
+        ("{landing}/**/a.json", "x/y/a.json", True),
+        ("{landing}/**/a.json", "x/_temporary/a.json", False),
+        ("{landing}/x/**", "x/y/z.csv", True),
+        ("{landing}/x/**", "x/y/.z.csv", False),
+        ("{landing}/a[1].json", "a[1].json", True),
+        ("{landing}/a[1].json", "a1.json", False),
+        ("{landing}/a.json", "aXjson", False),
+        ("{landing}//a//*.json", "a/b.json", True),
+        ("{landing}/{window:%Y/%m}/*.json", "2026/01/line\nbreak.json", True),
+    ],
+)
+def test_what_a_template_matches(path: str, name: str, matches: bool) -> None:
+    assert (parsed(path).match(f"/landing/{name}") is not None) is matches
+
+
+def test_a_landing_root_is_taken_literally() -> None:
+    template = parsed("{landing}/*.json", "/data/[x]*/{y}")
+    assert template.match("/data/[x]*/{y}/a.json") == ()
+    assert template.match("/data/x1/{y}/a.json") is None
+
+
+def test_the_leftmost_possible_time_counts() -> None:
+    assert parsed("{landing}/*{window:%Y%m%d}*.json").match("/landing/x-20260102-20260103.json") == ("20260102",)
+
+
+def test_keys_are_relative_to_the_landing_root() -> None:
+    template = parsed("{landing}/orders/*.json", "s3a://bucket/in/")
+    assert template.path_of("orders/a.json") == "s3://bucket/in/orders/a.json"
+    assert template.name_of("s3://bucket/in/orders/a.json") == "orders/a.json"
+
+
+def test_keys_elsewhere_are_full_paths() -> None:
+    assert parsed("s3a://bucket/in/*.json").name_of("s3://bucket/in/a.json") == "s3://bucket/in/a.json"
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("orders/*.json", "write '{landing}/orders/*.json'"),
+        ("gs://bucket/a.json", "does not begin with a place"),
+        ("{landing}/{window}/a.json", "names no part of the time"),
+        ("{landing}/{window:}/a.json", "names no part of the time"),
+        ("{landing}/{window:%Q}/a.json", "the directive '%Q'"),
+        ("{landing}/{window:%b}/a.json", "the directive '%b'"),
+        ("{landing}/{window:%}/a.json", "the directive '%'"),
+        ("{landing}/{day:%Y}/a.json", "unknown placeholder {day:%Y}"),
+        ("/x/{landing}/a.json", "{landing} inside"),
+        ("{landing}/{a.json", "lone brace"),
+        ("{landing}/a**/b.json", "** inside a name"),
+        ("{landing}/../b.json", "'.' or '..'"),
+        ("{landing}/*.xlsx", "unknown extension"),
+        ("{landing}/*.parquet.gz", "unknown extension"),
+        ("{landing}/orders", "unknown extension"),
+    ],
+)
+def test_a_wrong_path_is_refused_with_what_to_write(path: str, says: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        Files(path).validate("orders")
+    assert str(refused.value).startswith("orders: source: path")
+    assert says in str(refused.value)
+    assert refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"format": "xml"}, "format is 'xml'. Remedy: write one of 'json', 'csv', 'parquet'"),
+        ({"absent": "fail"}, "absent is 'fail'. Remedy: write one of 'wait', 'empty'"),
+        ({"deleted": "drop"}, "deleted is 'drop'. Remedy: write one of 'keep', 'retract'"),
+        ({"encoding": "cp1252"}, "encoding is 'cp1252'"),
+        ({"delimiter": "||"}, "delimiter is '||'"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_what_to_write(wrong: dict[str, str], says: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        Files("{landing}/*.json", **wrong).validate("orders")  # type: ignore[arg-type]
+    assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        Files("{landing}/orders/{window:%Y-%m-%d}/*.json"),
+        Files("{landing}/**/{window:%Y}-{window:%j}.csv.zst", delimiter=";", encoding="iso-8859-1"),
+        Files("s3://bucket/{window:%G-W%V}/part-*", format="parquet"),
+        Files("/data/in/**"),
+    ],
+)
+def test_a_right_declaration_is_accepted(source: Files) -> None:
+    source.validate("orders")
