@@ -58,6 +58,7 @@ def find_or_start(settings: Settings, timeout: float = 120.0) -> str:
     Example:
         >>> SparkSession.builder.remote(find_or_start(Settings())).create()  # doctest: +SKIP
     """
+    _reap()
     files = ServerFiles.of(settings.home_root)
     conf = _server_conf(settings, files)
     server = _running(files)
@@ -74,6 +75,7 @@ def stop(settings: Settings, timeout: float = 20.0) -> bool:
     Raises:
         SparkUnavailable: It does not end.
     """
+    _reap()
     files = ServerFiles.of(settings.home_root)
     server = _running(files)
     if server is None:
@@ -145,6 +147,15 @@ def _end(files: ServerFiles, server: Server, deadline: float) -> None:
             raise unavailable(f"the Spark server in {files.folder} (process {server.pid}) does not end",
                               remedy=f"end process {server.pid} and run again")  # fmt: skip
         time.sleep(_POLL_SECONDS)
+    _reap(server.pid)
+
+
+def _reap(ended: int | None = None) -> None:
+    """Forget servers started here that have ended; wait for ``ended``, which is about to."""
+    for process in _started:
+        if process.pid == ended:
+            process.wait()
+    _started[:] = [process for process in _started if process.poll() is None]
 
 
 def _start(files: ServerFiles, settings: Settings, conf: dict[str, str], timeout: float) -> Server:
@@ -196,7 +207,8 @@ def _last_words(log: Path) -> str:
         lines = []
     causes = [line for line in lines if line.startswith("Caused by:")]
     faults = [line for line in lines if _FAULT.search(line)]
-    return ([*lines, *faults[-1:], *causes[-1:]] or ["it printed nothing"])[-1][:300]
+    line = ([*lines, *faults[-1:], *causes[-1:]] or ["it printed nothing"])[-1]
+    return re.sub(r'^(Exception in thread "\w+" |Caused by: )', "", line)[:300]
 
 
 def _look(files: ServerFiles) -> str:

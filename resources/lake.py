@@ -99,19 +99,21 @@ class Lake:
         return None if table is None else table.transaction_version(app_id)
 
 
-class _SoonKnown(DeltaTableResource):
-    """A table on an object store whose absence is known in seconds; the default is to try for three minutes."""
+class _BoundedDeltaTable(DeltaTableResource):
+    """The resource, but an object store that is down is known in seconds: the default is to try for three minutes."""
 
     def load(self) -> DeltaTable:
-        options = self.storage_options.str_dict() | (self.client_options.str_dict() if self.client_options else {})
-        return DeltaTable(self.url, version=self.version, storage_options=options | {"max_retries": "2"})
+        given = self.storage_options.model_dump(exclude_none=True, exclude={"provider"})
+        if self.client_options:
+            given |= self.client_options.model_dump(exclude_none=True) | {"max_retries": 2}
+        return DeltaTable(self.url, self.version, {name: str(value) for name, value in given.items()})
 
 
 def _resource(uri: str, version: int | None) -> DeltaTableResource:
     if not uri.startswith(("s3://", "s3a://")):
-        return DeltaTableResource(url=uri, storage_options=LocalConfig(), version=version)
+        return _BoundedDeltaTable(url=uri, storage_options=LocalConfig(), version=version)
     endpoint = S3Endpoint.from_env()
-    return _SoonKnown(
+    return _BoundedDeltaTable(
         url=uri,
         storage_options=S3Config(endpoint=endpoint.url, region=endpoint.region),
         client_options=ClientConfig(allow_http=not endpoint.tls),

@@ -4,7 +4,6 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +23,8 @@ class SparkResource(dg.ConfigurableResource["SparkResource"]):
     """Gives each load a Spark session of its own.
 
     * ``local``: a Spark Connect server shared by the runs of this workspace, found or started. For one machine.
-    * ``in-process``: a JVM inside the run's process. For those who want no server.
+    * ``in-process``: the session this process has already, or a JVM of its own. For those who want no server, and for
+      processes that were started by spark-submit or by Databricks.
     * ``sc://…``: a Spark Connect server that is there already. For a cluster or Databricks.
 
     A session is never shared: loads set Delta's transaction identifiers session-wide, and in a shared session one
@@ -77,9 +77,7 @@ def open_session(settings: Settings, doing: str = "Spark") -> Iterator[SparkSess
     except Exception as error:
         raise translate(error, doing) from error
     try:
-        for key, value in SESSION_CONF.items():
-            session.conf.set(key, value)
-        if settings.spark_mode == "remote":
+        if settings.spark_mode != "local":
             _require_delta(session, settings)
         yield session
     except Exception as error:
@@ -95,7 +93,7 @@ def open_session(settings: Settings, doing: str = "Spark") -> Iterator[SparkSess
 
 
 def connect(url: str) -> SparkSession:
-    """A fresh session on a Spark Connect server.
+    """A fresh session on a Spark Connect server, configured as :data:`SESSION_CONF` says.
 
     Raises:
         SparkUnavailable: It does not answer, or refuses the key.
@@ -106,13 +104,16 @@ def connect(url: str) -> SparkSession:
         bypassed = os.environ.get("no_grpc_proxy") or os.environ.get("no_proxy") or ""  # noqa: SIM112
         if "localhost" not in bypassed.split(","):
             os.environ["no_grpc_proxy"] = ",".join(filter(None, [bypassed, "localhost"]))  # noqa: SIM112
+    session = SparkSession.builder.remote(url).create()
     try:
-        session = SparkSession.builder.remote(url).create()
         if local:
             # A server on this machine that refuses the connection has died: the default is to ask for ten minutes.
             _retry(session, times=6)
-        session.conf.set("spark.sql.session.timeZone", SESSION_CONF["spark.sql.session.timeZone"])
+        for key, value in SESSION_CONF.items():
+            session.conf.set(key, value)
     except Exception as error:
+        _retry(session, times=0)
+        session.stop()
         if "UNAUTHENTICATED" in str(error) or "PERMISSION_DENIED" in str(error):
             raise not_installed(f"the Spark server {masked(url)} refuses the key",
                                 remedy="put the right token into INCLOAD_SPARK") from error  # fmt: skip
@@ -126,7 +127,13 @@ def connect(url: str) -> SparkSession:
 def _connected(settings: Settings) -> SparkSession:
     if settings.spark_mode == "remote":
         return connect(settings.spark)
-    return connect(connect_server.find_or_start(settings))
+    try:
+        return connect(connect_server.find_or_start(settings))
+    except Exception as error:
+        if not is_connection_lost(error):
+            raise
+        # It ended, idle or dead, in the moment between the two: the next one is new.
+        return connect(connect_server.find_or_start(settings))
 
 
 def _retry(session: SparkSession, times: int) -> None:
@@ -137,31 +144,28 @@ def _retry(session: SparkSession, times: int) -> None:
 
 
 def _in_process(settings: Settings) -> SparkSession:
-    session = _lazy(settings.home_root, settings.model_dump_json()).spark_session
-    return cast(SparkSession, session).newSession()
+    """A new session on the JVM of this process, which is started if there is none."""
+    running = SparkSession.getActiveSession()
+    return (running or _started_in_process(settings)).newSession()
 
 
-@cache
-def _lazy(home: Path, told: str) -> LazyPySparkResource:
-    """The one JVM of this process."""
-    settings = Settings.model_validate_json(told)
-    java, state = java_home(), home / "spark"
+def _started_in_process(settings: Settings) -> SparkSession:
+    java, state = java_home(), settings.home_root / "spark"
     jars = jar_paths(settings, java)
     state.mkdir(parents=True, exist_ok=True)
-    properties = Path(tempfile.mkdtemp(prefix="in-process-", dir=state)) / "spark.properties"
-    write_properties(properties, spark_conf(settings), jars)
-    use_properties(properties, java, spark_home())
-    resource = LazyPySparkResource(spark_config={"spark.api.mode": "classic"})
-    try:
-        resource.spark_session  # noqa: B018  starts the JVM, which reads the file
-    finally:
-        properties.unlink()
-        properties.parent.rmdir()
-    return resource
+    with tempfile.TemporaryDirectory(prefix="in-process-", dir=state) as folder:
+        properties = Path(folder) / "spark.properties"
+        write_properties(properties, spark_conf(settings), jars)
+        use_properties(properties, java, spark_home())
+        try:
+            started = LazyPySparkResource(spark_config={"spark.api.mode": "classic"}).spark_session
+        finally:
+            os.environ.pop("PYSPARK_SUBMIT_ARGS")  # the file is gone with this block
+    return cast(SparkSession, started)
 
 
 def _require_delta(session: SparkSession, settings: Settings) -> None:
-    """A server configured by others may lack Delta; say so before a load half works."""
+    """A Spark configured by others may lack Delta; say so before a load half works."""
     try:
         session.sql("SELECT * FROM delta.`/nonexistent/incload`").schema  # noqa: B018  analysed, not run
     except Exception as error:
@@ -170,8 +174,8 @@ def _require_delta(session: SparkSession, settings: Settings) -> None:
         if is_connection_lost(error):
             raise
         raise not_installed(
-            f"the Spark server {masked(settings.spark)} has no Delta Lake",
-            rule="the server needs the jar io.delta:delta-spark and "
-            "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension",
+            f"the Spark of INCLOAD_SPARK={masked(settings.spark)} has no Delta Lake",
+            rule="it needs the jar io.delta:delta-spark and spark.sql.extensions="
+            "io.delta.sql.DeltaSparkSessionExtension",
             remedy="start it with Delta 4.4 for Spark 4.2",
         ) from error

@@ -43,6 +43,8 @@ def last_attempts(instance: dg.DagsterInstance, table: Table, pending: Iterable[
     """The last attempt at each of the windows that was tried at all, by partition key.
 
     Args:
+        instance: Where runs are.
+        table: The declaration.
         pending: Windows that no run has now.
     """
     keys = {window.key for window in pending}

@@ -15,7 +15,8 @@ DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15), tim
 MOST_ATTEMPTS: Mapping[Outcome, int] = {"contract": 1, "error": 5, "loaded": 2}
 """At one position with one code; other outcomes are tried again for as long as it takes.
 
-A window that differs from its source right after it was loaded, twice, is a question for a person, not for a third load.
+A window that differs from its source right after it was loaded, twice, is a question for a person, not for a third
+load.
 """
 
 

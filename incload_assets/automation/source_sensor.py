@@ -16,29 +16,28 @@ from resources.lake import Lake
 
 INTERVAL_SECONDS = 15
 FEW = 4
-"""Up to so many partitions are asked for in runs of their own, which can be loaded side by side; more of them in ranges,
-because each run costs a process."""
-
-AnyJob = dg.JobDefinition | dg.UnresolvedAssetJobDefinition
+"""Up to so many partitions are asked for in runs of their own, which can be loaded side by side; more of them in
+ranges, because each run costs a process."""
 
 
-def source_sensor(table: Table, job: AnyJob, *, name: str, partitions_per_run: int = 10) -> dg.SensorDefinition:
+def source_sensor(table: Table, *, name: str, job_name: str, partitions_per_run: int = 10) -> dg.SensorDefinition:
     """A sensor that asks for the partitions whose source has news, oldest first.
 
     New and changed files, windows missed while everything was switched off, windows that are over and declared empty,
-    and failed ones when their time has come. A run that is waiting or running is not asked for again. It needs no Spark.
-    Where the source does not answer, the tick fails with the source's message; other tables' sensors go on.
+    and failed ones when their time has come. What a run already has, waiting or running, is not asked for again. It
+    needs no Spark. Where the source does not answer, the tick fails with the source's message; other tables' sensors
+    go on.
 
     Args:
         table: The declaration.
-        job: Loads the table.
         name: Of the sensor.
+        job_name: Of the job that loads the table.
         partitions_per_run: Most adjacent partitions in one run.
     """
 
     @dg.sensor(
         name=name,
-        job=job,
+        job_name=job_name,
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Asks for the partitions of {table.name} that its source has news for: {table.source}",
@@ -58,6 +57,9 @@ def look(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime) -
     """The table's progress and what follows from it.
 
     Args:
+        instance: Where the checkpoints are.
+        table: The declaration.
+        lake: Where its log is.
         at: The present instant, aware.
 
     Raises:

@@ -30,9 +30,7 @@ def freshness(look: Look) -> dg.AssetCheckResult:
         metadata["newest_loaded_partition"] = dg.MetadataValue.text(late.newest.key)
     if table.freshness is not None:
         metadata["within_seconds"] = dg.MetadataValue.float(table.freshness.within.total_seconds())
-    return result(
-        look, NAME, late.verdict != "late", _described(look, late), metadata, dg.AssetCheckSeverity.ERROR
-    )
+    return result(look, NAME, late.verdict != "late", _described(look, late), metadata, dg.AssetCheckSeverity.ERROR)
 
 
 def _described(look: Look, late: Lateness) -> str:

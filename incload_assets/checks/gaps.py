@@ -8,7 +8,7 @@ from incload_assets.checks.look import Look, records, result, several, some
 from incload_assets.operations.progress import WindowProgress
 
 NAME = "gaps"
-DESCRIPTION = "Every window since the first loaded one is loaded, once it is due; failed windows are listed with the cause."
+DESCRIPTION = "Every due window since the first loaded one is loaded; failed windows are listed with their cause."
 
 _WHY = {
     "missing": "the source holds it, it was never loaded",
@@ -62,11 +62,13 @@ def _described(
         lost = [w.key for w in holes if w.status == "missing"]
         absent = [w.key for w in holes if w.status == "waiting"]
         if lost:
-            parts.append(f"{several(len(lost), 'window')} at the source and not loaded: {some(lost)}. Materialize them.")
+            count = several(len(lost), "window")
+            parts.append(f"{count} at the source and not loaded: {some(lost)}. What to do: materialize them.")
         if absent:
+            count = several(len(absent), "window")
             parts.append(
-                f"{several(len(absent), 'window')} over without anything at the source: {some(absent)}. Ask who delivers "
-                'them; if a window may be empty, declare absent="empty".'
+                f"{count} over without anything at the source: {some(absent)}. What to do: ask who delivers them; if a "
+                'window may be empty, declare absent="empty".'
             )
     if not parts:
         parts.append(

@@ -9,7 +9,13 @@ import dagster as dg
 from incload_assets.loading.change_log import ChangeLog, Control
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import IncrementalLoadError
-from incload_assets.operations.progress import SourceState, WindowProgress, progress_from, source_state, windows_to_look_at
+from incload_assets.operations.progress import (
+    SourceState,
+    WindowProgress,
+    progress_from,
+    source_state,
+    windows_to_look_at,
+)
 from resources.lake import Lake
 
 LISTED = 100

@@ -47,7 +47,8 @@ def quarantine(look: Look) -> dg.AssetCheckResult:
         )
         metadata["reasons"] = _reasons(look, dirty)
     severity = dg.AssetCheckSeverity.ERROR if stopped else dg.AssetCheckSeverity.WARN
-    return result(look, NAME, not stopped and not near, _described(stopped, near, rejected, read, recent), metadata, severity)
+    description = _described(stopped, near, rejected, read, recent)
+    return result(look, NAME, not stopped and not near, description, metadata, severity)
 
 
 def _is_near(look: Look, key: str) -> bool:
@@ -65,12 +66,13 @@ def _described(stopped: list[str], near: list[str], rejected: int, read: int, re
         )
     if near:
         parts.append(
-            f"{some(near)} came near the threshold at which a load stops. What to do: look at the reasons below and fix the "
-            "source, or the contract if the rows are right."
+            f"{some(near)} came near the threshold at which a load stops. What to do: look at the reasons below, and "
+            "fix the source, or the contract if the rows are right."
         )
     share = f" ({rejected / read:.1%})" if read else ""
+    last = several(len(recent), "window")
     parts.append(
-        f"{several(rejected, 'row')} of {read:,}{share} in quarantine in the {several(len(recent), 'window')} landed last."
+        f"{several(rejected, 'row')} of {read:,}{share} in quarantine in the {last} landed last."
         if recent
         else "No window is landed yet."
     )

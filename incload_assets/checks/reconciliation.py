@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import dagster as dg
+from pydantic import Field
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -22,23 +23,17 @@ from incload_assets.loading.reconciliation import Evidence
 from incload_assets.loading.window import Window
 
 NAME = "reconciliation"
-DESCRIPTION = "Source, change log and table agree; reads the source again. Runs on demand and on schedule, not with loads."
+DESCRIPTION = "Source, change log and table agree, by reading the source again; on demand or schedule, not with loads."
 
 LOOKS = 3
 
 
 class ReconciliationConfig(dg.Config):
-    """Which landed windows are compared row by row; positions are always compared for all of them.
+    """Which landed windows are compared row by row; positions are always compared for all of them."""
 
-    Args:
-        recent: How many of the newest landed windows.
-        partitions: These partition keys instead.
-        all_partitions: Every landed window instead.
-    """
-
-    recent: int = 7
-    partitions: list[str] = []
-    all_partitions: bool = False
+    recent: int = Field(default=7, ge=0, description="How many of the newest landed windows.")
+    partitions: list[str] = Field(default=[], description="These partition keys instead.")
+    all_partitions: bool = Field(default=False, description="Every landed window instead.")
 
 
 @dataclass(frozen=True)
@@ -206,14 +201,14 @@ def _described(
     parts = []
     if pending:
         parts.append(
-            f"The table does not hold what the log says for {some(pending)}. What to do: materialize these partitions; if a "
-            "run has them in hand, wait for it."
+            f"The table does not hold what the log says for {some(pending)}. What to do: materialize these partitions; "
+            "if a run has them in hand, wait for it."
         )
     if differing:
         parts.append(
-            f"The source gives other rows than were landed for {some(differing)}, although its position is the same. What "
-            "to do: check that the table's function is deterministic and that nobody edits files without a trace; then "
-            "set another code_version, which judges all rows anew, and materialize these partitions."
+            f"The source gives other rows than were landed for {some(differing)}, although its position is the same. "
+            "What to do: check that the table's function is deterministic and that nobody edits files without a trace; "
+            "then set another code_version, which judges all rows anew, and materialize these partitions."
         )
     if unreadable:
         parts.append(f"The source could not be read again for {some(unreadable)}; the table below says why.")

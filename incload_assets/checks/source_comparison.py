@@ -1,4 +1,4 @@
-"""Comparing one landed window with the table (does it hold the fold?) and with the source (does it still say the same?)."""
+"""Comparing a landed window with the table (does it hold the fold?) and the source (does it still say the same?)."""
 
 from dataclasses import dataclass
 
@@ -59,7 +59,9 @@ def source_content(spark: SparkSession, table: Table, position: Position) -> Con
     return content_of(judge(extracted, table))
 
 
-def log_content(spark: SparkSession, table: Table, log: ChangeLog, version: int, window: Window, position: Position) -> Content:
+def log_content(
+    spark: SparkSession, table: Table, log: ChangeLog, version: int, window: Window, position: Position
+) -> Content:
     """What the log holds of a window, without the rows of files that the source no longer has."""
     rows = log.read(spark, version).filter((F.col("_window") == window.key) & F.col("_kind").isin(*KINDS))
     if carried := table.source.carried(position):
@@ -69,7 +71,7 @@ def log_content(spark: SparkSession, table: Table, log: ChangeLog, version: int,
 
 
 def table_evidence(spark: SparkSession, table: Table, lake: Lake, log: ChangeLog, window: Window) -> Evidence | None:
-    """The state of a window's keys in the table against the full fold of the log; None if there is nothing to compare."""
+    """The window's keys in the table against the full fold of the log; None if there is nothing to compare."""
     uri = lake.table_uri(table.key.path)
     table_version = lake.version(uri)  # the table before the log, as a load does
     log_version = log.version()

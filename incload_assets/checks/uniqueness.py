@@ -7,7 +7,7 @@ only a look across all of them finds it.
 from collections.abc import Sequence
 
 import dagster as dg
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, GroupedData, Row, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.checks.look import records, several
@@ -28,7 +28,7 @@ def uniqueness(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckRe
     version = lake.version(uri)
     if version is None:
         return _result(table, True, "The table does not exist yet.", {})
-    rows = spark.read.format("delta").option("versionAsOf", version).load(lake.spark_path(uri))
+    rows = spark.read.format("delta").option("versionAsOf", version).load(lake.spark_uri(uri))
     metadata: dict[str, dg.MetadataValue] = {"delta_version": dg.MetadataValue.int(version)}
     broken = []
     for number, columns in enumerate(_rules(table)):
@@ -48,15 +48,13 @@ def uniqueness(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckRe
         table,
         False,
         f"Not unique: {'; '.join(broken)}. What to do: look at the sample; a key in two partitions means that its "
-        "partition value moved, so choose a partition column that is fixed for a row's life; the same value under two keys "
-        "is the source's to correct. Then materialize the windows concerned again.",
+        "partition value moved, so choose a partition column that is fixed for a row's life; the same value under two "
+        "keys is the source's to correct. Then materialize the windows concerned again.",
         metadata,
     )
 
 
-def _result(
-    table: Table, passed: bool, description: str, metadata: dict[str, dg.MetadataValue]
-) -> dg.AssetCheckResult:
+def _result(table: Table, passed: bool, description: str, metadata: dict[str, dg.MetadataValue]) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         asset_key=table.key,
         check_name=NAME,
@@ -72,7 +70,7 @@ def _rules(table: Table) -> list[tuple[str, ...]]:
     return [keys, *([unique] if unique and set(unique) != set(keys) else [])]
 
 
-def _groups(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+def _groups(rows: DataFrame, columns: Sequence[str]) -> GroupedData:
     return rows.groupBy(*(col(name).alias(f"_k{i}") for i, name in enumerate(columns)))
 
 

@@ -1,9 +1,9 @@
 """Did the latest windows bring about as many rows as such windows do?
 
-A window is compared with windows like it (same weekday, same time of day) by median and median absolute deviation, which
-one odd day does not move; the cut-off of 3.5 modified z-scores is that of B. Iglewicz and D. Hoaglin, *How to Detect and
-Handle Outliers* (1993). A floor keeps small or very regular tables from crying wolf: half the median, three standard
-deviations of a Poisson count, or ten rows.
+A window is compared with windows like it (same weekday, same time of day) by median and median absolute deviation,
+which one odd day does not move; the cut-off of 3.5 modified z-scores is that of B. Iglewicz and D. Hoaglin, *How to
+Detect and Handle Outliers* (1993). A floor keeps small or very regular tables from crying wolf: half the median, three
+standard deviations of a Poisson count, or ten rows.
 """
 
 from collections.abc import Sequence
@@ -65,7 +65,8 @@ def volume(look: Look) -> dg.AssetCheckResult:
         "unusual": dg.MetadataValue.int(len(odd)),
     }
     if not judged:
-        note = f"Too little history to judge: {several(len(sizes), 'closed window')} loaded, {MIN_HISTORY + 1} are needed."
+        known = several(len(sizes), "closed window")
+        note = f"Too little history to judge: {known} loaded, {MIN_HISTORY + 1} are needed."
         return result(look, NAME, True, note, metadata)
     metadata["latest_rows"] = dg.MetadataValue.int(sizes[-1][1])
     metadata["windows"] = records(["window", "rows", "at least", "at most", "verdict", "compared with"], judged)
@@ -76,7 +77,7 @@ def volume(look: Look) -> dg.AssetCheckResult:
         f"(typically {round(e.typical):,}, {e.basis})"
         for window, rows, e in odd
     ]
-    remedy = "What to do: ask the source's owner whether this is real; if a file was cut short or sent twice, replace it."
+    remedy = "What to do: ask the source's owner whether this is real; replace a file that was cut short or sent twice."
     return result(look, NAME, False, f"{'. '.join(lines)}. {remedy}", metadata)
 
 
@@ -101,9 +102,7 @@ def expected_rows(window: Window, history: Sequence[tuple[Window, int]]) -> Expe
     return Expected(min(low, min(every) / 2), max(high, max(every) * 2), typical, f"{len(every)} latest windows")
 
 
-def _likenesses(
-    window: Window, recent: Sequence[tuple[Window, int]], length: timedelta
-) -> list[tuple[str, list[int]]]:
+def _likenesses(window: Window, recent: Sequence[tuple[Window, int]], length: timedelta) -> list[tuple[str, list[int]]]:
     if length > DAY:
         return []
     weekday, time = window.start.weekday(), window.start.time()

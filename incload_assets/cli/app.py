@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any
 
-import click
 import typer
 from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from incload_assets.cli import screen
 from incload_assets.cli.check import check
@@ -13,16 +13,15 @@ from incload_assets.cli.dev import dev
 from incload_assets.cli.load import load
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
-from incload_assets.loading.errors import IncrementalLoadError
 
 
 class _Commands(TyperGroup):
     """Commands whose expected errors are one message each, and whose unexpected ones are one line and a hint."""
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, KeyboardInterrupt):
+        except (TyperException, typer.Exit, typer.Abort):  # said by Typer itself, and well
             raise
         except Exception as error:
             if ctx.params.get("verbose"):
@@ -62,10 +61,12 @@ def incload(
 
 def _told(error: Exception) -> str:
     """An error as a person should read it."""
-    if isinstance(error, IncrementalLoadError):
-        return str(error)
     from pydantic import ValidationError
 
+    from incload_assets.loading.errors import IncrementalLoadError
+
+    if isinstance(error, IncrementalLoadError):
+        return str(error)
     if isinstance(error, ValidationError) and error.title == "Settings":
         lines = [
             f"INCLOAD_{'_'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in error.errors(include_input=False)

@@ -62,7 +62,7 @@ def require_free(host: str, port: int) -> None:
 
 
 def _prepare_spark(settings: "Settings") -> None:
-    """Java and jars now, so that their absence is told here; the server meanwhile, so that the first load finds it warm."""
+    """Java and jars now, so that their absence is told here; the server meanwhile, so that the first load is quick."""
     from rich.console import Console
 
     from resources.jars import jar_paths

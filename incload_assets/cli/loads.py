@@ -56,10 +56,9 @@ class Loads:
             self.console.print(outcome.failure, markup=False)
             return
         counts = ", ".join(f"{count} {name.removeprefix('rows_')}" for name, count in outcome.counts.items() if count)
-        self.console.print(f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}")
-        for warning in outcome.warnings:
-            self.console.print("  [yellow]![/] ", end="")
-            self.console.print(warning, markup=False)
+        complaints = f"  [yellow]checks that complain: {', '.join(outcome.complaints)}[/]" if outcome.complaints else ""
+        told = f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}{complaints}"
+        self.console.print(told)
 
 
 def summary(outcomes: Iterable[Outcome]) -> Grid:

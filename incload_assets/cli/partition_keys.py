@@ -1,5 +1,6 @@
 """Partitions as a person types them: ``2026-01-01..2026-01-07,2026-01-10``."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from incload_assets.loading.errors import IncrementalLoadError
@@ -64,7 +65,7 @@ def _place(table: "Table", places: dict[str, int], key: str) -> int:
     )
 
 
-def shown(keys: list[str], all_keys: list[str]) -> str:
+def shown(keys: Sequence[str], all_keys: Sequence[str]) -> str:
     """Partition keys in short, runs of neighbours as ranges.
 
     Example:

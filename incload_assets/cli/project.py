@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -91,6 +92,11 @@ def open_project() -> Iterator[Project]:
     enter_project()
     import dagster as dg
 
+    for kind in (
+        dg.BetaWarning,
+        dg.PreviewWarning,
+    ):  # whoever declares a table need not hear which parts of Dagster are new
+        warnings.simplefilter("ignore", kind)
     from incload_assets.definitions import defs
     from incload_assets.loading.asset import table_of
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 
+from incload_assets.assembly import load_job_name
 from incload_assets.cli.project import Project
 from incload_assets.loading.declaration import Table
 
@@ -25,7 +26,7 @@ class Outcome:
         seconds: How long it took.
         counts: What became of the rows, by ``COUNTS``; empty where nothing was loaded.
         failure: Why it was not loaded; None if it was.
-        warnings: What checks found wrong with what was loaded.
+        complaints: The checks that did not pass on the table as it is now.
     """
 
     table: str
@@ -34,7 +35,7 @@ class Outcome:
     seconds: float
     counts: Mapping[str, int] = field(default_factory=dict)
     failure: str | None = None
-    warnings: tuple[str, ...] = ()
+    complaints: tuple[str, ...] = ()
 
 
 def load_partition(project: Project, table: Table, partition: str, *, verbose: bool) -> Outcome:
@@ -43,7 +44,7 @@ def load_partition(project: Project, table: Table, partition: str, *, verbose: b
     The run waits for its turn in the table's pool, as a run from the UI does.
     """
     start = time.monotonic()
-    job = project.definitions.resolve_implicit_global_asset_job_def()
+    job = project.definitions.resolve_job_def(load_job_name(table))
     result = job.execute_in_process(
         instance=project.instance,
         asset_selection=[table.key],
@@ -62,11 +63,7 @@ def load_partition(project: Project, table: Table, partition: str, *, verbose: b
         result.run_id,
         seconds,
         counts={name: _int(done[-1].metadata.get(name)) for name in COUNTS},
-        warnings=tuple(
-            f"{check.check_name}: {check.description or 'failed'}"
-            for check in result.get_asset_check_evaluations()
-            if not check.passed
-        ),
+        complaints=tuple(sorted(c.check_name for c in result.get_asset_check_evaluations() if not c.passed)),
     )
 
 

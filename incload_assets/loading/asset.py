@@ -164,8 +164,8 @@ def _materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg
                     table,
                     resources.lake,
                     window_of(table.partitions_def, key, table.name),
-                    run_id=context.run_id,
-                    checkpoint=checkpoint_of(context.instance, table.key, key, context.run_id),
+                    run_id=context.run.run_id,
+                    checkpoint=checkpoint_of(context.instance, table.key, key, context.run.run_id),
                     say=context.log.info,
                 )
                 metadata = metadata_of(spark, table, resources.lake, report)
@@ -196,7 +196,7 @@ def _summary(table: Table, report: LoadReport) -> str:
 def _fail(context: dg.AssetExecutionContext, table: Table, failures: Mapping[str, BaseException], total: int) -> None:
     """Fail the step: again later if nothing but time is needed, for good if a person is."""
     transient = all(isinstance(e, IncrementalLoadError) and e.transient for e in failures.values())
-    context.instance.add_run_tags(context.run_id, {FAILURE_TAG: _cause(failures.values())})
+    context.instance.add_run_tags(context.run.run_id, {FAILURE_TAG: _cause(failures.values())})
     if transient and context.retry_number < MAX_RETRIES:
         delay = FIRST_DELAY_SECONDS * 2**context.retry_number * random.uniform(0.5, 1.5)
         raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=delay) from next(iter(failures.values()))

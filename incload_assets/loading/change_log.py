@@ -119,7 +119,7 @@ class ChangeLog:
 
     def read(self, spark: SparkSession, version: int) -> DataFrame:
         """The log as of a version."""
-        return spark.read.format("delta").option("versionAsOf", version).load(self.lake.spark_path(self.uri))
+        return spark.read.format("delta").option("versionAsOf", version).load(self.lake.spark_uri(self.uri))
 
     def control(self, window: str, version: int | None = None) -> Control | None:
         """The control row of a window, read without Spark."""

@@ -1,8 +1,8 @@
 """The contract of a table: a pandera model compiled to Spark column expressions.
 
 pandera's own ``validate`` neither raises on PySpark frames nor tells which rows fail. Quarantine needs both, so types,
-nullability and built-in checks become one array of reasons per row. Whatever cannot be compiled is refused when the table
-is declared:
+nullability and built-in checks become one array of reasons per row. Whatever cannot be compiled is refused when the
+table is declared:
 
 - custom checks, ``@pa.check``, ``@pa.dataframe_check`` and checks of whole columns: they see a frame, not a row;
 - ``Field(unique=True)``: uniqueness is of the table, ``class Config: unique = [...]``;
@@ -13,9 +13,9 @@ is declared:
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyspark.sql.types as T
-from pandera.pyspark import DataFrameModel
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -79,7 +79,7 @@ class Contract:
         reasons = []
         for field in self.fields:
             source = raw_types.get(field.name)
-            if source is None or isinstance(field.data_type, T.StringType) and isinstance(source, T.StringType):
+            if source is None or (isinstance(field.data_type, T.StringType) and isinstance(source, T.StringType)):
                 continue
             value = raw(field.name)
             failed = value.isNotNull() & self._typed(field, raw, raw_types).isNull()
@@ -133,7 +133,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
 
 
-def compile_contract(model: type[DataFrameModel], table: str) -> Contract:
+def compile_contract(model: type[Any], table: str) -> Contract:
     """The contract a pandera model stands for.
 
     Args:

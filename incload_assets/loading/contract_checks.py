@@ -1,11 +1,12 @@
-"""pandera's built-in checks as Spark column expressions, with the meaning they have in Python.
+r"""pandera's built-in checks as Spark column expressions, with the meaning they have in Python.
 
-NULL is never judged by a check (``nullable`` is its own rule) and NaN satisfies no bound. Bounds must be exact values of
-the column's type, so that a comparison never casts, rounds or throws. Patterns follow Python's meaning of ``.``, ``$``,
-``\\d``, ``\\w`` and ``\\s`` although Java runs them; where the two languages differ beyond that, the pattern is refused.
+NULL is never judged by a check (``nullable`` is its own rule) and NaN satisfies no bound. Bounds must be exact values
+of the column's type, so that a comparison never casts, rounds or throws. Patterns have Python's meaning; see
+``contract_patterns``.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,11 +26,13 @@ class Rule:
     Args:
         check: pandera's name of it, for example ``isin``.
         broken: How a value that breaks it is described, for example ``not in [new, paid]``.
+        arguments: All arguments of the check as text, so that a changed check is seen even where ``broken`` is cut.
         holds: From the column to a condition, which is NULL for NULL.
     """
 
     check: str
     broken: str
+    arguments: str
     holds: Callable[[Column], Column] = field(compare=False, repr=False)
 
 
@@ -55,18 +58,28 @@ def compile_check(name: str, statistics: Mapping[str, Any], data_type: T.DataTyp
             f"use the built-in checks ({', '.join(_NAMES)}), or compute a boolean column in the table's function "
             "and declare it with eq=True",
         )
-    allowed = (*_COMPARABLE, T.BooleanType, T.StringType, T.BinaryType) if name in _EQUALITY else _COMPARABLE
-    if name in _MEMBERSHIP:
+    allowed = _COMPARABLE
+    if name in _EQUALITY:
+        allowed = (*_COMPARABLE, T.BooleanType, T.StringType, T.BinaryType)
+    elif name in _MEMBERSHIP:
         allowed = (*_COMPARABLE, T.StringType, T.BinaryType)
-    if name.startswith("str_"):
+    elif name.startswith("str_"):
         allowed = (T.StringType,)
     if not isinstance(data_type, allowed):
         raise Uncompilable(
             f"it does not apply to {data_type.simpleString()}",
             f"use it on {', '.join(sorted(kind.typeName() for kind in allowed))}, or leave it out",
         )
-    broken, holds = builder(dict(statistics), data_type)
-    return Rule(name, broken, holds)
+    arguments = {key: _settled(value) for key, value in sorted(statistics.items())}
+    broken, holds = builder(arguments, data_type)
+    return Rule(name, broken, repr(arguments), holds)
+
+
+def _settled(value: Any) -> Any:
+    """The same value with one representation: sets have no order, and long patterns are cut when shown."""
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=repr)
+    return (value.pattern, int(value.flags)) if isinstance(value, re.Pattern) else value
 
 
 _COMPARABLE: tuple[type[T.DataType], ...] = (*INTEGERS, *FLOATING, T.DecimalType, T.DateType, T.TimestampType)
@@ -112,9 +125,9 @@ def _in_range(statistics: Mapping[str, Any], data_type: T.DataType) -> _Built:
 
 def _membership(argument: str, text: str, negate: bool) -> Callable[..., _Built]:
     def build(statistics: Mapping[str, Any], data_type: T.DataType) -> _Built:
-        values = list(statistics[argument])
-        if not values:
-            raise Uncompilable("its set of values is empty", "name at least one value")
+        values = statistics[argument]
+        if not isinstance(values, Iterable) or not (values := list(values)):
+            raise Uncompilable(f"its values are {values!r}", "give a list of at least one value")
         members = [exact(value, data_type) for value in values]
 
         def holds(column: Column) -> Column:
@@ -129,17 +142,18 @@ def _membership(argument: str, text: str, negate: bool) -> Callable[..., _Built]
 
 def _matches(statistics: Mapping[str, Any], _: T.DataType) -> _Built:
     # as re.match: anchored at the start of the text and nowhere else
-    pattern = java_pattern(statistics["pattern"], anchored=True)
-    return f"does not match {_source(statistics['pattern'])}", lambda column: column.rlike(pattern)
+    source, pattern = _pattern(statistics["pattern"], anchored=True)
+    return f"does not match {source}", lambda column: column.rlike(pattern)
 
 
 def _contains(statistics: Mapping[str, Any], _: T.DataType) -> _Built:
-    pattern = java_pattern(statistics["pattern"], anchored=False)
-    return f"does not contain {_source(statistics['pattern'])}", lambda column: column.rlike(pattern)
+    source, pattern = _pattern(statistics["pattern"], anchored=False)
+    return f"does not contain {source}", lambda column: column.rlike(pattern)
 
 
-def _source(pattern: Any) -> str:
-    return str(getattr(pattern, "pattern", pattern))
+def _pattern(pattern: Any, *, anchored: bool) -> tuple[str, str]:
+    source, flags = pattern if isinstance(pattern, tuple) else (pattern, 0)
+    return source, java_pattern(source, flags, anchored=anchored)
 
 
 def _starts(statistics: Mapping[str, Any], _: T.DataType) -> _Built:

@@ -23,6 +23,7 @@ class Uncompilable(ValueError):
     """
 
     def __init__(self, why: str, instead: str) -> None:
+        """Keep both parts for the message of the declaration."""
         super().__init__(why)
         self.why, self.instead = why, instead
 

@@ -48,7 +48,7 @@ _REFUSED_OPTIONS: dict[str, tuple[Any, str, str]] = {
 }
 
 
-def read_model(model: type[DataFrameModel], table: str) -> tuple[tuple[Field, ...], tuple[str, ...]]:
+def read_model(model: type[Any], table: str) -> tuple[tuple[Field, ...], tuple[str, ...]]:
     """The fields of a model, and its unique columns.
 
     Args:
@@ -143,14 +143,14 @@ def _uncheckable(where: str, place: str, name: str) -> DeclarationError:
     )
 
 
-def _refuse_options(model: type[DataFrameModel], where: str) -> None:
+def _refuse_options(model: type[Any], where: str) -> None:
     for option, (fine, why, instead) in _REFUSED_OPTIONS.items():
         value = getattr(model.__config__, option, None)
         if value != fine and not (isinstance(fine, tuple) and value in fine):
             raise DeclarationError(f"{where}: Config.{option} = {value!r}", rule=why, remedy=instead)
 
 
-def _refuse_names(model: type[DataFrameModel], where: str, fields: tuple[Field, ...]) -> None:
+def _refuse_names(model: type[Any], where: str, fields: tuple[Field, ...]) -> None:
     # pandera passes over annotations that begin with "_" without a word
     passed_over = [
         name

@@ -1,14 +1,12 @@
-"""Python regular expressions, run by Java with Python's meaning.
+r"""Python regular expressions, run by Java with Python's meaning.
 
-Spark matches with Java's engine. The flags ``d`` (only a newline ends a line) and ``U`` (Unicode classes) bring ``.``,
-``$``, ``\\d``, ``\\w``, ``\\s``, ``\\b`` and ignored case to Python's meaning, but for a few signs: ``\\w`` takes combining marks
-and leaves out numerals such as ½, ``\\s`` leaves out the separators U+001C to U+001F. Groups, anchors and sets that are
-written differently are rewritten; what Java lacks is refused.
+Spark matches with Java's engine. The flags ``d`` (only a newline ends a line) and ``U`` (Unicode classes) bring
+``.``, ``$``, ``\d``, ``\w``, ``\s``, ``\b`` and ignored case to Python's meaning, but for a few signs: ``\w`` takes
+combining marks and leaves out numerals such as ½, ``\s`` leaves out the separators U+001C to U+001F. Groups, anchors
+and sets that are written differently are rewritten; what Java lacks is refused.
 """
 
 import re
-from typing import Any
-
 from incload_assets.loading.contract_literals import Uncompilable
 
 _TOKEN = re.compile(
@@ -17,37 +15,38 @@ _TOKEN = re.compile(
 )
 
 
-def java_pattern(pattern: Any, *, anchored: bool) -> str:
-    """The Java pattern that finds what a Python one finds.
+def java_pattern(pattern: str, flags: int = 0, *, anchored: bool) -> str:
+    r"""The Java pattern that finds what a Python one finds.
 
     Args:
-        pattern: The source of the pattern, or a compiled one.
+        pattern: The source of the pattern.
+        flags: Of the module ``re``.
         anchored: Whether the match must begin where the text begins, as with ``re.match``.
 
     Raises:
         Uncompilable: It is not a valid Python pattern, or uses something Java lacks.
 
     Example:
-        >>> java_pattern(r"(?P<code>[A-Z]+)-\\Z", anchored=True)
-        '(?dU)\\\\A(?:(?<code>[A-Z]+)-\\\\z)'
+        >>> java_pattern(r"(?P<code>[A-Z]+)-\Z", anchored=True)
+        '(?dU)\\A(?:(?<code>[A-Z]+)-\\z)'
     """
     try:
-        compiled = re.compile(pattern)
+        compiled = re.compile(pattern, flags)
     except (re.error, TypeError) as error:
         raise Uncompilable(f"its pattern {pattern!r} is not a regular expression ({error})", "correct it") from error
     if isinstance(compiled.pattern, bytes):
         raise Uncompilable("its pattern is made of bytes", "give it as text")
     if compiled.flags & (re.VERBOSE | re.LOCALE):
         raise Uncompilable("Java reads verbose and locale patterns differently", "write it without these flags")
-    flags = "d" + "".join(
+    letters = "d" + "".join(
         letter
         for letter, flag in (("i", re.IGNORECASE), ("m", re.MULTILINE), ("s", re.DOTALL))
         if compiled.flags & flag
     )
     body = _rewrite(compiled.pattern)
     if not compiled.flags & re.ASCII:
-        flags += "U"
-    return f"(?{flags})" + (r"\A" if anchored else "") + f"(?:{body})"
+        letters += "U"
+    return f"(?{letters})" + (r"\A" if anchored else "") + f"(?:{body})"
 
 
 def _rewrite(source: str) -> str:

@@ -1,8 +1,8 @@
 """Raw values as declared types: a value either becomes the type without loss, or NULL.
 
 Spark's own casts accept more than a loader may: ``2026`` as a date, ``12:30`` as a timestamp of today, ``1.239`` as
-``decimal(10,2)``, ``1e400`` as infinity, ``1.0f`` as a double, the number 1.5 as a bigint. Each such value is NULL here,
-so that the row is rejected with a reason and never silently changed. Timestamps finer than a microsecond are cut.
+``decimal(10,2)``, ``1e400`` as infinity, ``1.0f`` as a double, the number 1.5 as a bigint. Each such value is NULL
+here, so that the row is rejected with a reason and never silently changed. Timestamps finer than a microsecond are cut.
 """
 
 from typing import Any
@@ -26,11 +26,12 @@ _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 
 
 @pyspark_engine.Engine.register_dtype(equivalents=[T.StructType])
-@immutable(init=True)  # type: ignore[untyped-decorator]
-class Struct(pyspark_engine.DataType):  # type: ignore[misc]
+@immutable(init=True)
+class Struct(pyspark_engine.DataType):
     """Lets pandera models declare structs, which pandera's PySpark engine does not know by itself."""
 
     def __init__(self, fields: list[T.StructField] | None = None) -> None:
+        """Box ``StructType(fields)``."""
         object.__setattr__(self, "type", T.StructType(fields or []))
 
     @classmethod
@@ -89,7 +90,7 @@ def _from_json(text: Column, target: T.DataType) -> Column:
     wrapped = F.concat(F.lit('{"v":'), text, F.lit("}"))
     parsed = F.from_json(wrapped, wrapper, {"columnNameOfCorruptRecord": "_corrupt"})
     # the wrapper alone would accept '1}, "v": {"x": 2'
-    whole = F.try_parse_json(text).isNotNull()
+    whole = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1
     return F.when(whole & parsed["_corrupt"].isNull(), parsed["v"])
 
 

@@ -1,5 +1,7 @@
 """Creating a Delta table and bringing it up to its declaration."""
 
+import json
+
 import pyspark.sql.types as T
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -28,7 +30,7 @@ def ensure_table(
     if lake.version(uri) is None:
         try:
             empty = spark.createDataFrame([], schema)
-            empty.write.format("delta").mode("ignore").partitionBy(*partition_by).save(lake.spark_path(uri))
+            empty.write.format("delta").mode("ignore").partitionBy(*partition_by).save(lake.spark_uri(uri))
         except PySparkException as error:
             if not lost_the_race(error):
                 raise
@@ -44,8 +46,7 @@ def ensure_table(
 
 
 def _add_columns(spark: SparkSession, lake: Lake, uri: str, schema: T.StructType, table: str) -> None:
-    path = lake.spark_path(uri)
-    present = {f.name: f.dataType for f in spark.read.format("delta").load(path).schema.fields}
+    present = _types(lake, uri)
     for field in schema.fields:
         if field.name in present and present[field.name].simpleString() != field.dataType.simpleString():
             raise SchemaMismatch(
@@ -62,6 +63,12 @@ def _add_columns(spark: SparkSession, lake: Lake, uri: str, schema: T.StructType
         spark.sql(f"ALTER TABLE {lake.sql_name(uri)} ADD COLUMNS ({columns})")
     except PySparkException as error:
         # Another load of the same code added them at the same moment: then they are there now.
-        if not {f.name for f in missing} <= set(spark.read.format("delta").load(path).columns):
+        if not lost_the_race(error) or not {f.name for f in missing} <= set(_types(lake, uri)):
             raise
-        del error
+
+
+def _types(lake: Lake, uri: str) -> dict[str, T.DataType]:
+    """The columns of a table as Spark types, read without Spark: Delta keeps its schema in Spark's own JSON."""
+    delta = lake.delta(uri)
+    assert delta is not None
+    return {f.name: f.dataType for f in T.StructType.fromJson(json.loads(delta.schema().to_json())).fields}

@@ -147,7 +147,7 @@ def _folded(changes: DataFrame, keys: DataFrame, mine: DataFrame, table: Table, 
 
 def _present(spark: SparkSession, table: Table, log: ChangeLog, table_uri: str, at: Snapshot) -> DataFrame:
     """The table's rows as of the snapshot, in the partitions that the window touches."""
-    path = log.lake.spark_path(table_uri)
+    path = log.lake.spark_uri(table_uri)
     rows = spark.read.format("delta").option("versionAsOf", at.table_version).load(path)
     return (
         _near(rows, table, at)

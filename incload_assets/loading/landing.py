@@ -152,7 +152,7 @@ def _commit(
         .option("userMetadata", f"landed {landing.window.key}, run {landing.run_id}")
     )
     try:
-        writer.save(log.lake.spark_path(log.uri))
+        writer.save(log.lake.spark_uri(log.uri))
     except PySparkException as error:
         if lost_the_race(error):
             return False

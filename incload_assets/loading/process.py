@@ -1,4 +1,4 @@
-"""Which process a run is in, noted on the run, so that its end can be noticed when nothing of it is left to report it."""
+"""Which process a run is in, noted on the run: so its end is noticed when nothing of it is left to report it."""
 
 import socket
 
@@ -37,6 +37,7 @@ def lives(pid: int, *, started: float | None = None, before: float | None = None
     """Whether there is a process with this id, and it is the one meant.
 
     Args:
+        pid: The id.
         started: When the one meant started, seconds since 1970.
         before: An instant at which the one meant had started, seconds since 1970.
     """

@@ -18,9 +18,9 @@ class Lateness:
     """Whether the latest due window is there.
 
     Args:
-        verdict: ``fresh``: it is loaded. ``late``: it is not, or only as it was before it ended. ``idle``: the source has
-            nothing for it, and the table says that this is fine. ``not due``: no window is due yet. ``undeclared``: the
-            table declares no freshness.
+        verdict: ``fresh``: it is loaded. ``late``: it is not, or only as it was before it ended. ``idle``: the source
+            has nothing for it, and the table says that this is fine. ``not due``: no window is due yet. ``undeclared``:
+            the table declares no freshness.
         window: The latest due window, None where there is none.
         overdue: How long ago it was due; zero unless ``late``.
         newest: The newest loaded window, None where nothing is loaded.

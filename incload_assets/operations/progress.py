@@ -26,7 +26,7 @@ class WindowProgress:
         window: Which.
         status: ``loaded``: the checkpoint is what the source holds. ``drifted``: the source now holds something else.
             ``missing``: the source holds something (or the window is over and declared empty) that was never loaded.
-            ``failed``: the last attempt failed. ``in_progress``: a run has it. ``waiting``: the source holds nothing yet.
+            ``failed``: the last attempt failed. ``in_progress``: a run has it. ``waiting``: the source holds nothing.
         position: What a load would find now; None if nothing (a load would wait).
         checkpoint: Fingerprint of the last materialization, None if there is none.
         code_changed: Whether the log holds rows of the window that another version of the code judged.
@@ -80,7 +80,8 @@ def windows_to_look_at(table: Table, now: datetime) -> list[Window]:
         now: Aware.
     """
     keys = table.partitions_def.get_partition_keys(current_time=now)
-    bounds = table.partitions_def.time_windows_for_partition_keys(frozenset(keys), validate=False)  # one walk, not one a key
+    # all bounds in one walk through the definition: a table may have thousands of windows
+    bounds = table.partitions_def.time_windows_for_partition_keys(frozenset(keys), validate=False)
     return [Window(b.start.astimezone(UTC), b.end.astimezone(UTC), key) for key, b in zip(keys, bounds, strict=True)]
 
 
@@ -95,7 +96,7 @@ def source_state(table: Table, lake: Lake, now: datetime) -> SourceState:
     windows = windows_to_look_at(table, now)
     controls = ChangeLog(table, lake).controls()
     landed = {key: control.as_position() for key, control in controls.items()}
-    positions = dict(table.source.detect(table.name, windows, landed))
+    positions = dict(table.source.detect(table.name, windows, landed, first=windows[0].start if windows else None))
     if table.source.absent == "empty":
         for window in windows:
             if window.end <= now and window.key not in positions:

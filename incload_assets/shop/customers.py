@@ -104,7 +104,8 @@ def _born(calendar: Calendar, day: date) -> list[Record]:
         registered = opening if day == calendar.opened else moment(day, chance)
         group = (calendar.index(day) + position) % _GROUP
         records += _life(_person(calendar, day, position, chance), registered, group, chance)
-    return records + list(_bad(calendar, day))
+    # the second export is short: one bad record would be too large a share of a small shop's
+    return records if day == calendar.opened else records + list(_bad(calendar, day))
 
 
 def _correct(record: Record, chance: Random) -> Record:

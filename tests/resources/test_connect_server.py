@@ -137,10 +137,12 @@ def test_a_server_killed_in_mid_load_is_a_transient_fault_and_the_next_call_repl
     with pytest.raises(SparkUnavailable, match="orders 2026-01-03: the connection to Spark was lost") as caught:  # noqa: SIM117
         with open_session(settings, "orders 2026-01-03") as session:
             session.range(1).count()
-            threading.Timer(2.0, os.kill, (server.pid, signal.SIGKILL)).start()
+            threading.Timer(2.0, os.kill, (server.jvm_pid, signal.SIGKILL)).start()
             session.sql("SELECT count(*) FROM range(1000000000000) WHERE hash(id) % 7 = 3").first()
     assert caught.value.transient
-    assert _eventually(lambda: not psutil.pid_exists(server.jvm_pid)), "the JVM outlived its server"
+    assert _eventually(lambda: not is_held(files.lock)), "the server outlived its JVM"
+    assert not files.record.exists()
+    assert "Spark's JVM ended with code -9" in files.log.read_text()
 
     url = find_or_start(settings)
 
@@ -149,29 +151,33 @@ def test_a_server_killed_in_mid_load_is_a_transient_fault_and_the_next_call_repl
         assert session.range(3).count() == 3
 
 
-def test_a_server_whose_jvm_died_gives_up_its_lock(server: Server, files: ServerFiles) -> None:
-    os.kill(server.jvm_pid, signal.SIGKILL)
-    assert _eventually(lambda: not is_held(files.lock))
+def test_an_unused_server_with_other_settings_is_replaced_and_an_idle_one_ends(
+    server: Server, settings: Settings, files: ServerFiles
+) -> None:
+    seconds = 3.0
+    changed = {"spark_conf": {"spark.sql.shuffle.partitions": "7"}, "spark_idle_minutes": seconds / 60}
+    assert _eventually(lambda: server.connections() == 0), "sessions of earlier tests are still open"
+    with open_session(settings.model_copy(update=changed)) as session:
+        assert session.conf.get("spark.sql.shuffle.partitions") == "7"
+        assert not server.answers(), "the former server is still there"
+        time.sleep(seconds * 2)
+        assert session.range(3).count() == 3, "a server in use ended"
+    assert _eventually(lambda: not is_held(files.lock), seconds * 3 + 10)
     assert not files.record.exists()
-    assert "Spark's JVM ended with code -9" in files.log.read_text()
 
 
-def test_a_server_that_cannot_start_says_why_in_one_line(settings: Settings, tmp_path: Path) -> None:
+def test_a_jvm_whose_server_was_killed_ends_too(server: Server, files: ServerFiles) -> None:
+    os.kill(server.pid, signal.SIGKILL)
+    assert _eventually(lambda: not psutil.pid_exists(server.jvm_pid))
+    assert files.record.exists(), "nobody was left to remove it, and yet:"
+    assert not is_held(files.lock)
+
+
+def test_a_server_that_cannot_start_says_why_in_one_line(tmp_path: Path) -> None:
     broken = Settings(home=tmp_path, spark_conf={"spark.master": "lokal[2]"})
     with pytest.raises(SparkUnavailable) as caught:
         find_or_start(broken)
     assert str(caught.value) == (
-        "Spark does not start: org.apache.spark.SparkException: Could not parse Master URL: 'lokal[2]'. "
-        f"Remedy: the whole story is in {tmp_path}/spark/server.log."
+        "Spark does not start: org.apache.spark.SparkException: Master must either be yarn or start with spark, "
+        f"k8s, or local. Remedy: the whole story is in {tmp_path}/spark/server.log."
     )
-
-
-def test_an_idle_server_is_gone_and_a_used_one_is_not(tmp_path: Path) -> None:
-    seconds = 6.0
-    settings = Settings(home=tmp_path, spark_idle_minutes=seconds / 60)
-    files = ServerFiles.of(tmp_path)
-    with open_session(settings) as session:
-        time.sleep(seconds * 2)
-        assert session.range(3).count() == 3
-    assert _eventually(lambda: not is_held(files.lock), seconds * 3 + 10)
-    assert not files.record.exists()

@@ -7,13 +7,11 @@ from resources.failures import is_connection_lost, translate
 
 UNREACHABLE = (
     "(java.net.ConnectException) listObjects() on s3a://lake/prod/orders/_delta_log: software.amazon.awssdk.core."
-    "exception.SdkClientException: Unable to execute HTTP request: Connect to 127.0.0.1:41919 failed: Connection refused"
+    "exception.SdkClientException: Unable to execute HTTP request: Connect to 127.0.0.1:41919 failed"
 )
-NO_BUCKET = (
-    "(org.apache.hadoop.fs.s3a.UnknownStoreException) `s3a://nope/x': getFileStatus on s3a://nope/x: NoSuchBucketException"
-)
+NO_BUCKET = "(org.apache.hadoop.fs.s3a.UnknownStoreException) `s3a://nope/x': getFileStatus: NoSuchBucketException"
 FORBIDDEN = (
-    "(java.nio.file.AccessDeniedException) s3a://lake/x: getFileStatus on s3a://lake/x: software.amazon.awssdk.services."
+    "(java.nio.file.AccessDeniedException) s3a://lake/x: software.amazon.awssdk.services."
     "s3.model.S3Exception: (Service: S3, Status Code: 403, Request ID: 1): 403 Forbidden"
 )
 RELEASED = "[INVALID_HANDLE.SESSION_CLOSED] The handle 1f is invalid. Session was closed. SQLSTATE: HY000"

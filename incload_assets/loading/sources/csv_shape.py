@@ -19,6 +19,9 @@ from incload_assets.loading.sources.template import Template
 ENCODINGS = ("utf-8", "iso-8859-1", "us-ascii", "utf-16", "utf-16be", "utf-16le")
 """The encodings of CSV that Spark reads."""
 
+REPLACEMENT = "\ufffd"
+"""What a decoder puts in the place of bytes that are no character."""
+
 _HEAD = 1 << 16
 _TAIL = 1 << 12
 
@@ -61,25 +64,22 @@ def shapes_of(table: str, template: Template, paths: Sequence[str], options: Csv
 
 def _shape_of(table: str, template: Template, path: str, options: CsvOptions) -> Shape | None:
     key, size = template.name_of(path), _HEAD
+    # a mark of the byte order is no part of the first name
+    encoding = "utf-8-sig" if options.encoding == "utf-8" else options.encoding
     while True:
         head, whole = _head_of(table, key, path, size)
-        encoding = "utf-8-sig" if options.encoding == "utf-8" else options.encoding
-        try:
-            text = codecs.getincrementaldecoder(encoding)().decode(head, final=whole)
-        except UnicodeDecodeError as error:
-            # only a header that cannot be read makes a file unreadable; later on it is a malformed record
-            text = codecs.getincrementaldecoder(encoding)().decode(head[: error.start])
-            if not _is_complete(text, options):
-                raise SourceUnreadable(
-                    f"{table}: the header of {key} is not {options.encoding}",
-                    remedy="give the source the encoding of its files, or write the file again",
-                ) from None
+        text = codecs.getincrementaldecoder(encoding)("replace").decode(head, final=whole)
         if whole or _is_complete(text, options):
             break
         size *= 4
     header = _header(text, options)
     if header is None:
         return None
+    if any(REPLACEMENT in name for name in header):
+        raise SourceUnreadable(
+            f"{table}: the header of {key} is not {options.encoding}",
+            remedy="give the source the encoding of its files, or write the file again",
+        )
     for name in header:
         if header.count(name) > 1:
             raise SourceUnreadable(

@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.assignment import by_window
 from incload_assets.loading.sources.base import Absent, Position, Sees, Source
+from incload_assets.loading.sources.csv_shape import ENCODINGS, CsvOptions
 from incload_assets.loading.sources.file_hashes import local_hashes
 from incload_assets.loading.sources.file_position import File, files_in, gone_from, position_of
 from incload_assets.loading.sources.formats import Format, format_of
 from incload_assets.loading.sources.listing import files_of
 from incload_assets.loading.sources.reading import read
-from incload_assets.loading.sources.reading_csv import ENCODINGS, CsvOptions
 from incload_assets.loading.sources.template import Template
 from incload_assets.loading.window import Window
 from resources.settings import Settings

@@ -9,10 +9,11 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructTy
 
 from incload_assets.loading.errors import SourceChanged, SourceUnreadable
 from incload_assets.loading.sources.base import EXTRACTED_COLUMNS
+from incload_assets.loading.sources.csv_shape import CsvOptions
 from incload_assets.loading.sources.file_hashes import local_hashes
 from incload_assets.loading.sources.file_position import File
 from incload_assets.loading.sources.formats import Format, format_of
-from incload_assets.loading.sources.reading_csv import CsvOptions, read_csv
+from incload_assets.loading.sources.reading_csv import read_csv
 from incload_assets.loading.sources.reading_json import read_json
 from incload_assets.loading.sources.reading_parquet import read_parquet
 from incload_assets.loading.sources.records import Records

@@ -12,7 +12,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
-from incload_assets.loading.sources.csv_shape import ENCODINGS, CsvOptions, Shape, shapes_of
+from incload_assets.loading.sources.csv_shape import REPLACEMENT, CsvOptions, Shape, shapes_of
 from incload_assets.loading.sources.records import (
     TIMES_AS_JSON,
     Records,
@@ -26,9 +26,6 @@ from incload_assets.loading.sources.template import Template
 
 _NEVER = "\u0000"
 """A text that no field is: makes Spark tell an unquoted empty field (this one, hence NULL) from a quoted one."""
-
-_REPLACEMENT = "\ufffd"
-"""What a decoder puts in the place of bytes that are no character."""
 
 
 def read_csv(
@@ -98,7 +95,7 @@ def _read_group(
     open_quote = F.lit(shape.ends_unquoted) & F.col("__end") & last.contains("\n")
     malformed = (
         F.when(corrupt.isNotNull(), f"not the {len(names)} fields of the header")
-        .when(F.concat_ws("", *names).contains(_REPLACEMENT), f"not valid {options.encoding}")
+        .when(F.concat_ws("", *names).contains(REPLACEMENT), f"not valid {options.encoding}")
         .when(open_quote, "a quote is not closed")
     )
     values = dict(zip(shape.header, map(F.col, names), strict=True))
@@ -127,6 +124,3 @@ def _member(value: Column | None) -> Column:
 def _as_json(values: dict[str, Column]) -> Column:
     pairs = [part for name, value in values.items() for part in (F.lit(name), value)]
     return F.to_json(F.create_map(*pairs), TIMES_AS_JSON)
-
-
-__all__ = ["ENCODINGS", "CsvOptions", "read_csv"]

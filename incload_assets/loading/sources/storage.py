@@ -18,7 +18,8 @@ from fsspec.exceptions import FSTimeoutError
 
 from incload_assets.loading.errors import IncrementalLoadError, SourceChanged, SourceUnavailable, SourceUnreadable
 
-_S3_CONFIG = {"connect_timeout": 3, "read_timeout": 10, "retries": {"total_max_attempts": 2, "mode": "standard"}}
+# a store that is silent is given up after about ten seconds
+_S3_CONFIG = {"connect_timeout": 3, "read_timeout": 5, "retries": {"total_max_attempts": 2, "mode": "standard"}}
 
 _UNAVAILABLE = (
     boto.EndpointConnectionError, boto.ConnectionError, boto.HTTPClientError, FSTimeoutError, TimeoutError,
@@ -56,7 +57,7 @@ def _s3_client(environment: frozenset[tuple[str, str]]) -> fsspec.AbstractFileSy
     client = fsspec.filesystem(
         "s3", anon=False, config_kwargs=config, use_listings_cache=False, skip_instance_cache=True
     )
-    client.retries = 2  # on top of botocore's own two attempts
+    client.retries = 1  # botocore's two attempts are enough; s3fs would make five of each
     return client
 
 

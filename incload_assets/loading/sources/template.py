@@ -70,7 +70,7 @@ class Template:
         """
         root = ""
         if path.startswith("{landing}/"):
-            root, path = absolute(landing_root), path.removeprefix("{landing}/")
+            root, path = absolute(landing_root), path.removeprefix("{landing}").lstrip("/")
         elif re.match(r"s3[an]?://[^/{}*?]+/", path):
             path = absolute(path)
         elif not path.startswith("/"):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import literal, quoted, row_order_sql
 from incload_assets.loading.declaration import Table
@@ -54,21 +55,32 @@ def merge(
     Returns:
         The rows changed, or None if another load committed first and the plan has to be made anew.
     """
-    plan.filter(plan["_action"].isin(*PENDING)).createOrReplaceTempView("_plan")
+    pending = plan.filter(F.col("_action").isin(*PENDING)).persist()
+    try:
+        actions = {row["_action"] for row in pending.groupBy("_action").count().head(len(PENDING))}
+        pending.createOrReplaceTempView("_plan")
+        return _commit(spark, table, lake, table_uri, window, at, actions)
+    finally:
+        pending.unpersist()
+
+
+def _commit(
+    spark: SparkSession, table: Table, lake: Lake, table_uri: str, window: Window, at: Snapshot, actions: set[str]
+) -> Merged | None:
     fence = {
         "spark.databricks.delta.write.txnAppId": app_id(table, window),
         "spark.databricks.delta.write.txnVersion": str(max(at.control.landing << LANDING_SHIFT, at.fence) + 1),
         "spark.databricks.delta.commitInfo.userMetadata": f"merged {window.key}, run {at.control.run_id}",
     }
     settings = {
-        # The plan reads pinned versions only: it is the same at each reading, and need not be written out first.
+        # The plan reads pinned versions only: it is the same at each reading, and need not be written out by the MERGE.
         "spark.databricks.delta.merge.materializeSource": "none",
         "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": str(len(at.control.partitions or ()) > 1).lower(),
     }
     for name, value in (settings | fence).items():
         spark.conf.set(name, value)
     try:
-        counts = spark.sql(_statement(table, lake.sql_name(table_uri), at)).first()
+        counts = spark.sql(_statement(table, lake.sql_name(table_uri), at, actions)).first()
     except PySparkException as error:
         if lost_the_race(error):
             return None
@@ -81,7 +93,8 @@ def merge(
     return Merged(counts.num_inserted_rows, counts.num_updated_rows, counts.num_deleted_rows)
 
 
-def _statement(table: Table, target: str, at: Snapshot) -> str:
+def _statement(table: Table, target: str, at: Snapshot, actions: set[str]) -> str:
+    """The MERGE, with only the clauses that the plan needs: a MERGE of inserts alone rewrites no file."""
     on = [f"t.{quoted(c)} = s.{quoted(c)}" for c in table.identity]
     partition = table.write.partition_by
     if partition is not None and at.control.partitions is not None:
@@ -89,13 +102,15 @@ def _statement(table: Table, target: str, at: Snapshot) -> str:
         values = ", ".join(f"CAST({literal(v)} AS {kind})" for v in at.control.partitions)
         on.insert(0, f"t.{quoted(partition)} IN ({values})" if values else "false")
     seen = row_order_sql(table, "t")
-    valid = f"((s._full AND {seen} <=> s._seen) OR (NOT s._full AND {seen} < s._order))"
+    valid = f"CASE WHEN s._full THEN {seen} <=> s._seen ELSE {seen} < s._order END"
     assign = ", ".join(f"t.{quoted(c)} = s._row.{quoted(c)}" for c in table.columns)
     names = ", ".join(map(quoted, table.columns))
-    values = ", ".join(f"s._row.{quoted(c)}" for c in table.columns)
-    return (
-        f"MERGE INTO {target} AS t USING _plan AS s ON {' AND '.join(on)} "
-        f"WHEN MATCHED AND s._action = 'delete' AND {valid} THEN DELETE "
-        f"WHEN MATCHED AND s._action <> 'delete' AND {valid} THEN UPDATE SET {assign} "
-        f"WHEN NOT MATCHED AND s._action = 'insert' THEN INSERT ({names}) VALUES ({values})"
-    )
+    row = ", ".join(f"s._row.{quoted(c)}" for c in table.columns)
+    clauses = []
+    if "delete" in actions:
+        clauses.append(f"WHEN MATCHED AND s._action = 'delete' AND {valid} THEN DELETE")
+    if "update" in actions:
+        clauses.append(f"WHEN MATCHED AND s._action = 'update' AND {valid} THEN UPDATE SET {assign}")
+    if "insert" in actions or not actions:
+        clauses.append(f"WHEN NOT MATCHED AND s._action = 'insert' THEN INSERT ({names}) VALUES ({row})")
+    return f"MERGE INTO {target} AS t USING _plan AS s ON {' AND '.join(on)} {' '.join(clauses)}"

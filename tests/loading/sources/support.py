@@ -52,5 +52,3 @@ def raw(rows: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
 def column(rows: Sequence[dict[str, Any]], name: str) -> list[Any]:
     """One column."""
     return [row[name] for row in rows]
-
-

@@ -63,10 +63,15 @@ def test_hidden_unfinished_and_special_files_do_not_count(landing: Path) -> None
     (folder / "to-nothing").symlink_to(folder / "none")
     (folder / "sub/up").symlink_to(folder)
     os.mkfifo(folder / "pipe")
-    found = Files("{landing}/in/**", format="json").detect("orders", [day(1)], {}, first=datetime(2030, 1, 1, tzinfo=UTC))
+    found = Files("{landing}/in/**", format="json").detect(
+        "orders", [day(1)], {}, first=datetime(2030, 1, 1, tzinfo=UTC)
+    )
     assert found == {}
     wide = Window(FIRST, FIRST + timedelta(days=36500), "all")
-    assert keys(Files("{landing}/in/**", format="json").detect("orders", [wide], {})["all"]) == ["in/sub/whole", "in/whole"]
+    assert keys(Files("{landing}/in/**", format="json").detect("orders", [wide], {})["all"]) == [
+        "in/sub/whole",
+        "in/whole",
+    ]
 
 
 def test_the_same_size_and_time_but_other_content_is_another_position(landing: Path) -> None:

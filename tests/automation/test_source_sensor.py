@@ -1,0 +1,212 @@
+"""What a table's sensor asks for, from real files and a real Dagster history."""
+
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pytest
+
+from incload_assets.automation.policy import plan
+from incload_assets.loading.errors import SourceUnavailable
+from tests.automation.workshop import Workshop, day, items_asset, partitions
+
+pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning", "ignore::dagster.PreviewWarning")
+
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+
+
+def test_a_new_file_asks_for_exactly_its_partition(workshop: Workshop) -> None:
+    workshop.write(3)
+    [request] = workshop.tick()
+    fingerprint = workshop.progress()[2].position.fingerprint
+    assert request.partition_key == day(3)
+    assert request.run_key == f"items:{day(3)}:{fingerprint}:1:1:first"
+    assert {key: value for key, value in request.tags.items() if key.startswith("incload/")} == {
+        "incload/table": "items",
+        "incload/partition": day(3),
+        "incload/fingerprint": fingerprint,
+        "incload/attempt": "1",
+        "incload/code_version": "1",
+    }
+
+
+def test_what_is_loaded_is_not_asked_for_again(workshop: Workshop) -> None:
+    workshop.write(3)
+    workshop.load_all()
+    result = workshop.evaluate()
+    assert list(result.run_requests or []) == []
+    assert result.skip_message == "items: 1 of 14 windows loaded; 13 waiting for their source"
+
+
+def test_a_changed_byte_asks_for_that_partition_alone(workshop: Workshop) -> None:
+    for number in (1, 2, 3):
+        workshop.write(number)
+    workshop.load_all()
+    workshop.write(2, value="b")
+    assert partitions(workshop.tick()) == [day(2)]
+
+
+def test_a_file_changed_and_changed_back_is_asked_for_each_time(workshop: Workshop) -> None:
+    keys = []
+    for value in ("a", "b", "a"):
+        workshop.write(2, value)
+        [request] = workshop.requests()
+        keys.append(request.run_key)
+        workshop.run(request)
+    assert len(set(keys)) == 3
+
+
+def test_after_ten_days_off_all_ten_are_asked_for_oldest_first(workshop: Workshop) -> None:
+    for number in reversed(range(1, 11)):
+        workshop.write(number)
+    requests = workshop.tick()
+    assert partitions(requests) == [day(number) for number in range(1, 11)]
+    assert [request.tags["incload/partitions"] for request in requests] == [f"{day(1)}...{day(10)}"]
+
+
+def test_many_gaps_are_asked_for_in_stretches_that_touch(workshop: Workshop) -> None:
+    for number in (1, 2, 3, 5, 9, 10):
+        workshop.write(number)
+    requests = workshop.tick()
+    assert [partitions([request]) for request in requests] == [
+        [day(1), day(2), day(3)],
+        [day(5)],
+        [day(9), day(10)],
+    ]
+
+
+def test_a_tick_asks_for_a_bounded_number_the_oldest(workshop: Workshop) -> None:
+    for number in range(1, 8):
+        workshop.write(number)
+    planned = plan(workshop.progress(), lambda _: None, "1", datetime.now(UTC), limit=5)
+    assert [ask.partition for ask in planned.asks] == [day(number) for number in range(1, 6)]
+
+
+def test_a_range_run_that_loads_all_but_one_leaves_that_one_to_be_tried_alone(workshop: Workshop) -> None:
+    for number in range(1, 6):
+        workshop.write(number)
+    [request] = workshop.requests()
+    failed = workshop.run(request, cause="contract")
+    for number in (1, 2, 4, 5):
+        workshop.instance.report_runless_asset_event(
+            dg.AssetMaterialization(
+                workshop.table.key,
+                partition=day(number),
+                tags={"dagster/data_version": workshop.progress()[number - 1].position.fingerprint},
+            )
+        )
+    assert workshop.requests(later=30 * SECOND) == []
+    [alone] = workshop.requests(later=2 * MINUTE)
+    assert (alone.partition_key, alone.tags["incload/attempt"]) == (day(3), "2")
+    assert alone.run_key is not None and alone.run_key.endswith(failed.run_id[:8])
+    workshop.run(alone, cause="contract")
+    assert workshop.requests(later=1000 * HOUR) == []
+
+
+def test_a_contract_violation_waits_until_its_file_changes(workshop: Workshop) -> None:
+    workshop.write(2)
+    [request] = workshop.requests()
+    run_id = workshop.run(request, cause="contract").run_id
+    assert workshop.requests(later=1000 * HOUR) == []
+    assert workshop.plan().stopped == {day(2): f"too many rows break the contract, run {run_id[:8]}"}
+    workshop.write(2, value="b")
+    assert partitions(workshop.requests()) == [day(2)]
+
+
+def test_a_contract_violation_is_tried_again_with_changed_code(workshop: Workshop) -> None:
+    workshop.write(2)
+    workshop.run(workshop.requests()[0], cause="contract")
+    workshop.asset = items_asset(code_version="2")
+    assert partitions(workshop.requests()) == [day(2)]
+
+
+def test_a_transient_failure_is_tried_again_after_growing_delays_for_ever(workshop: Workshop) -> None:
+    workshop.write(2)
+    [request] = workshop.requests()
+    for number, delay in enumerate((MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, HOUR, HOUR), 1):
+        assert request.tags["incload/attempt"] == str(number)
+        workshop.run(request, cause="transient")
+        assert workshop.requests(later=delay - 10 * SECOND) == []
+        [request] = workshop.requests(later=delay + SECOND)
+
+
+def test_an_unexplained_error_is_tried_five_times(workshop: Workshop) -> None:
+    workshop.write(2)
+    for _ in range(5):
+        [request] = workshop.requests(later=2 * HOUR)
+        workshop.run(request, cause="error")
+    assert workshop.requests(later=1000 * HOUR) == []
+
+
+def test_a_failed_partition_whose_file_is_gone_is_not_asked_for(workshop: Workshop) -> None:
+    file = workshop.write(2)
+    workshop.run(workshop.requests()[0], cause="missing")
+    file.unlink()
+    assert workshop.requests(later=2 * HOUR) == []
+
+
+def test_a_deleted_file_asks_for_nothing(workshop: Workshop) -> None:
+    file = workshop.write(2)
+    workshop.load_all()
+    file.unlink()
+    assert workshop.tick() == []
+
+
+def test_an_empty_table_waits_for_its_source(workshop: Workshop) -> None:
+    assert workshop.evaluate().skip_message == "items: 0 of 14 windows loaded; 14 waiting for their source"
+
+
+def test_windows_declared_empty_are_asked_for_once_they_are_over(workshop: Workshop) -> None:
+    workshop.asset = items_asset(absent="empty")
+    assert partitions(workshop.tick()) == [day(number) for number in range(1, 15)]
+
+
+@pytest.mark.parametrize("status", [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED])
+def test_what_a_run_already_has_is_not_asked_for(workshop: Workshop, status: dg.DagsterRunStatus) -> None:
+    for number in range(1, 6):
+        workshop.write(number)
+    submit(workshop, {"dagster/partition": day(1)}, status)
+    bounds = {"dagster/asset_partition_range_start": day(2), "dagster/asset_partition_range_end": day(4)}
+    submit(workshop, bounds, status)
+    assert partitions(workshop.tick()) == [day(5)]
+
+
+def test_a_run_cancelled_by_a_person_leaves_no_gap_but_an_hour(workshop: Workshop) -> None:
+    workshop.write(2)
+    run = submit(workshop, dict(workshop.tick()[0].tags), dg.DagsterRunStatus.STARTED)
+    workshop.instance.report_run_canceling(run)
+    workshop.instance.report_run_canceled(run)
+    assert workshop.requests(later=50 * MINUTE) == []
+    assert partitions(workshop.requests(later=61 * MINUTE)) == [day(2)]
+
+
+def test_a_run_that_ended_with_its_terminal_is_asked_for_again_soon(workshop: Workshop) -> None:
+    workshop.write(2)
+    run = submit(workshop, dict(workshop.tick()[0].tags), dg.DagsterRunStatus.STARTED)
+    workshop.instance.report_run_canceled(run)
+    assert partitions(workshop.requests(later=61 * SECOND)) == [day(2)]
+
+
+def test_a_deleted_run_is_as_if_it_had_never_been(workshop: Workshop) -> None:
+    workshop.write(2)
+    result = workshop.run(workshop.requests()[0], cause="contract")
+    workshop.instance.delete_run(result.run_id)
+    assert partitions(workshop.requests()) == [day(2)]
+
+
+def test_a_source_that_does_not_answer_fails_the_tick_with_its_message(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INCLOAD_LANDING", "s3://landing")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    with pytest.raises(SourceUnavailable, match="items: no answer for s3://landing"):
+        workshop.tick()
+
+
+def submit(workshop: Workshop, tags: dict[str, str], status: dg.DagsterRunStatus) -> dg.DagsterRun:
+    """A run as the daemon creates it, before and while it is executed."""
+    repository = workshop.definitions().get_repository_def()
+    return workshop.instance.create_run_for_job(
+        repository.get_job("load_items"), tags=tags, status=status, asset_selection=frozenset([workshop.table.key])
+    )

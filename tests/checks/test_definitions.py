@@ -1,0 +1,43 @@
+"""The checks as Dagster runs them."""
+
+from pathlib import Path
+
+import dagster as dg
+
+from incload_assets.checks import CHEAP, checks_for
+from resources.settings import Settings
+from tests.house import guest, house, key
+
+ALL = {"freshness", "gaps", "volume", "quarantine", "source_files", "uniqueness", "reconciliation"}
+
+
+def test_a_load_runs_the_cheap_checks_and_leaves_reconciliation_to_its_own_run(
+    tmp_path: Path, spark_settings: Settings
+) -> None:
+    with house(tmp_path, spark_settings) as h:
+        h.deliver(1, guest("1"))
+        run = h.run(partition=key(1))
+        assert run.success
+        assert {e.check_name for e in run.get_asset_check_evaluations()} == ALL - {"reconciliation"}
+        alone = h.run(
+            dg.AssetSelection.checks(dg.AssetCheckKey(h.table.key, "reconciliation")),
+            config={"ops": {"guests__reconciliation": {"config": {"partitions": [key(1)]}}}},
+        )
+        [evaluation] = alone.get_asset_check_evaluations()
+        assert (evaluation.check_name, evaluation.passed) == ("reconciliation", True)
+
+
+def test_one_of_the_cheap_checks_can_run_alone(tmp_path: Path, spark_settings: Settings) -> None:
+    with house(tmp_path, spark_settings) as h:
+        run = h.run(dg.AssetSelection.checks(dg.AssetCheckKey(h.table.key, "gaps")))
+        assert [e.check_name for e in run.get_asset_check_evaluations()] == ["gaps"]
+
+
+def test_no_check_blocks_and_each_says_what_it_is_for(tmp_path: Path, spark_settings: Settings) -> None:
+    with house(tmp_path, spark_settings) as h:
+        specs = [spec for checks in checks_for(h.table) for spec in checks.check_specs]
+        assert {spec.name for spec in specs} == ALL
+        assert not any(spec.blocking for spec in specs)
+        assert all(spec.description for spec in specs)
+        assert checks_for(h.table)[0].required_resource_keys == {"lake"}, "the cheap ones need no Spark"
+        assert set(CHEAP) == ALL - {"uniqueness", "reconciliation"}

@@ -1,0 +1,173 @@
+"""Which files a window holds, on S3."""
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from hashlib import md5
+
+import pytest
+from moto.s3.models import s3_backends
+from moto.server import ThreadedMotoServer
+
+from incload_assets.loading.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
+from incload_assets.loading.sources import Files
+from incload_assets.loading.window import Window
+from tests.loading.sources.support import FIRST, day, days, keys
+from tests.s3_server import S3Server, free_port, refusing_s3_server, s3_server
+
+__all__ = ["refusing_s3_server", "s3_server"]
+
+pytestmark = pytest.mark.integration
+
+DAILY = Files("{landing}/orders/{window:%Y-%m-%d}/*.json")
+Use = Callable[[S3Server, str], None]
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Use:
+    """Makes a bucket of a server the landing area, with credentials from the environment only."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+
+    def chosen(server: S3Server, bucket: str) -> None:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("INCLOAD_LANDING", f"s3://{bucket}/in")
+
+    return chosen
+
+
+def test_positions_name_objects_by_key_etag_and_size(s3_server: S3Server, use: Use) -> None:
+    use(s3_server, "positions")
+    s3_server.put(
+        "positions",
+        {
+            "in/orders/2026-01-01/b c%20é+.json": b"{}",
+            "in/orders/2026-01-01/a.json": b"{}\n{}",
+            "in/orders/2026-01-01/_hidden.json": b"{}",
+            "in/orders/2026-01-01/deeper/a.json": b"{}",
+            "in/orders/2026-01-01/": b"",
+            "in/orders/2026-01-011/a.json": b"{}",
+            "in/orders/2026-01-03/a.json": b"",
+            "orders/2026-01-01/a.json": b"{}",
+        },
+    )
+    found = DAILY.detect("orders", days(4), {})
+    assert {key: position.detail["files"] for key, position in found.items()} == {
+        "2026-01-01": [
+            ["orders/2026-01-01/a.json", md5(b"{}\n{}").hexdigest(), 5],
+            ["orders/2026-01-01/b c%20é+.json", md5(b"{}").hexdigest(), 2],
+        ],
+        "2026-01-03": [["orders/2026-01-03/a.json", md5(b"").hexdigest(), 0]],
+    }
+    assert found == DAILY.detect("orders", days(300), {})
+
+
+def test_a_rewritten_object_of_the_same_size_is_another_position(s3_server: S3Server, use: Use) -> None:
+    use(s3_server, "rewritten")
+    s3_server.put("rewritten", {"in/orders/2026-01-01/a.json": b'{"a":1}'})
+    before = DAILY.detect("orders", [day(1)], {})
+    s3_server.put("rewritten", {"in/orders/2026-01-01/a.json": b'{"a":2}'})
+    assert DAILY.detect("orders", [day(1)], {})["2026-01-01"].fingerprint != before["2026-01-01"].fingerprint
+
+
+def test_a_deleted_object_is_reported_and_its_rows_are_kept(s3_server: S3Server, use: Use) -> None:
+    use(s3_server, "deleted")
+    s3_server.put("deleted", {"in/orders/2026-01-01/a.json": b"{}"})
+    landed = DAILY.detect("orders", [day(1)], {})
+    s3_server.delete("deleted", "in/orders/2026-01-01/a.json")
+    after = DAILY.detect("orders", [day(1)], landed)["2026-01-01"]
+    assert (after.fingerprint, keys(after)) == (landed["2026-01-01"].fingerprint, [])
+    assert DAILY.missing("orders", [day(1)], landed) == {"2026-01-01": ["orders/2026-01-01/a.json"]}
+
+
+def test_a_flat_object_belongs_to_the_window_of_its_upload(s3_server: S3Server, use: Use) -> None:
+    use(s3_server, "flat")
+    s3_server.put("flat", {"in/a.json": b"{}"})
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    around = [Window(today + timedelta(days=n), today + timedelta(days=n + 1), f"{n}") for n in (-1, 0, 1)]
+    found = Files("{landing}/*.json").detect("orders", around, {}, first=FIRST)
+    assert [keys(position) for position in found.values()] == [["a.json"]]
+
+
+def test_ten_thousand_objects_are_listed_completely_and_soon(use: Use) -> None:
+    names = [f"orders/{day(1 + number % 30).key}/{number:05}.json" for number in range(10_050)]
+    before = [f"orders/2025-12-31/{number}.json" for number in range(50)]
+    # a server in this process, to put the objects where it keeps them: ten thousand requests would take a minute
+    server = ThreadedMotoServer("127.0.0.1", free_port())
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        use(S3Server(f"http://{host}:{port}"), "many")
+        S3Server(f"http://{host}:{port}").put("many", {})
+        for name in (*names, *before):
+            s3_backends["123456789012"]["aws"].put_object("many", f"in/{name}", b"{}")
+        began = time.monotonic()
+        found = DAILY.detect("orders", days(300), {})
+        took = time.monotonic() - began
+        second = DAILY.detect("orders", [day(2)], {})
+    finally:
+        server.stop()
+    assert sorted(key for position in found.values() for key in keys(position)) == sorted(names)
+    assert keys(second["2026-01-02"]) == sorted(names[1::30])
+    assert took < 30
+
+
+def refused(source: Files = DAILY) -> tuple[IncrementalLoadError, float]:
+    """What detection raises, and after how many seconds."""
+    began = time.monotonic()
+    with pytest.raises(IncrementalLoadError) as raised:
+        source.detect("orders", [day(1)], {})
+    assert "not-to-be-shown" not in str(raised.value)
+    assert raised.value.__cause__ is None
+    return raised.value, time.monotonic() - began
+
+
+def test_a_server_that_is_down_is_named_and_may_come_back(use: Use) -> None:
+    port = free_port()
+    use(S3Server(f"http://user:not-to-be-shown@127.0.0.1:{port}"), "down")
+    error, seconds = refused()
+    assert isinstance(error, SourceUnavailable)
+    assert "s3://down" in str(error)
+    assert f"S3 endpoint http://127.0.0.1:{port}" in str(error)
+    assert seconds < 10
+
+
+def test_a_server_that_does_not_answer_is_given_up(use: Use) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        use(S3Server(f"http://127.0.0.1:{deaf.getsockname()[1]}"), "silent")
+        error, seconds = refused()
+    assert isinstance(error, SourceUnavailable)
+    assert "s3://silent" in str(error)
+    assert seconds < 20
+
+
+def test_credentials_that_the_server_does_not_know_are_refused_soon(refusing_s3_server: S3Server, use: Use) -> None:
+    use(refusing_s3_server, "secrets")
+    error, seconds = refused()
+    assert isinstance(error, SourceUnreadable)
+    assert str(error).startswith("orders: S3 refuses s3://secrets (InvalidAccessKeyId)")
+    assert seconds < 10
+
+
+def test_no_credentials_at_all_are_refused_soon(
+    s3_server: S3Server, use: Use, monkeypatch: pytest.MonkeyPatch, tmp_path: os.PathLike[str]
+) -> None:
+    use(s3_server, "none")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", f"{tmp_path}/none")
+    monkeypatch.setenv("AWS_CONFIG_FILE", f"{tmp_path}/none")
+    error, seconds = refused()
+    assert isinstance(error, SourceUnreadable)
+    assert str(error).startswith("orders: no usable S3 credentials for s3://none (NoCredentialsError)")
+    assert seconds < 10
+
+
+def test_a_bucket_that_is_not_there_is_named(s3_server: S3Server, use: Use) -> None:
+    use(s3_server, "nowhere")
+    error, _ = refused()
+    assert isinstance(error, SourceUnreadable)
+    assert str(error).startswith("orders: there is no s3://nowhere (NoSuchBucket)")

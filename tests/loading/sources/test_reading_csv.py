@@ -1,0 +1,187 @@
+"""CSV through Spark."""
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from incload_assets.loading.errors import SourceUnreadable
+from incload_assets.loading.sources import Files
+from tests.loading.sources.support import FIRST, column, day, extracted, raw, write
+
+SOURCE = Files("{landing}/{window:%Y-%m-%d}/*.csv*")
+FOLDER = day(1).key
+
+
+def test_a_record_has_its_place_its_text_and_its_unknown_fields(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.csv", 'id,extra,name\n1,,"a, ""b""\nc"\n2,x,""\n')
+    assert extracted(spark, SOURCE, ["name", "id", "none"]) == [
+        {
+            "_raw": {"name": 'a, "b"\nc', "id": "1", "none": None},
+            "_payload": '{"id":"1","extra":null,"name":"a, \\"b\\"\\nc"}',
+            "_rescued": '{"extra":null}',
+            "_malformed": None,
+            "_source": {"file": "2026-01-01/a.csv", "block": 0, "row": 1},
+        },
+        {
+            "_raw": {"name": "", "id": "2", "none": None},
+            "_payload": '{"id":"2","extra":"x","name":""}',
+            "_rescued": '{"extra":"x"}',
+            "_malformed": None,
+            "_source": {"file": "2026-01-01/a.csv", "block": 0, "row": 2},
+        },
+    ]
+
+
+def test_columns_are_known_by_the_header_of_their_own_file(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.csv", "id,name\n1,a\n")
+    write(landing / FOLDER / "b.csv", "name,id\nb,2\n")
+    write(landing / FOLDER / "c.csv", "id, city ,name\n3,Rome,c\n")
+    rows = extracted(spark, SOURCE, ["id", "name"])
+    assert raw(rows) == [("1", "a"), ("2", "b"), ("3", "c")]
+    assert column(rows, "_rescued") == [None, None, '{"city":"Rome"}']
+
+
+def test_unquoted_empty_is_null_and_quoted_empty_is_text(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.csv", 'a,b\n,""\n"",\n" ", x\n')
+    assert raw(extracted(spark, SOURCE, ["a", "b"])) == [(None, ""), ("", None), (" ", " x")]
+
+
+def test_too_many_or_too_few_fields_are_malformed(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.csv", "id,name\n1,a\n2\n3,b,c\n4,d\n")
+    rows = extracted(spark, SOURCE, ["id", "name"])
+    assert raw(rows) == [("1", "a"), (None, None), (None, None), ("4", "d")]
+    assert column(rows, "_malformed") == [None, *["not the 2 fields of the header"] * 2, None]
+    assert column(rows, "_payload")[1:3] == ["2", "3,b,c"]
+
+
+@pytest.mark.parametrize("text", ['id,name\n1,a\n2,"open\n3,c\n4,d\n', 'id,name\n1,a\n"2,open\n3,c\n4,d\n'])
+def test_an_open_quote_does_not_swallow_records_in_silence(spark: SparkSession, landing: Path, text: str) -> None:
+    write(landing / FOLDER / "a.csv", text)
+    rows = extracted(spark, SOURCE, ["id", "name"])
+    assert [row["_malformed"] is None for row in rows] == [True, False]
+    assert "4,d" in rows[1]["_payload"]
+
+
+def test_a_line_break_in_the_last_field_of_a_file_is_fine_when_the_quote_is_closed(
+    spark: SparkSession, landing: Path
+) -> None:
+    write(landing / FOLDER / "a.csv", 'id,name\n1,"a\nb"')
+    write(landing / FOLDER / "b.csv", 'id,name\n1,"a\nb"\n2,c\n')
+    rows = extracted(spark, SOURCE, ["id", "name"])
+    assert raw(rows) == [("1", "a\nb"), ("1", "a\nb"), ("2", "c")]
+    assert column(rows, "_malformed") == [None] * 3
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_each_way_to_end_a_line(spark: SparkSession, landing: Path, end: str) -> None:
+    write(landing / FOLDER / "a.csv", end.join(["", "id,name", "1,a", "", '2,"b"', "", ""]))
+    rows = extracted(spark, SOURCE, ["id", "name"])
+    assert (raw(rows), column(rows, "_malformed")) == ([("1", "a"), ("2", "b")], [None, None])
+
+
+def test_mixed_line_ends_lose_nothing(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.csv", "id,name\n1,a\r\n2,b\n\r\n3,c\r\n")
+    rows = extracted(spark, SOURCE, ["id", "name"])
+    assert (raw(rows), column(rows, "_malformed")) == ([("1", "a"), ("2", "b"), ("3", "c")], [None] * 3)
+
+
+def test_one_column(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.csv", 'id\r\n1\r\n\r\n""\r\n2')
+    assert raw(extracted(spark, SOURCE, ["id"])) == [("1",), ("",), ("2",)]
+
+
+def test_compressed_files(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.csv.gz", gzip.compress(b"id,name\n1,a\n"))
+    write(landing / FOLDER / "b.csv.zst", zstandard.compress(b"name,id\n" + b"b,2\n" * 50_000))
+    write(landing / FOLDER / "c.csv.gz", gzip.compress(b"id,name\n"))
+    position = SOURCE.detect("orders", [day(1)], {}, first=FIRST)[FOLDER]
+    frame = SOURCE.extract(spark, "orders", position, ["id", "name"])
+    assert sorted(map(tuple, frame.groupBy("_raw.id", "_raw.name").count().collect())) == [
+        ("1", "a", 1),
+        ("2", "b", 50_000),
+    ]
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\r\n", b"id,name", b"id,name\n", b"\xef\xbb\xbfid,name\r\n\r\n"])
+def test_files_without_records(spark: SparkSession, landing: Path, content: bytes) -> None:
+    write(landing / FOLDER / "a.csv", content)
+    assert extracted(spark, SOURCE, ["id"]) == []
+
+
+def test_a_header_longer_than_the_first_read(spark: SparkSession, landing: Path) -> None:
+    names = [f"{'x' * 400}{number}" for number in range(300)]
+    write(landing / FOLDER / "a.csv", f"{','.join(names)}\n{','.join(map(str, range(300)))}\n")
+    assert raw(extracted(spark, SOURCE, [names[299], names[0]])) == [("299", "0")]
+
+
+def test_a_name_twice_in_the_header_is_refused(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.csv", "id,name,id\n1,a,2\n")
+    with pytest.raises(SourceUnreadable, match=r"the header of 2026-01-01/a.csv has the name 'id' twice"):
+        extracted(spark, SOURCE, ["id"])
+
+
+def test_names_that_differ_in_case_are_different(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.csv", "id,ID\n1,2\n")
+    rows = extracted(spark, SOURCE, ["id"])
+    assert (raw(rows), column(rows, "_rescued")) == ([("1",)], ['{"ID":"2"}'])
+
+
+def test_records_in_another_encoding_are_malformed(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.csv", b"\xef\xbb\xbfid,name\n1,\xe9\n2,b\n")
+    rows = extracted(spark, SOURCE, ["id", "name"])
+    assert (raw(rows), column(rows, "_malformed")) == ([(None, None), ("2", "b")], ["not valid utf-8", None])
+
+
+def test_a_header_in_another_encoding_is_refused(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.csv", "id,größe\n1,2\n".encode("latin-1"))
+    with pytest.raises(SourceUnreadable, match=r"the header of 2026-01-01/a.csv is not utf-8"):
+        extracted(spark, SOURCE, ["id"])
+
+
+@pytest.mark.parametrize("encoding", ["iso-8859-1", "utf-16", "utf-16le", "utf-16be"])
+def test_declared_encodings_and_delimiters(spark: SparkSession, landing: Path, encoding: str) -> None:
+    write(landing / FOLDER / "a.csv", 'id;größe\n1;é\n2;"a;b"\n'.encode(encoding))
+    source = Files(SOURCE.path, delimiter=";", encoding=encoding)
+    assert raw(extracted(spark, source, ["id", "größe"])) == [("1", "é"), ("2", "a;b")]
+
+
+def test_malformed_records_can_be_counted_without_reading_anything_else(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.csv", "id,name\n1,a\n2\n3,b,c\n")
+    position = SOURCE.detect("orders", [day(1)], {}, first=FIRST)[FOLDER]
+    frame = SOURCE.extract(spark, "orders", position, ["id", "name"])
+    assert frame.where("_malformed IS NOT NULL").count() == 2
+    assert frame.select("_malformed").where("_malformed IS NULL").count() == 1
+    assert sorted(row["id"] or "" for row in frame.select("_raw.id").collect()) == ["", "", "1"]
+
+
+def test_a_gzip_name_on_something_else_is_refused(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.csv.gz", "id\n1\n")
+    with pytest.raises(SourceUnreadable, match=r"the file 2026-01-01/a.csv.gz is not gz"):
+        extracted(spark, SOURCE, ["id"])
+
+
+FIELD = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"], include_characters='\n",;'), max_size=6)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(records=st.lists(st.tuples(FIELD, FIELD, FIELD), min_size=1, max_size=6), last=st.sampled_from(["", "\n"]))
+def test_whatever_the_csv_module_writes_is_read_back(
+    spark: SparkSession, landing: Path, records: list[tuple[str, str, str]], last: str
+) -> None:
+    records = [tuple(field.replace("\ufffd", "?") for field in record) for record in records]
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerows([("a", "b", "c"), *records])
+    write(landing / FOLDER / "a.csv", text.getvalue().removesuffix("\n") + last)
+    rows = extracted(spark, SOURCE, ["a", "b"])
+    assert column(rows, "_malformed") == [None] * len(records)
+    assert raw(rows) == [record[:2] for record in records]
+    assert [json.loads(value)["c"] for value in column(rows, "_rescued")] == [record[2] for record in records]

@@ -1,0 +1,121 @@
+"""Parquet through Spark."""
+
+import datetime as dt
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from incload_assets.loading.errors import SourceUnreadable
+from incload_assets.loading.sources import Files
+from tests.loading.sources.support import FIRST, column, day, extracted, raw, write
+
+SOURCE = Files("{landing}/{window:%Y-%m-%d}/*.parquet")
+FOLDER = day(1).key
+NOON = dt.datetime(2026, 1, 1, 12, 0, 0, 123456)
+
+
+def put(path: Path, **columns: pa.Array) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def test_values_keep_their_types(spark: SparkSession, landing: Path) -> None:
+    put(
+        landing / FOLDER / "a.parquet",
+        id=pa.array([1, 2], pa.int64()),
+        price=pa.array([Decimal("1.000000000000000001"), None], pa.decimal128(38, 18)),
+        at=pa.array([NOON, None], pa.timestamp("us", "UTC")),
+        extra=pa.array([[1, 2], None], pa.list_(pa.int32())),
+    )
+    position = SOURCE.detect("orders", [day(1)], {}, first=FIRST)[FOLDER]
+    frame = SOURCE.extract(spark, "orders", position, ["id", "price", "at", "none"])
+    assert frame.select("_raw.*").dtypes == [
+        ("id", "bigint"), ("price", "decimal(38,18)"), ("at", "timestamp"), ("none", "string"),
+    ]  # fmt: skip
+    first, second = extracted(spark, SOURCE, ["id", "price", "none"])
+    assert first["_raw"] == {"id": 1, "price": Decimal("1.000000000000000001"), "none": None}
+    assert json.loads(first["_rescued"]) == {"at": "2026-01-01T12:00:00.123456Z", "extra": [1, 2]}
+    assert '"price":1.000000000000000001' in first["_payload"]
+    assert first["_source"] == {"file": "2026-01-01/a.parquet", "block": 0, "row": 1}
+    assert json.loads(second["_payload"]) == {"id": 2, "price": None, "at": None, "extra": None}
+    assert second["_source"]["row"] == 2
+
+
+def test_nanoseconds_as_pandas_writes_them_become_microseconds(spark: SparkSession, landing: Path) -> None:
+    nanoseconds = int(NOON.replace(tzinfo=dt.UTC).timestamp()) * 10**9 + 123_456_789
+    put(
+        landing / FOLDER / "a.parquet",
+        zoned=pa.array([nanoseconds, -1], pa.timestamp("ns", "UTC")),
+        local=pa.array([nanoseconds, -1], pa.timestamp("ns")),
+    )
+    position = SOURCE.detect("orders", [day(1)], {}, first=FIRST)[FOLDER]
+    frame = SOURCE.extract(spark, "orders", position, ["zoned", "local"]).orderBy("_source.row")
+    assert frame.select("_raw.*").dtypes == [("zoned", "timestamp"), ("local", "timestamp_ntz")]
+    assert [tuple(row) for row in frame.selectExpr("_raw.zoned::string", "_raw.local::string").collect()] == [
+        ("2026-01-01 12:00:00.123456",) * 2,
+        ("1969-12-31 23:59:59.999999",) * 2,
+    ]
+
+
+def test_files_with_other_columns_are_read_by_name(spark: SparkSession, landing: Path) -> None:
+    put(landing / FOLDER / "a.parquet", id=pa.array([1]), name=pa.array(["a"]))
+    put(landing / FOLDER / "b.parquet", name=pa.array(["b"]), id=pa.array([2]))
+    put(landing / FOLDER / "c.parquet", id=pa.array([3]), city=pa.array(["Rome"]))
+    rows = extracted(spark, SOURCE, ["id", "name"])
+    assert raw(rows) == [(1, "a"), (2, "b"), (3, None)]
+    assert column(rows, "_rescued") == [None, None, '{"city":"Rome"}']
+
+
+def test_a_field_on_whose_type_files_disagree_is_a_string_everywhere(spark: SparkSession, landing: Path) -> None:
+    put(landing / FOLDER / "a.parquet", id=pa.array([1]), v=pa.array([10], pa.int64()))
+    put(landing / FOLDER / "b.parquet", id=pa.array([2]), v=pa.array([{"x": 1}]))
+    put(landing / FOLDER / "c.parquet", id=pa.array([3]))
+    assert raw(extracted(spark, SOURCE, ["id", "v"])) == [(1, "10"), (2, '{"x":1}'), (3, None)]
+
+
+def test_formats_side_by_side(spark: SparkSession, landing: Path) -> None:
+    put(landing / FOLDER / "a.parquet", id=pa.array([1]), at=pa.array([NOON], pa.timestamp("us", "UTC")))
+    write(landing / FOLDER / "b.csv", "id,at\n2,2026-01-01\n")
+    write(landing / FOLDER / "c.json", '{"id":3}')
+    rows = extracted(spark, Files("{landing}/{window:%Y-%m-%d}/*"), ["id", "at"])
+    assert raw(rows) == [("1", "2026-01-01 12:00:00.123456"), ("2", "2026-01-01"), ("3", None)]
+
+
+def test_odd_names(spark: SparkSession, landing: Path) -> None:
+    odd = ["_metadata", "x.y", "a b,;{}()=", "tick`", "select"]
+    put(landing / FOLDER / "a.parquet", **{name: pa.array([number]) for number, name in enumerate(odd)})
+    rows = extracted(spark, SOURCE, odd)
+    assert raw(rows) == [(0, 1, 2, 3, 4)]
+    assert rows[0]["_source"]["file"] == "2026-01-01/a.parquet"
+
+
+def test_an_empty_file_has_no_rows(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.parquet", b"")
+    put(landing / FOLDER / "b.parquet", id=pa.array([], pa.int64()))
+    assert extracted(spark, SOURCE, ["id"]) == []
+
+
+@pytest.mark.parametrize("cut", [1, 20, -100])
+def test_a_file_cut_off_is_named(spark: SparkSession, landing: Path, cut: int) -> None:
+    path = put(landing / FOLDER / "a.parquet", id=pa.array([1]))
+    write(path, path.read_bytes()[:-cut])
+    with pytest.raises(SourceUnreadable, match=r"the file 2026-01-01/a.parquet is not a whole Parquet file"):
+        extracted(spark, SOURCE, ["id"])
+
+
+def test_columns_that_differ_in_case_only_are_refused(spark: SparkSession, landing: Path) -> None:
+    put(landing / FOLDER / "a.parquet", id=pa.array([1]), Id=pa.array([1]))
+    with pytest.raises(SourceUnreadable, match=r"a.parquet has several columns 'id'"):
+        extracted(spark, SOURCE, ["id"])
+
+
+def test_a_type_that_spark_does_not_read_is_refused(spark: SparkSession, landing: Path) -> None:
+    put(landing / FOLDER / "a.parquet", id=pa.array([dt.time(1, 2)]))
+    with pytest.raises(SourceUnreadable, match=r"a type in the schema of 2026-01-01/a.parquet \(UNSUPPORTED_TIME_TYPE"):
+        extracted(spark, SOURCE, ["id"])

@@ -1,0 +1,40 @@
+"""The load protocol, explored exhaustively; see :mod:`tests.model.protocol`."""
+
+import pytest
+
+from tests.model.protocol import CASES, SWITCHES, Case, Model, down, fold, once, up
+
+TEETH = {
+    "fence": "fix of a replay killed",
+    "reconcile": "insert, delete, revive",
+    "guard": "tie of two contents",
+    "landing fence": "update withdrawn",
+    "markers": "update withdrawn",
+    "carried markers": "gone, then rewritten again",
+    "distrust": "fix of a replay killed",
+    "renumbering": "rewritten and back",
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_whatever_the_order_of_steps_the_table_is_the_fold_in_the_end(name: str) -> None:
+    outcome = Model(CASES[name]).explore()
+    assert outcome.wrong == []
+    assert outcome.at_rest > 0
+
+
+@pytest.mark.parametrize("part", SWITCHES)
+def test_without_any_one_part_of_the_protocol_some_order_of_steps_goes_wrong(part: str) -> None:
+    outcome = Model(CASES[TEETH[part]], without=frozenset({part})).explore(stop_when_wrong=True)
+    assert outcome.wrong != [], f"nothing goes wrong without it, so it is not needed: {SWITCHES[part]}"
+    assert outcome.wrong[0][-1].startswith("WRONG: ")
+
+
+def test_a_load_that_nobody_disturbs_takes_one_way_to_one_end() -> None:
+    outcome = Model(Case({"A": once(up(1), up(2), down(1))}, kills=0)).explore()
+    assert (outcome.states, outcome.at_rest, outcome.wrong) == (10, 1, [])
+
+
+def test_at_an_equal_sequence_a_delete_is_newer_than_an_upsert_and_the_greater_hash_newer_than_the_smaller() -> None:
+    assert fold(((up(9, 7), down(9)),)) is None
+    assert fold(((up(9, 1), up(9, 2)), (down(8),))) == up(9, 2)

@@ -1,0 +1,105 @@
+"""Progress and status: what is loaded, missing, failed, drifted, in progress, waiting."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+from dagster._core.storage.dagster_run import DagsterRunStatus
+from dagster._core.test_utils import create_run_for_test
+
+from incload_assets.operations import TableStatus, progress_of, table_status
+from resources.settings import Settings
+from tests.house import NOON, guest, house, key
+
+
+def test_every_partition_is_in_one_list(tmp_path: Path, spark_settings: Settings) -> None:
+    with house(tmp_path, spark_settings) as h:
+        assert table_status(h.instance, h.table, h.lake, NOON) == TableStatus(
+            table="guests",
+            loaded=[],
+            missing=[],
+            failed=[],
+            drifted=[],
+            in_progress=[],
+            waiting=[key(n) for n in range(1, 5)],
+            causes={},
+            freshness=6 * 3600.0,
+            last_materialized=None,
+            rows=None,
+            version=None,
+        )
+        h.deliver(1, guest("1"), guest("2"))
+        h.deliver(2, guest("3", day=2))
+        h.deliver(3, guest("4", room=0, day=3))
+        h.deliver(4, guest("5", day=4))
+        before = datetime.now(UTC)
+        assert h.load(1, 2, 3) == [True, True, False]
+        h.deliver(2, guest("3", "corrected", seq=2, day=2))
+        status = table_status(h.instance, h.table, h.lake, NOON + timedelta(days=1))
+        assert (status.loaded, status.drifted, status.failed, status.missing, status.waiting) == (
+            [key(1)],
+            [key(2)],
+            [key(3)],
+            [key(4)],
+            [key(5)],
+        )
+        assert (status.causes, status.freshness, status.rows) == ({key(3): "contract"}, 6 * 3600.0, 3)
+        assert status.last_materialized is not None
+        assert before < status.last_materialized < datetime.now(UTC)
+        assert status.version == h.lake.version(h.lake.table_uri(["guests"]))
+
+
+def test_an_empty_window_that_is_allowed_is_missing_until_loaded(tmp_path: Path, spark_settings: Settings) -> None:
+    with house(tmp_path, spark_settings, absent="empty") as h:
+        at = datetime(2026, 1, 2, 7, tzinfo=UTC)
+        assert table_status(h.instance, h.table, h.lake, at).missing == [key(1)]
+        assert h.load(1) == [True]
+        status = table_status(h.instance, h.table, h.lake, at)
+        assert (status.loaded, status.missing, status.freshness, status.rows) == ([key(1)], [], 0.0, 0)
+
+
+def test_a_queued_run_is_in_progress(tmp_path: Path, spark_settings: Settings) -> None:
+    with house(tmp_path, spark_settings) as h:
+        h.deliver(1, guest("1"))
+        h.deliver(2, guest("1", day=2))
+        definitions = dg.Definitions([h.asset], jobs=[dg.define_asset_job("load", [h.asset])])
+        run = create_run_for_test(
+            h.instance, job_name="load", status=DagsterRunStatus.QUEUED, tags={"dagster/partition": key(2)}
+        )
+        assert definitions.resolve_job_def("load").name == run.job_name
+        h.instance.report_dagster_event(
+            dg.DagsterEvent(
+                event_type_value=dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED.value,
+                job_name="load",
+                event_specific_data=dg._core.events.AssetMaterializationPlannedData(h.table.key, partition=key(2)),
+            ),
+            run.run_id,
+        )
+        assert [w.status for w in progress_of(h.instance, h.table, h.lake, NOON)][:2] == ["missing", "in_progress"]
+
+
+def test_changed_code_is_told(tmp_path: Path, spark_settings: Settings) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        with house(tmp_path, spark_settings, instance=instance) as h:
+            h.deliver(1, guest("1"))
+            assert h.load(1) == [True]
+        with house(tmp_path, spark_settings, instance=instance, code_version="2") as h:
+            first, second, *_ = progress_of(h.instance, h.table, h.lake, NOON)
+            assert (first.key, first.status, first.code_changed, second.code_changed) == (key(1), "loaded", True, False)
+            assert first.position is not None
+            assert first.checkpoint == first.position.fingerprint
+
+
+def test_the_status_of_a_thousand_partitions_takes_a_moment(tmp_path: Path, spark_settings: Settings) -> None:
+    start = (NOON - timedelta(days=1000)).strftime("%Y-%m-%d")
+    with house(tmp_path, spark_settings, partitions_def=dg.DailyPartitionsDefinition(start)) as h:
+        for number in range(1000):
+            name = (NOON - timedelta(days=1000 - number)).strftime("%Y-%m-%d")
+            folder = tmp_path / "landing" / "guests" / name
+            folder.mkdir()
+            (folder / "a.json").write_text('{"id": "1"}')
+        begun = time.monotonic()
+        status = table_status(h.instance, h.table, h.lake, NOON)
+        assert len(status.missing) == 1000
+        assert time.monotonic() - begun < 10

@@ -1,0 +1,107 @@
+"""Names of tables, and what is known of them without Spark."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+from pyspark.sql import SparkSession
+
+from incload_assets.loading.errors import IncrementalLoadError, SparkUnavailable
+from resources import connect_server
+from resources.lake import Lake
+from resources.settings import Settings
+from resources.spark import open_session
+
+
+def test_a_table_and_its_log_lie_side_by_side_under_the_root() -> None:
+    lake = Lake("s3://lake/prod")
+    assert (lake.table_uri(["retail", "orders"]), lake.log_uri(["retail", "orders"])) == (
+        "s3://lake/prod/retail/orders",
+        "s3://lake/prod/_changes/retail/orders",
+    )
+
+
+@pytest.mark.parametrize(
+    ("uri", "name"),
+    [
+        ("s3://lake/orders", "delta.`s3a://lake/orders`"),
+        ("s3a://lake/orders", "delta.`s3a://lake/orders`"),
+        ("/lake/my orders", "delta.`/lake/my orders`"),
+        ("/lake/o`r", "delta.`/lake/o``r`"),
+    ],
+)
+def test_names_are_quoted_for_sql(uri: str, name: str) -> None:
+    assert Lake("/lake").sql_name(uri) == name
+
+
+@pytest.mark.parametrize("key", [[], ["_changes", "orders"], ["..", "orders"], ["a/b"], [""]])
+def test_a_key_that_would_leave_the_lake_or_meet_a_log_is_refused(key: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"cannot be the name of a folder|holds the change logs"):
+        Lake("/lake").table_uri(key)
+
+
+def test_a_table_that_is_not_there_yet_has_no_version(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    uri = lake.table_uri(["orders"])
+    assert (lake.delta(uri), lake.version(uri), lake.transaction_version(uri, "orders")) == (None, None, None)
+
+
+def test_versions_and_fences_are_read_without_spark(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    uri = lake.table_uri(["orders"])
+    for version in (7, 8):
+        writer = spark.range(3).write.format("delta").mode("append")
+        writer.option("txnAppId", "orders/2026-01-01").option("txnVersion", version).save(lake.spark_uri(uri))
+    seen = [lake.transaction_version(uri, "orders/2026-01-01", version) for version in (None, 0, 1)]
+    assert (lake.version(uri), seen) == (1, [8, 7, 8])
+    assert lake.transaction_version(uri, "somebody else") is None
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadedMotoServer]:
+    """An S3 endpoint with the bucket ``lake``, found by the environment."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    _, port = server.get_host_and_port()
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "the-key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "the-secret")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    boto3.client("s3").create_bucket(Bucket="lake")
+    yield server
+    server.stop()
+
+
+@pytest.mark.integration
+def test_a_lake_on_s3_works_and_its_faults_name_the_bucket_within_seconds(
+    s3: ThreadedMotoServer, tmp_path: Path
+) -> None:
+    settings = Settings(home=tmp_path, lake="s3://lake/prod", spark_idle_minutes=5)
+    lake = Lake.of(settings)
+    uri = lake.table_uri(["orders"])
+    try:
+        with open_session(settings) as session:
+            writer = session.range(3).write.format("delta").option("txnAppId", "orders").option("txnVersion", 7)
+            writer.save(lake.spark_uri(uri))
+            assert session.sql(f"SELECT id FROM {lake.sql_name(uri)}").count() == 3
+            assert session.read.format("delta").load(uri).count() == 3, "s3:// is understood, too"
+        assert (lake.version(uri), lake.transaction_version(uri, "orders")) == (0, 7)
+
+        with pytest.raises(IncrementalLoadError, match="refuses bucket 'nobodys'") as refused:  # noqa: SIM117
+            with open_session(settings, "orders") as session:
+                session.read.text("s3a://nobodys/orders").count()
+        assert not refused.value.transient
+
+        s3.stop()
+        with pytest.raises(SparkUnavailable, match="the object store of bucket 'lake' does not answer") as down:  # noqa: SIM117
+            with open_session(settings, "orders") as session:
+                session.read.format("delta").load(lake.spark_uri(uri)).count()
+        with pytest.raises(SparkUnavailable, match=r"Delta table s3://lake/prod/orders: .* does not answer"):
+            lake.version(uri)
+        assert "the-secret" not in str(down.value) + str(refused.value)
+    finally:
+        connect_server.stop(settings)

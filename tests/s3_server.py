@@ -1,0 +1,110 @@
+"""A real S3 endpoint on this machine for the test run, with an account that it knows and one that it does not."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+import pytest
+import requests
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """Where the endpoint is.
+
+    Args:
+        url: For ``AWS_ENDPOINT_URL_S3``.
+    """
+
+    url: str
+
+    def environment(self) -> dict[str, str]:
+        """What a process needs in its environment to use the endpoint."""
+        return {
+            "AWS_ENDPOINT_URL_S3": self.url,
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "not-to-be-shown",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
+    def put(self, bucket: str, objects: dict[str, bytes]) -> None:
+        """Make a bucket, if it is not there, and put objects into it."""
+        with closing(self._client()) as client:
+            client.create_bucket(Bucket=bucket)
+            for key, content in objects.items():
+                client.put_object(Bucket=bucket, Key=key, Body=content)
+
+    def delete(self, bucket: str, key: str) -> None:
+        """Delete an object."""
+        with closing(self._client()) as client:
+            client.delete_object(Bucket=bucket, Key=key)
+
+    def _client(self) -> Any:
+        environment = self.environment()
+        return boto3.client(
+            "s3",
+            endpoint_url=self.url,
+            aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+            region_name=environment["AWS_DEFAULT_REGION"],
+        )
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running_s3(**environment: str) -> Iterator[S3Server]:
+    """An S3 endpoint for as long as the block runs.
+
+    Args:
+        environment: Settings of moto; ``INITIAL_NO_AUTH_ACTION_COUNT="0"`` makes it refuse accounts it does not know.
+    """
+    port = free_port()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **environment},
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(300):
+            if server.poll() is not None:
+                raise RuntimeError(f"the S3 endpoint ended with {server.returncode}")
+            try:
+                requests.get(f"{url}/moto-api/", timeout=1)
+                break
+            except requests.ConnectionError:
+                time.sleep(0.1)
+        yield S3Server(url)
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """One endpoint for the whole test run; each test uses a bucket of its own."""
+    with running_s3() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def refusing_s3_server() -> Iterator[S3Server]:
+    """An endpoint that knows no account at all."""
+    with running_s3(INITIAL_NO_AUTH_ACTION_COUNT="0") as server:
+        yield server

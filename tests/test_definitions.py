@@ -1,0 +1,177 @@
+"""The code location as a whole, and the files that tell Dagster about it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+from dagster_cloud_cli.config.models import load_dagster_cloud_yaml
+
+from incload_assets import tables
+from incload_assets.assembly import incremental_definitions
+from incload_assets.definitions import assets_in, code_location, defs
+from incload_assets.loading.errors import DeclarationError
+from resources.settings import Settings
+from tests.automation.workshop import items_asset
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def names(definitions: dg.Definitions) -> dict[str, list[str]]:
+    repository = definitions.get_repository_def()
+    return {
+        "jobs": sorted(repository.job_names),
+        "sensors": sorted(sensor.name for sensor in repository.sensor_defs),
+        "schedules": sorted(schedule.name for schedule in repository.schedule_defs),
+    }
+
+
+def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
+    definitions = incremental_definitions([items_asset()], Settings())
+    assert names(definitions) == {
+        "jobs": ["__ASSET_JOB", "check_reconciliation", "check_tables", "check_uniqueness", "load_items"],
+        "sensors": ["orphaned_runs", "watch_items"],
+        "schedules": ["check_reconciliation_schedule", "check_tables_schedule", "check_uniqueness_schedule"],
+    }
+    assert sorted(key.name for key in definitions.resolve_asset_graph().asset_check_keys) == [
+        "freshness",
+        "gaps",
+        "quarantine",
+        "reconciliation",
+        "source_files",
+        "uniqueness",
+        "volume",
+    ]
+
+
+def test_a_load_is_followed_by_the_checks_that_need_no_spark() -> None:
+    job = incremental_definitions([items_asset()], Settings()).resolve_job_def("load_items")
+    assert [node.name for node in job.nodes] == ["items", "items__checks"]
+    assert job.executor_def is dg.in_process_executor
+
+
+def test_assets_of_other_kinds_are_taken_as_they_are() -> None:
+    @dg.asset
+    def report() -> None: ...
+
+    definitions = incremental_definitions([report], Settings())
+    assert names(definitions) == {"jobs": ["__ASSET_JOB"], "sensors": ["orphaned_runs"], "schedules": []}
+
+
+def test_two_tables_with_one_place_in_the_lake_are_refused() -> None:
+    with pytest.raises(DeclarationError) as caught:
+        incremental_definitions([items_asset(name="items"), items_asset(name="Items")], Settings(lake="s3://lake"))
+    assert str(caught.value) == (
+        "items (tests.automation.workshop.items_asset.<locals>.items) and "
+        "Items (tests.automation.workshop.items_asset.<locals>.items) would be written to s3://lake/items and "
+        "s3://lake/Items. Rule: each table has a folder of its own in the lake, named after its asset key. "
+        "Remedy: give one of them another name or key_prefix."
+    )
+
+
+def test_a_table_inside_the_folder_of_another_is_refused() -> None:
+    inner = items_asset(name="items", key_prefix="shop")
+    with pytest.raises(DeclarationError, match="shop/items .* and shop .* would be written to"):
+        incremental_definitions([inner, items_asset(name="shop")], Settings())
+
+
+def test_tables_with_similar_names_have_places_of_their_own() -> None:
+    definitions = incremental_definitions([items_asset(name="item"), items_asset(name="items")], Settings())
+    assert names(definitions)["sensors"] == ["orphaned_runs", "watch_item", "watch_items"]
+
+
+def test_two_assets_with_one_key_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "twins"
+    package.mkdir()
+    for module in ("__init__", "one", "other"):
+        (package / f"{module}.py").write_text(
+            "" if module == "__init__" else "import dagster as dg\n\n@dg.asset\ndef orders() -> None: ...\n"
+        )
+    monkeypatch.syspath_prepend(tmp_path)
+    import twins  # type: ignore[import-not-found]
+
+    with pytest.raises(DeclarationError, match=r"orders is defined multiple times.*twins\.(one, twins\.other|other, twins\.one)"):
+        assets_in(twins)
+
+
+def test_a_new_module_is_found_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "domain" / "sub"
+    package.mkdir(parents=True)
+    (tmp_path / "domain" / "__init__.py").touch()
+    (package / "__init__.py").touch()
+    (package / "orders.py").write_text("import dagster as dg\n\n@dg.asset\ndef orders() -> None: ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import domain  # type: ignore[import-not-found]
+
+    assert [asset.key for asset in assets_in(domain)] == [dg.AssetKey("orders")]
+    assert assets_in(domain, leave_out="domain.sub") == []
+
+
+def test_without_samples_there_is_no_shop() -> None:
+    assert "advance_shop" in names(defs)["jobs"]
+    assert {"watch_orders", "watch_customers", "watch_events", "watch_inventory"} <= set(names(defs)["sensors"])
+    assert names(code_location(Settings(samples=False))) == names(
+        incremental_definitions(assets_in(tables, leave_out="incload_assets.tables.retail"), Settings())
+    )
+
+
+def test_dagster_cloud_yaml_keeps_to_the_published_model() -> None:
+    [location] = load_dagster_cloud_yaml((ROOT / "dagster_cloud.yaml").read_text()).locations
+    assert location.code_source is not None
+    assert (location.location_name, location.code_source.module_name) == ("incload", "incload_assets.definitions")
+
+
+def test_workspace_and_cloud_name_the_same_location() -> None:
+    [entry] = yaml.safe_load((ROOT / "workspace.yaml").read_text())["load_from"]
+    [location] = yaml.safe_load((ROOT / "dagster_cloud.yaml").read_text())["locations"]
+    assert entry["python_module"]["module_name"] == location["code_source"]["module_name"]
+    assert entry["python_module"]["location_name"] == location["location_name"]
+
+
+def test_the_instance_configuration_is_what_dagster_understands(tmp_path: Path) -> None:
+    (tmp_path / "dagster.yaml").write_text((ROOT / ".dagster_home" / "dagster.yaml").read_text())
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        assert type(instance.run_coordinator).__name__ == "QueuedRunCoordinator"
+        queue = instance.get_concurrency_config()
+        assert queue.run_queue_config is not None
+        assert queue.run_queue_config.max_concurrent_runs == 4
+        assert (queue.pool_config.default_pool_limit, queue.pool_config.pool_granularity.value) == (1, "op")
+        assert (instance.run_retries_max_retries, instance.run_retries_retry_on_asset_or_op_failure) == (2, False)
+        assert instance.run_monitoring_enabled
+        assert not instance.telemetry_enabled
+
+
+def test_the_postgres_section_is_what_dagster_understands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = (ROOT / ".dagster_home" / "dagster.yaml").read_text().splitlines()
+    start = lines.index("# storage:")
+    section = [line.removeprefix("# ") for line in lines[start:] if line.startswith("# ")][: lines[start:].index("")]
+    for name in ("HOST", "DB", "USERNAME", "PASSWORD"):
+        monkeypatch.setenv(f"DAGSTER_PG_{name}", name.lower())
+    (tmp_path / "dagster.yaml").write_text("\n".join(section))
+    ref = dg._core.instance.ref.InstanceRef.from_dir(str(tmp_path))
+    assert ref.storage_data is not None
+    assert (ref.storage_data.module_name, ref.storage_data.class_name) == (
+        "dagster_postgres",
+        "DagsterPostgresStorage",
+    )
+
+
+def test_a_wrong_declaration_is_named_by_the_validation_command(tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text(
+        "import dagster as dg\n"
+        "from resources.settings import Settings\n"
+        "from incload_assets.assembly import incremental_definitions\n"
+        "from tests.automation.workshop import items_asset\n"
+        "defs = incremental_definitions([items_asset(name='a'), items_asset(name='A')], Settings())\n"
+    )
+    validated = subprocess.run(
+        [sys.executable, "-m", "dagster", "definitions", "validate", "-f", str(tmp_path / "wrong.py"), "-d", str(ROOT)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+    )
+    assert validated.returncode == 1
+    assert "Rule: each table has a folder of its own in the lake" in validated.stdout + validated.stderr
