@@ -29,3 +29,11 @@ def spark(spark_settings: Settings) -> Iterator[SparkSession]:
     """A session on the one Spark Connect server of the test run."""
     with open_session(spark_settings) as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def spark_url(spark_settings: Settings) -> str:
+    """The address of that server, for programs that the tests start."""
+    return (
+        spark_settings.spark if spark_settings.spark_mode == "remote" else connect_server.find_or_start(spark_settings)
+    )

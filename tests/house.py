@@ -69,6 +69,14 @@ class House:
         self.table, self.lake = table, Lake(str(self.root / "lake"))
 
     @property
+    def resources(self) -> dict[str, dg.ResourceDefinition]:
+        """What loads and checks require."""
+        return {
+            "spark": dg.ResourceDefinition.hardcoded_resource(self.spark),
+            "lake": dg.ResourceDefinition.hardcoded_resource(self.lake),
+        }
+
+    @property
     def loads(self) -> dg.AssetSelection:
         """The table without its checks."""
         return dg.AssetSelection.assets(self.table.key).without_checks()
@@ -97,10 +105,7 @@ class House:
             selection=selection,
             partition_key=partition,
             instance=self.instance,
-            resources={
-                "spark": dg.ResourceDefinition.hardcoded_resource(self.spark),
-                "lake": dg.ResourceDefinition.hardcoded_resource(self.lake),
-            },
+            resources=self.resources,
             tags=tags,
             run_config=config,
             raise_on_error=False,

@@ -73,7 +73,7 @@ def test_two_tables_with_one_place_in_the_lake_are_refused() -> None:
 
 def test_a_table_inside_the_folder_of_another_is_refused() -> None:
     inner = items_asset(name="items", key_prefix="shop")
-    with pytest.raises(DeclarationError, match="shop/items .* and shop .* would be written to"):
+    with pytest.raises(DeclarationError, match=r"shop/items .* and shop .* would be written to"):
         incremental_definitions([inner, items_asset(name="shop")], Settings())
 
 
@@ -92,7 +92,9 @@ def test_two_assets_with_one_key_are_refused(tmp_path: Path, monkeypatch: pytest
     monkeypatch.syspath_prepend(tmp_path)
     import twins  # type: ignore[import-not-found]
 
-    with pytest.raises(DeclarationError, match=r"orders is defined multiple times.*twins\.(one, twins\.other|other, twins\.one)"):
+    with pytest.raises(
+        DeclarationError, match=r"orders is defined multiple times.*twins\.(one, twins\.other|other, twins\.one)"
+    ):
         assets_in(twins)
 
 

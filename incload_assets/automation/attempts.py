@@ -1,6 +1,6 @@
 """What became of the last attempt at a partition, as Dagster's history tells it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -52,8 +52,13 @@ def last_attempts(instance: dg.DagsterInstance, table: Table, pending: Iterable[
         table.key
     )
     run_of = {key: run_id for key, (run_id, _) in unloaded.items() if key in keys}
-    records = _records(instance, set(run_of.values()))
-    return {key: _attempt(instance, records[run_id], key) for key, run_id in run_of.items() if run_id in records}
+    records = {record.dagster_run.run_id: record for record in _records(instance, set(run_of.values()))}
+    outcomes = {run_id: _outcome(instance, record.dagster_run) for run_id, record in records.items()}
+    return {
+        key: _described(run_id, outcomes[run_id], record.dagster_run.tags, key, _ended(record))
+        for key, run_id in run_of.items()
+        if (record := records.get(run_id)) is not None  # a deleted run is as if it had never been
+    }
 
 
 def last_load(instance: dg.DagsterInstance, table: Table, partition: str) -> Attempt | None:
@@ -68,19 +73,14 @@ def last_load(instance: dg.DagsterInstance, table: Table, partition: str) -> Att
     return _described(loads[0].run_id, "loaded", tags, partition, loads[0].timestamp)
 
 
-def _records(instance: dg.DagsterInstance, run_ids: set[str]) -> dict[str, dg.RunRecord]:
+def _records(instance: dg.DagsterInstance, run_ids: set[str]) -> Iterator[dg.RunRecord]:
     chosen = sorted(run_ids)
-    return {
-        record.dagster_run.run_id: record
-        for start in range(0, len(chosen), RUNS_AT_ONCE)
-        for record in instance.get_run_records(dg.RunsFilter(run_ids=chosen[start : start + RUNS_AT_ONCE]))
-    }
+    for start in range(0, len(chosen), RUNS_AT_ONCE):
+        yield from instance.get_run_records(dg.RunsFilter(run_ids=chosen[start : start + RUNS_AT_ONCE]))
 
 
-def _attempt(instance: dg.DagsterInstance, record: dg.RunRecord, partition: str) -> Attempt:
-    run = record.dagster_run
-    ended = record.end_time or record.update_timestamp.timestamp()
-    return _described(run.run_id, _outcome(instance, run), run.tags, partition, ended)
+def _ended(record: dg.RunRecord) -> float:
+    return record.end_time or record.update_timestamp.timestamp()
 
 
 def _outcome(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Outcome:

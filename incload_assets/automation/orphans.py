@@ -13,10 +13,10 @@ from dagster._core.launcher import DefaultRunLauncher  # has no public name
 from incload_assets.loading.process import PROCESS_TAG, gone, lives
 
 INTERVAL_SECONDS = 30
-REPOSITORY_TAG = ".dagster/repository"
+LOCATION_TAG = "dagster/code_location"
 
 
-def fail_orphans(instance: dg.DagsterInstance, repository: str | None = None) -> list[str]:
+def fail_orphans(instance: dg.DagsterInstance, location: str | None = None) -> list[str]:
     """Report runs as failed whose process on this machine is gone, and free their pools' slots.
 
     A run on another machine is left to Dagster's ``max_runtime_seconds``, one that never started to its
@@ -24,8 +24,8 @@ def fail_orphans(instance: dg.DagsterInstance, repository: str | None = None) ->
 
     Args:
         instance: Whose runs.
-        repository: ``<repository>@<location>``. Runs launched for it that died before they could mark themselves are
-            judged by the process id in their log; give it only on the machine where they are launched.
+        location: Name of a code location. Its runs that died before they could mark themselves are judged by the process
+            id in their log; give it only on the machine where they are launched.
 
     Returns:
         The ids of the runs.
@@ -33,7 +33,7 @@ def fail_orphans(instance: dg.DagsterInstance, repository: str | None = None) ->
     statuses = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
     failed = []
     for run in instance.get_runs(dg.RunsFilter(statuses=statuses)):
-        why = gone(mark) if (mark := run.tags.get(PROCESS_TAG)) else _gone_by_log(instance, run, repository)
+        why = gone(mark) if (mark := run.tags.get(PROCESS_TAG)) else _gone_by_log(instance, run, location)
         current = instance.get_run_by_id(run.run_id)
         if why is None or current is None or current.is_finished:  # it may have ended while it was looked at
             continue
@@ -51,17 +51,17 @@ def fail_orphans(instance: dg.DagsterInstance, repository: str | None = None) ->
 )
 def orphaned_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     """Look for runs that cannot end by themselves any more."""
-    repository = None
+    location = None
     if context.code_location_origin and isinstance(context.instance.run_launcher, DefaultRunLauncher):
-        repository = f"{context.repository_name}@{context.code_location_origin.location_name}"
-    failed = fail_orphans(context.instance, repository)
+        location = context.code_location_origin.location_name
+    failed = fail_orphans(context.instance, location)
     if failed:
         return dg.SkipReason(f"Failed because their process is gone: {', '.join(failed)}")
     return dg.SkipReason("Every run that is under way has its process.")
 
 
-def _gone_by_log(instance: dg.DagsterInstance, run: dg.DagsterRun, repository: str | None) -> str | None:
-    if repository is None or run.tags.get(REPOSITORY_TAG) != repository:
+def _gone_by_log(instance: dg.DagsterInstance, run: dg.DagsterRun, location: str | None) -> str | None:
+    if location is None or run.tags.get(LOCATION_TAG) != location:
         return None
     for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):
         found: Any = entry.dagster_event.engine_event_data.metadata.get("pid") if entry.dagster_event else None

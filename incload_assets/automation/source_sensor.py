@@ -69,8 +69,9 @@ def look(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime) -
     attempts = last_attempts(instance, table, pending) if (pending := [w for w in progress if is_pending(w)]) else {}
 
     def attempt_at(window: WindowProgress) -> Attempt | None:
-        known = attempts.get(window.key)
-        return known or (last_load(instance, table, window.key) if window.checkpoint is not None else None)
+        if (known := attempts.get(window.key)) is not None or window.status != "drifted":
+            return known
+        return last_load(instance, table, window.key)
 
     return progress, plan(progress, attempt_at, table.code_version, at)
 

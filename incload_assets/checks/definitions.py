@@ -98,8 +98,8 @@ def _reconciliation(table: Table) -> dg.AssetChecksDefinition:
 
 
 def _with_load(context: dg.AssetCheckExecutionContext, table: Table) -> bool:
-    """Whether the run also materializes the table: without a selection, a run includes every check of its assets."""
-    return table.key in (context.run.asset_selection or ())
+    """Whether the run also materializes the table: unless told otherwise, a run includes every check of its assets."""
+    return table.key in context.job_def.asset_layer.selected_asset_keys
 
 
 def _is_large(table: Table, lake: Lake) -> bool:

@@ -129,6 +129,9 @@ def reconciliation(
     """Whether source, log and table agree; ERROR if rows differ or keys are pending, WARN for drift alone.
 
     Args:
+        spark: A session.
+        look: What was seen of the table.
+        config: Which windows to compare row by row.
         say: Called with one line per window.
     """
     drifted = [p.key for p in look.progress if _has_drifted(look, p.key)]

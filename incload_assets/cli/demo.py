@@ -1,6 +1,5 @@
 """``incload demo``: the sample shop trades for a few days, and its tables load as its files arrive."""
 
-from collections import defaultdict
 from datetime import timedelta
 from typing import Annotated
 
@@ -18,11 +17,12 @@ def demo(
     Rewritten files and late rows are loaded on the day they arrive, as by a sensor.
     """
     from incload_assets.cli import screen
-    from incload_assets.cli.loads import Loads, summary
+    from incload_assets.cli.loads import Loads, pending, summary
     from incload_assets.cli.project import open_project
     from incload_assets.loading.errors import IncrementalLoadError
     from incload_assets.loading.window import now
     from incload_assets.shop import Shop
+    from incload_assets.shop.plan import FEEDS
     from resources.settings import Settings
 
     verbose: bool = ctx.obj
@@ -32,25 +32,22 @@ def demo(
             raise IncrementalLoadError(
                 "INCLOAD_SAMPLES is off", rule="the demo shows the sample shop", remedy="unset INCLOAD_SAMPLES"
             )
-        shop = Shop(settings)
+        shop, tables = Shop(settings), [project.table(name) for name in sorted(FEEDS)]
         end = min(shop.now + days * DAY, now())
-        steps = -((shop.now - end) // DAY)  # the last may be shorter than a day
-        if end <= shop.now or not steps:
+        if end <= shop.now:
             raise IncrementalLoadError(
                 f"the sample shop has traded up to {shop.now:%Y-%m-%d %H:%M} UTC",
                 rule="it never trades beyond the present",
                 remedy=f"look at its tables with `incload status`, or start over by removing {settings.home_root}",
             )
+        steps = -((shop.now - end) // DAY)  # the last may be shorter than a day
         with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
-            loads = Loads(project, console, progress, steps * len(project.tables), verbose=verbose)
+            loads = Loads(project, console, progress, steps * len(tables), verbose=verbose)
             for _ in range(steps):
                 advance = shop.advance(until=min(shop.now + DAY, end))
                 console.print(f"[bold]{advance.now:%Y-%m-%d %H:%M} UTC[/]: {len(advance.files)} files arrived")
-                arrived: dict[str, set[str]] = defaultdict(set)
-                for file in advance.files:
-                    arrived[file.table].add(file.window.isoformat())
-                for name, windows in sorted(arrived.items()):
-                    loads.run(project.table(name), sorted(windows))
+                for table in tables:
+                    loads.run(table, pending(project, table))
         screen.print_grid(summary(loads.outcomes))
         screen.say("See them in the UI: `incload dev`. Let the shop trade on: `incload demo`.")
         if loads.failed:

@@ -28,24 +28,17 @@ def load(
     if (partitions is None) != all_missing:
         raise typer.BadParameter("give either --partitions A..B or --all-missing")
     from incload_assets.cli import screen
-    from incload_assets.cli.loads import Loads, summary
+    from incload_assets.cli.loads import Loads, pending, summary
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
-    from incload_assets.operations import table_status
-    from resources.lake import Lake
-    from resources.settings import Settings
 
     verbose: bool = ctx.obj
     with open_project() as project:
         wanted = project.table(table)
-        if partitions is not None:
-            keys = chosen(wanted, partitions)
-        else:
-            status = table_status(project.instance, wanted, Lake.of(Settings()))
-            keys = sorted({*status.missing, *status.failed, *status.drifted})
-            if not keys:
-                screen.say(f"{wanted.name}: every partition is loaded as its source is now.")
-                return
+        keys = chosen(wanted, partitions) if partitions is not None else pending(project, wanted)
+        if not keys:
+            screen.say(f"{wanted.name}: every partition is loaded as its source is now.")
+            return
         with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
             loads = Loads(project, console, progress, len(keys), verbose=verbose)
             loads.run(wanted, keys)

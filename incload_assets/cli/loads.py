@@ -10,6 +10,10 @@ from rich.table import Table as Grid
 from incload_assets.cli.project import Project
 from incload_assets.cli.runs import COUNTS, Outcome, load_partition
 from incload_assets.loading.declaration import Table
+from incload_assets.loading.window import now
+from incload_assets.operations import progress_of
+from resources.lake import Lake
+from resources.settings import Settings
 
 
 class Loads:
@@ -59,6 +63,12 @@ class Loads:
         complaints = f"  [yellow]checks that complain: {', '.join(outcome.complaints)}[/]" if outcome.complaints else ""
         told = f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}{complaints}"
         self.console.print(told)
+
+
+def pending(project: Project, table: Table) -> list[str]:
+    """The partitions that are not loaded as their source is now, oldest first: missing, failed, drifted."""
+    progress = progress_of(project.instance, table, Lake.of(Settings()), now())
+    return [window.key for window in progress if window.status in ("missing", "failed", "drifted")]
 
 
 def summary(outcomes: Iterable[Outcome]) -> Grid:

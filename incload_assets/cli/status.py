@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,7 +34,7 @@ def status(
         tables = [project.table(table)] if table else [project.tables[name] for name in sorted(project.tables)]
         found = [table_status(project.instance, one, lake) for one in tables]
         if as_json:
-            screen.print_json(json.dumps([asdict(one) for one in found], default=str))
+            screen.print_json(json.dumps([asdict(one) for one in found], default=_iso))
             return
         screen.print_grid(_overview(found))
         if table:
@@ -71,3 +71,7 @@ def _freshness(overdue: float | None) -> str:
     if overdue is None:
         return "-"
     return "[green]fresh[/]" if not overdue else f"[red]late by {timedelta(seconds=round(overdue))}[/]"
+
+
+def _iso(value: datetime) -> str:
+    return value.isoformat()

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
@@ -165,7 +165,7 @@ def _materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg
                     resources.lake,
                     window_of(table.partitions_def, key, table.name),
                     run_id=context.run.run_id,
-                    checkpoint=checkpoint_of(context.instance, table.key, key, context.run.run_id),
+                    checkpoint=_checkpoint(context, table, key),
                     say=context.log.info,
                 )
                 metadata = metadata_of(spark, table, resources.lake, report)
@@ -221,11 +221,17 @@ def _cause(errors: Iterable[BaseException]) -> str:
     return next(cause for cause in ("error", "contract", "missing", "transient") if cause in causes)
 
 
+def _checkpoint(context: dg.AssetExecutionContext, table: Table, partition: str) -> Checkpoint:
+    """A retry within a run follows an attempt that did not end well, whatever the runs say."""
+    known = checkpoint_of(context.instance, table.key, partition, context.run.run_id)
+    return replace(known, clean=known.clean and context.retry_number == 0)
+
+
 def checkpoint_of(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str, run_id: str) -> Checkpoint:
     """What the instance knows of a partition.
 
-    Clean means that no run of the asset has been tried since its last materialization without success; where that is not
-    certain it is not clean, which costs the load one empty commit.
+    Clean means that no other run of the asset that was alive since the run of its last materialization began has ended
+    without success; where that is not certain it is not clean, which costs the load one more landing.
     """
     last = instance.fetch_materializations(
         dg.AssetRecordsFilter(asset_key=key, asset_partitions=[partition]), limit=1
@@ -233,8 +239,11 @@ def checkpoint_of(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str
     if not last or last[0].asset_materialization is None:
         return Checkpoint()
     fingerprint = (last[0].asset_materialization.tags or {}).get(DATA_VERSION_TAG)
-    since = datetime.fromtimestamp(last[0].timestamp, UTC)
-    unfinished = [s for s in dg.DagsterRunStatus if s is not dg.DagsterRunStatus.SUCCESS]
-    runs = instance.get_runs(RunsFilter(updated_after=since, statuses=unfinished), limit=RUNS_LOOKED_AT)
-    others = [run for run in runs if run.run_id != run_id and (run.asset_selection is None or key in run.asset_selection)]
+    record = instance.get_run_record_by_id(last[0].run_id)
+    if record is None:  # the run was deleted: nothing is known of what went on beside it
+        return Checkpoint(fingerprint)
+    unfinished = [status for status in dg.DagsterRunStatus if status is not dg.DagsterRunStatus.SUCCESS]
+    alive = RunsFilter(updated_after=record.create_timestamp, statuses=unfinished)
+    runs = instance.get_runs(alive, limit=RUNS_LOOKED_AT)
+    others = [r for r in runs if r.run_id != run_id and (r.asset_selection is None or key in r.asset_selection)]
     return Checkpoint(fingerprint, clean=not others and len(runs) < RUNS_LOOKED_AT)

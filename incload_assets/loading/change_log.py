@@ -134,7 +134,7 @@ class ChangeLog:
         if delta is None:
             return {}
         rows = delta.to_pyarrow_table(
-            partitions=[("_kind", "=", CONTROL), *partitions], columns=["_window", "_control"]
+            filters=[("_kind", "=", CONTROL), *partitions], columns=["_window", "_control"]
         ).to_pylist()
         return {row["_window"]: Control(**row["_control"]) for row in rows}
 

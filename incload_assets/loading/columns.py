@@ -32,7 +32,14 @@ def content_hash_sql(columns: Sequence[str], alias: str = "") -> str:
     collide; and JSON leaves NULL columns out, so that adding a column changes no hash.
     """
     prefix = f"{alias}." if alias else ""
-    return f"xxhash64(to_json(struct({', '.join(prefix + quoted(c) for c in columns)})))"
+    row = ", ".join(prefix + quoted(c) for c in columns)
+    return f"xxhash64(to_json(struct({row}), {_MICROSECONDS}))"
+
+
+# to_json cuts to milliseconds unless told otherwise
+_MICROSECONDS = (
+    "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\")"
+)
 
 
 def order_sql(table: Table, *, alias: str, is_delete: str, content_hash: str) -> str:

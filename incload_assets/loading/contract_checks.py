@@ -126,7 +126,8 @@ def _in_range(statistics: Mapping[str, Any], data_type: T.DataType) -> _Built:
 def _membership(argument: str, text: str, negate: bool) -> Callable[..., _Built]:
     def build(statistics: Mapping[str, Any], data_type: T.DataType) -> _Built:
         values = statistics[argument]
-        if not isinstance(values, Iterable) or not (values := list(values)):
+        # a text would be the set of its letters; it is what pandera makes of a tuple of one text
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable) or not (values := list(values)):
             raise Uncompilable(f"its values are {values!r}", "give a list of at least one value")
         members = [exact(value, data_type) for value in values]
 

@@ -7,6 +7,8 @@ and sets that are written differently are rewritten; what Java lacks is refused.
 """
 
 import re
+import warnings
+
 from incload_assets.loading.contract_literals import Uncompilable
 
 _TOKEN = re.compile(
@@ -31,7 +33,9 @@ def java_pattern(pattern: str, flags: int = 0, *, anchored: bool) -> str:
         '(?dU)\\A(?:(?<code>[A-Z]+)-\\z)'
     """
     try:
-        compiled = re.compile(pattern, flags)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # "[" in a set: Python's present meaning is kept below
+            compiled = re.compile(pattern, flags)
     except (re.error, TypeError) as error:
         raise Uncompilable(f"its pattern {pattern!r} is not a regular expression ({error})", "correct it") from error
     if isinstance(compiled.pattern, bytes):

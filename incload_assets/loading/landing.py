@@ -17,6 +17,7 @@ from incload_assets.loading.delta_tables import lost_the_race
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.judging import judge
 from incload_assets.loading.sources.base import Position
+from incload_assets.loading.sources.read_errors import read_error
 from incload_assets.loading.window import Window
 
 MAX_PARTITIONS = 200
@@ -69,6 +70,10 @@ def land(
         check_threshold(judged, table, landing.window, facts.rows, facts.rejected)
         say(f"{table.name} {landing.window.key}: read {facts.rows} rows, {facts.rejected} to quarantine")
         return _commit(spark, table, log, landing, judged, facts)
+    except PySparkException as error:
+        if meaning := read_error(table.name, error):
+            raise meaning from error
+        raise
     finally:
         judged.unpersist()
 

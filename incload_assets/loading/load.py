@@ -19,7 +19,8 @@ from incload_assets.loading.folding import Snapshot, fold_plan
 from incload_assets.loading.landing import Landing, land
 from incload_assets.loading.reconciliation import Evidence, check_bins, examine
 from incload_assets.loading.sources.base import Position
-from incload_assets.loading.window import Window
+from incload_assets.loading.tuning import tune
+from incload_assets.loading.window import Window, window_of
 from incload_assets.loading.writes.merge import Merged, app_id, is_merged, merge
 from resources.lake import Lake
 
@@ -135,7 +136,8 @@ class _Load:
 
     def _detect(self) -> Position:
         source = self.table.source
-        position = source.detect(self.table.name, [self.window], self.log.landed).get(self.window.key)
+        first = window_of(self.table.partitions_def, self.table.partitions_def.get_first_partition_key() or "").start
+        position = source.detect(self.table.name, [self.window], self.log.landed, first=first).get(self.window.key)
         if position is not None:
             return position
         if source.absent == "empty":
@@ -147,7 +149,11 @@ class _Load:
         )
 
     def _land(self) -> bool:
-        """Land until the log holds what the source holds; looking again afterwards also proves a consistent read."""
+        """Land until the log holds what the source holds; looking again afterwards also proves a consistent read.
+
+        Unless the log's content is known to be settled it is landed again even if it is what the source holds: a killed
+        load's landing may still be on its way, and only a later landing refuses it.
+        """
         landed = False
         for _ in range(LANDINGS):
             with self._phase("detect"):
@@ -155,9 +161,11 @@ class _Load:
                 version = self.log.version()
                 assert version is not None
                 before = self.log.control(self.window.key, version)
-            if before and (before.fingerprint, before.code_version) == (position.fingerprint, self.table.code_version):
-                return landed
+                tune(self.spark, self.lake, position.size, self.uri, self.log.uri)
             settled = before is not None and self.checkpoint == Checkpoint(before.fingerprint, clean=True) and not landed
+            same = before and (before.fingerprint, before.code_version) == (position.fingerprint, self.table.code_version)
+            if same and (settled or landed):
+                return landed
             landing = Landing(self.window, position, before, version, settled, self.run_id)
             with self._phase("land"):
                 landed = land(self.spark, self.table, self.log, landing, self.say) or landed

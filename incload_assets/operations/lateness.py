@@ -38,6 +38,8 @@ def lateness_of(
     """How late a table is.
 
     Args:
+        instance: Where the checkpoints are.
+        table: The declaration.
         progress: Of all windows, oldest first.
         now: Aware.
     """

@@ -77,6 +77,7 @@ def windows_to_look_at(table: Table, now: datetime) -> list[Window]:
     """All windows that the table has at an instant, oldest first.
 
     Args:
+        table: The declaration.
         now: Aware.
     """
     keys = table.partitions_def.get_partition_keys(current_time=now)
@@ -109,6 +110,7 @@ def progress_of(instance: dg.DagsterInstance, table: Table, lake: Lake, now: dat
 
     Args:
         instance: Where the checkpoints are.
+        table: The declaration.
         lake: Where the table's log is.
         now: Aware; decides which windows exist and which are over.
 

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -96,11 +95,11 @@ def test_a_process_id_that_was_given_to_another_process_is_not_the_run(instance:
 def test_a_run_that_died_before_it_marked_itself_is_known_by_its_log(instance: dg.DagsterInstance) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
-    run = started(instance, {".dagster/repository": "__repository__@incload"})
+    run = started(instance, {"dagster/code_location": "incload"})
     instance.report_engine_event("Started process for run", run, EngineEventData.in_process(process.pid))
     assert fail_orphans(instance) == []  # perhaps launched on another machine
-    assert fail_orphans(instance, "__repository__@elsewhere") == []
-    assert fail_orphans(instance, "__repository__@incload") == [run.run_id]
+    assert fail_orphans(instance, "elsewhere") == []
+    assert fail_orphans(instance, "incload") == [run.run_id]
 
 
 def started(instance: dg.DagsterInstance, tags: dict[str, str]) -> dg.DagsterRun:

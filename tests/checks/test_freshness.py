@@ -19,9 +19,9 @@ def test_an_old_backfill_does_not_make_a_stale_table_look_fresh(tmp_path: Path, 
         late = freshness(h.look())
         assert (late.passed, late.severity) == (False, dg.AssetCheckSeverity.ERROR)
         assert late.description == (
-            "Partition 2026-01-04 is overdue by 6 hours (due 6 hours after its end, at 2026-01-05 06:00 UTC). The newest "
-            "loaded partition is 2026-01-01. What to do: the source holds it, but no run has loaded it: check that sensors "
-            "are on, or materialize it."
+            "Partition 2026-01-04 is overdue by 6 hours (due 6 hours after its end, at 2026-01-05 06:00 UTC). "
+            "The newest loaded partition is 2026-01-01. What to do: the source holds it, but no run has loaded it: "
+            "check that sensors are on, or materialize it."
         )
         assert late.metadata["overdue_seconds"].value == 6 * 3600
         h.checkpoint(4)
@@ -64,7 +64,9 @@ def test_a_failed_load_names_its_run_and_cause(tmp_path: Path, spark_settings: S
         assert f"its last load failed (contract): see run {run.run_id}" in (failed.description or "")
 
 
-def test_a_day_loaded_before_it_ended_is_late_when_the_source_has_more(tmp_path: Path, spark_settings: Settings) -> None:
+def test_a_day_loaded_before_it_ended_is_late_when_the_source_has_more(
+    tmp_path: Path, spark_settings: Settings
+) -> None:
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     start = (today - timedelta(days=1)).strftime("%Y-%m-%d")
     with house(tmp_path, spark_settings, partitions_def=dg.DailyPartitionsDefinition(start, end_offset=1)) as h:

@@ -43,8 +43,8 @@ def test_windows_that_the_source_holds_or_that_are_due_are_gaps(tmp_path: Path, 
         closed = gaps(h.look())
         assert (closed.passed, closed.description) == (
             True,
-            "No gaps since 2026-01-02, the first loaded partition. The source also holds 1 window before the first loaded "
-            "one.",
+            "No gaps since 2026-01-02, the first loaded partition. The source also holds 1 window before the first "
+            "loaded one.",
         )
 
 

@@ -33,7 +33,10 @@ def test_agreement_drift_and_a_table_changed_by_hand(
         rows = windows(agrees)
         assert [rows[key(n)]["verdict"] for n in (1, 2)] == ["agrees", "agrees"]
         assert [(rows[key(n)]["rows at source"], rows[key(n)]["rows in log"]) for n in (1, 2)] == [(3, 3), (3, 3)]
-        assert all(row["source hash"] == row["log hash"] and row["hash in log"] == row["hash in table"] for row in rows.values())
+        assert all(
+            row["source hash"] == row["log hash"] and row["hash in log"] == row["hash in table"]
+            for row in rows.values()
+        )
 
         h.deliver(1, guest("1"), guest("2", "corrected", seq=2))
         drifted = reconciliation(spark, h.look(), ReconciliationConfig(recent=1))

@@ -25,7 +25,8 @@ def test_a_key_in_two_partitions_and_a_value_under_two_keys_are_found(
         assert (broken.passed, broken.severity) == (False, dg.AssetCheckSeverity.ERROR)
         numbers = ("rows", "key_repeated", "key_rows_affected", "unique_repeated", "unique_rows_affected")
         assert [broken.metadata[name].value for name in numbers] == [4, 1, 2, 1, 2]
-        assert (broken.description or "").startswith("Not unique: 1 value of (id) in 2 rows; 1 value of (name) in 2 rows.")
+        assert broken.description is not None
+        assert broken.description.startswith("Not unique: 1 value of (id) in 2 rows; 1 value of (name) in 2 rows.")
         places = f"{key(1)}, {key(2)}"
         samples = [broken.metadata["key_sample"], broken.metadata["unique_sample"]]
         assert [[dict(r.data) for r in s.records] for s in samples if isinstance(s, dg.TableMetadataValue)] == [

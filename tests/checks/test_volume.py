@@ -80,8 +80,8 @@ def test_a_sunday_with_the_rows_of_a_monday_is_too_many(tmp_path: Path, spark_se
         assert (odd.passed, odd.severity) == (False, dg.AssetCheckSeverity.WARN)
         assert verdicts(odd) == [("2026-02-06", "usual"), ("2026-02-07", "usual"), ("2026-02-08", "too many")]
         assert odd.description == (
-            "2026-02-08 brought 100 rows; usual are 7 to 33 (typically 20, 4 Sundays before). What to do: ask the source's "
-            "owner whether this is real; replace a file that was cut short or sent twice."
+            "2026-02-08 brought 100 rows; usual are 7 to 33 (typically 20, 4 Sundays before). What to do: ask the "
+            "source's owner whether this is real; replace a file that was cut short or sent twice."
         )
 
 
@@ -95,7 +95,9 @@ def test_a_day_that_was_cut_short_or_is_empty_is_too_few(tmp_path: Path, spark_s
         ]
 
 
-def test_the_open_day_and_a_day_about_to_be_loaded_again_are_not_judged(tmp_path: Path, spark_settings: Settings) -> None:
+def test_the_open_day_and_a_day_about_to_be_loaded_again_are_not_judged(
+    tmp_path: Path, spark_settings: Settings
+) -> None:
     with house(tmp_path, spark_settings) as h:
         sizes = [*WEEK * 2, 1]
         during_the_last_day = MONDAY + timedelta(weeks=2, hours=3)

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import ClassVar
 
 import pyspark.sql.types as T
@@ -26,7 +27,14 @@ class LiteralSource(Source):
     def validate(self, table: str) -> None:
         """Nothing to check."""
 
-    def detect(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, Position]:
+    def detect(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+    ) -> dict[str, Position]:
         """The content itself is the position."""
         found = {w.key: self.content[w.key] for w in windows if w.key in self.content}
         return {

@@ -34,6 +34,12 @@ class DatedItem(Item):
     day: T.DateType = pa.Field(nullable=False)
 
 
+class StampedItem(Item):
+    """The same with an instant."""
+
+    at: T.TimestampType = pa.Field(nullable=False)
+
+
 def day(number: int) -> str:
     """The partition key of a day of January 2026."""
     return f"2026-01-{number:02d}"
@@ -80,7 +86,7 @@ class Loaded:
         """Rows of one kind in the log."""
         delta = self.lake.delta(self.lake.log_uri(self.table.key.path))
         assert delta is not None
-        rows = delta.to_pyarrow_table(partitions=[("_kind", "=", kind)], columns=list(columns)).to_pylist()
+        rows = delta.to_pyarrow_table(filters=[("_kind", "=", kind)], columns=list(columns)).to_pylist()
         return sorted(tuple(row[n] for n in columns) for row in rows)
 
     def files(self) -> set[str]:

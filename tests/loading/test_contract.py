@@ -26,14 +26,16 @@ class Order(pa.DataFrameModel):
     updated_at: T.TimestampType
 
     class Config:
-        unique = ["order_id"]
+        unique = "order_id"
 
 
 def raw(name: str) -> Column:
     return F.col("raw").getField(name)
 
 
-def typed(spark: SparkSession, contract: Contract, rows: list[dict[str, Any]], types: dict[str, T.DataType]) -> list[Any]:
+def typed(
+    spark: SparkSession, contract: Contract, rows: list[dict[str, Any]], types: dict[str, T.DataType]
+) -> list[Any]:
     schema = T.StructType([T.StructField("raw", T.StructType([T.StructField(n, t) for n, t in types.items()]))])
     frame = spark.createDataFrame([(tuple(row.get(name) for name in types),) for row in rows], schema)
     out = frame.select(*contract.typed(raw, types), contract.type_reasons(raw, types).alias("reasons"))
@@ -45,13 +47,19 @@ def contract_schema(contract: Contract) -> list[tuple[str, str]] | Any:
     return T.StructType([T.StructField(f.name, f.data_type) for f in contract.fields])
 
 
-def judged(spark: SparkSession, contract: Contract, *rows: tuple[Any, ...], only: set[str] | None = None) -> list[list[str]]:
+def judged(
+    spark: SparkSession, contract: Contract, *rows: tuple[Any, ...], only: set[str] | None = None
+) -> list[list[str]]:
     frame = spark.createDataFrame(list(rows), contract.schema)
     return [row[0] for row in frame.select(contract.reasons(only=only)).collect()]
 
 
 def one_field(annotation: Any, field: Any = None) -> type[Any]:
-    return type("One", (pa.DataFrameModel,), {"__annotations__": {"value": annotation}, "value": field or pa.Field(nullable=True)})
+    return type(
+        "One",
+        (pa.DataFrameModel,),
+        {"__annotations__": {"value": annotation}, "value": field or pa.Field(nullable=True)},
+    )
 
 
 def convert(spark: SparkSession, annotation: Any, *values: Any, source: T.DataType = TEXT) -> list[Any]:
@@ -202,8 +210,12 @@ def test_typed_files_convert_only_without_loss(spark: SparkSession) -> None:
 
 
 def test_nested_values_of_typed_files_convert_by_name(spark: SparkSession) -> None:
-    stored = T.StructType([T.StructField("b", T.IntegerType()), T.StructField("a", TEXT), T.StructField("at", T.TimestampType())])
-    declared = T.StructType([T.StructField("a", TEXT), T.StructField("b", T.LongType()), T.StructField("at", T.TimestampType())])
+    stored = T.StructType(
+        [T.StructField("b", T.IntegerType()), T.StructField("a", TEXT), T.StructField("at", T.TimestampType())]
+    )
+    declared = T.StructType(
+        [T.StructField("a", TEXT), T.StructField("b", T.LongType()), T.StructField("at", T.TimestampType())]
+    )
     at = AT.replace(microsecond=123456)
     assert convert(spark, declared, (1, "x", at), source=stored) == [("x", 1, at)]
     assert json.loads(convert(spark, T.StringType, (1, "x", None), source=stored)[0]) == {"b": 1, "a": "x"}
@@ -305,7 +317,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "a bound of another type": (_field(ge=1.5), ["field value", "1.5", "bigint"]),
     "a bound too large": (_field(T.ByteType, le=1000), ["1000", "tinyint"]),
     "a bound finer than the scale": (_field(T.DecimalType(10, 2), ge=0.001), ["0.001", "decimal(10,2)"]),
-    "no set": (_field(isin=5), ["its values are 5"]),
+    "a text for a set": (_field(T.StringType, isin=("new",)), ["its values are 'new'", "give a list"]),
     "NaN as a bound": (_field(T.DoubleType, ge=float("nan")), ["nan", "double"]),
     "NULL in a set": (_field(isin=[1, None]), ["None", "nullable="]),
     "an empty set": (_field(isin=[]), ["its values are []"]),

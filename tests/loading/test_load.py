@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from incload_assets.loading.declaration import Merge, Quarantine
 from incload_assets.loading.errors import ContractViolation, DeclarationError, SourceMissing
 from incload_assets.loading.reconciliation import Evidence
-from tests.loading.tables import DatedItem, day, item, make
+from tests.loading.tables import DatedItem, StampedItem, day, item, make
 
 
 def bins(evidence: Evidence) -> tuple[int, int, int, int]:
@@ -36,7 +36,7 @@ def test_a_replay_writes_nothing_at_all(spark: SparkSession, tmp_path: Path) -> 
         False,
         False,
     )
-    uncertain = table.load(1)  # nobody vouches for the last attempt: the fence is committed, and nothing else
+    uncertain = table.load(1)  # nobody vouches for the last attempt: it is landed anew, and only the fence is committed
     assert uncertain.table_version == first.table_version + 1
     assert table.files() == files
     assert bins(uncertain.evidence) == bins(first.evidence) == (2, 0, 0, 0)
@@ -213,6 +213,15 @@ def test_a_key_in_two_partitions_of_one_batch_is_quarantined(spark: SparkSession
     )
     assert table.load(1).evidence.quarantined == 2
     assert table.rows("id") == {("2",)}
+
+
+def test_a_correction_of_one_microsecond_takes_effect(spark: SparkSession, tmp_path: Path) -> None:
+    stamped = "2026-01-01T00:00:00.{}+00:00"
+    table = make(spark, tmp_path, {day(1): [item("1", "a", 1, at=stamped.format("123456"))]}, contract=StampedItem)
+    table.load(1)
+    table.content[day(1)] = [item("1", "a", 1, at=stamped.format("123457"))]
+    assert table.load(1).merged.updated == 1
+    assert [row[0].microsecond for row in table.rows("at")] == [123457]
 
 
 @pytest.mark.parametrize(

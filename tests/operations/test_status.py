@@ -5,8 +5,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
-from dagster._core.storage.dagster_run import DagsterRunStatus
-from dagster._core.test_utils import create_run_for_test
 
 from incload_assets.operations import TableStatus, progress_of, table_status
 from resources.settings import Settings
@@ -59,24 +57,17 @@ def test_an_empty_window_that_is_allowed_is_missing_until_loaded(tmp_path: Path,
         assert (status.loaded, status.missing, status.freshness, status.rows) == ([key(1)], [], 0.0, 0)
 
 
-def test_a_queued_run_is_in_progress(tmp_path: Path, spark_settings: Settings) -> None:
+def test_a_partition_that_a_run_has_in_hand_is_in_progress(tmp_path: Path, spark_settings: Settings) -> None:
     with house(tmp_path, spark_settings) as h:
         h.deliver(1, guest("1"))
         h.deliver(2, guest("1", day=2))
-        definitions = dg.Definitions([h.asset], jobs=[dg.define_asset_job("load", [h.asset])])
-        run = create_run_for_test(
-            h.instance, job_name="load", status=DagsterRunStatus.QUEUED, tags={"dagster/partition": key(2)}
-        )
-        assert definitions.resolve_job_def("load").name == run.job_name
-        h.instance.report_dagster_event(
-            dg.DagsterEvent(
-                event_type_value=dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED.value,
-                job_name="load",
-                event_specific_data=dg._core.events.AssetMaterializationPlannedData(h.table.key, partition=key(2)),
-            ),
-            run.run_id,
+        job = dg.Definitions([h.asset], jobs=[dg.define_asset_job("load", [h.asset])], resources=h.resources)
+        run = h.instance.create_run_for_job(
+            job.resolve_job_def("load"), status=dg.DagsterRunStatus.STARTED, tags={"dagster/partition": key(2)}
         )
         assert [w.status for w in progress_of(h.instance, h.table, h.lake, NOON)][:2] == ["missing", "in_progress"]
+        h.instance.report_run_failed(run)
+        assert [w.status for w in progress_of(h.instance, h.table, h.lake, NOON)][:2] == ["missing", "failed"]
 
 
 def test_changed_code_is_told(tmp_path: Path, spark_settings: Settings) -> None:

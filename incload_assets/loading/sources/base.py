@@ -25,11 +25,13 @@ class Position:
             becomes the partition's data version.
         detail: JSON-ready facts from which ``extract`` can read exactly those rows again.
         summary: One line for people, without secrets.
+        size: Bytes to read, as far as the source knows; chooses between settings for small and for large loads.
     """
 
     fingerprint: str
     detail: Mapping[str, Any] = field(default_factory=dict)
     summary: str = ""
+    size: int = 0
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ def position_of(files: Iterable[File], gone: Iterable[File] = ()) -> Position:
         fingerprint=hashlib.blake2b(text.encode(), digest_size=8).hexdigest(),
         detail={"files": [list(file) for file in present], "gone": [list(file) for file in absent]},
         summary=summary,
+        size=sum(file.size for file in present),
     )
 
 

@@ -61,7 +61,7 @@ def files_of(table: str, template: Template, windows: Sequence[Window], *, was_t
         listed = _s3_files(table, template, windows, prefixes)
     else:
         if was_there:
-            _require_root(table, template.root or os.path.dirname(_beginning(prefixes)))
+            _require_root(table, template.base)
         listed = _local_files(table, template, windows)
     seen = set()
     for file in listed:

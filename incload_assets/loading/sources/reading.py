@@ -20,6 +20,9 @@ from incload_assets.loading.sources.records import Records
 from incload_assets.loading.sources.storage import is_s3
 from incload_assets.loading.sources.template import Template
 
+_LISTED_BY_DRIVER = 32
+"""Up to this many paths, by its default, Spark looks at without starting tasks."""
+
 _EMPTY = (
     "_raw struct<{members}>, _payload string, _rescued string, _malformed string,"
     " _source struct<file: string, block: bigint, row: bigint>"
@@ -65,6 +68,9 @@ def read(
             )
         if file.size:
             by_format.setdefault(kind, []).append(template.path_of(file.key))
+    if len(files) > _LISTED_BY_DRIVER:
+        # Spark would look at each path in a task of its own: half a minute for ten thousand of them
+        spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", _LISTED_BY_DRIVER)
     groups: list[Records] = read_json(spark, template, by_format.get("json", []), fields)
     groups += read_csv(spark, table, template, by_format.get("csv", []), fields, csv)
     groups += read_parquet(spark, table, template, by_format.get("parquet", []), fields)

@@ -40,7 +40,7 @@ def read_parquet(
     """
     groups: dict[Schema, list[str]] = {}
     with ThreadPoolExecutor(16) as readers:
-        schemas = list(readers.map(lambda path: _schema_of(table, template, path), paths))
+        schemas = list(readers.map(lambda path: schema_of(table, template, path), paths))
     for path, schema in zip(paths, schemas, strict=True):
         groups.setdefault(schema, []).append(path)
     records = []
@@ -56,7 +56,13 @@ def read_parquet(
     return records
 
 
-def _schema_of(table: str, template: Template, path: str) -> Schema:
+def schema_of(table: str, template: Template, path: str) -> Schema:
+    """The columns of a file by name, read from its footer.
+
+    Raises:
+        SourceUnreadable: The footer cannot be read, or two columns differ in case only.
+        SourceChanged: The file has vanished.
+    """
     key = template.name_of(path)
     with store_errors(table, path, key), store_of(path).open(path, "rb", cache_type="none") as file:
         try:

@@ -97,6 +97,11 @@ class Template:
         """Whether the path says nothing about the window."""
         return not any(part.kind == "time" for part in self.parts)
 
+    @property
+    def base(self) -> str:
+        """The folder that holds the files of every window, ever: the landing root, or what precedes the first field."""
+        return self.parts[0].text.rpartition("/")[0]
+
     def name_of(self, path: str) -> str:
         """The key by which positions and ``_source.file`` know a full path: relative to the landing root if it has one.
 

@@ -55,13 +55,11 @@ def merge(
     Returns:
         The rows changed, or None if another load committed first and the plan has to be made anew.
     """
-    pending = plan.filter(F.col("_action").isin(*PENDING)).persist()
-    try:
-        actions = {row["_action"] for row in pending.groupBy("_action").count().head(len(PENDING))}
-        pending.createOrReplaceTempView("_plan")
-        return _commit(spark, table, lake, table_uri, window, at, actions)
-    finally:
-        pending.unpersist()
+    # Computed once, here: a MERGE reads its source several times, and refuses one that is cached.
+    pending = plan.filter(F.col("_action").isin(*PENDING)).localCheckpoint()
+    actions = {row["_action"] for row in pending.groupBy("_action").count().head(len(PENDING))}
+    pending.createOrReplaceTempView("_plan")
+    return _commit(spark, table, lake, table_uri, window, at, actions)
 
 
 def _commit(
@@ -73,7 +71,7 @@ def _commit(
         "spark.databricks.delta.commitInfo.userMetadata": f"merged {window.key}, run {at.control.run_id}",
     }
     settings = {
-        # The plan reads pinned versions only: it is the same at each reading, and need not be written out by the MERGE.
+        # The plan is computed already: the MERGE need not write it out once more.
         "spark.databricks.delta.merge.materializeSource": "none",
         "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": str(len(at.control.partitions or ()) > 1).lower(),
     }

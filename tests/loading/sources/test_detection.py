@@ -151,6 +151,15 @@ def test_a_landing_area_that_vanishes_is_a_fault_and_no_deletion(landing: Path) 
         source.detect("orders", [day(1)], landed)
 
 
+def test_a_folder_of_one_window_that_vanishes_is_a_deletion(landing: Path) -> None:
+    source = Files(f"{landing}/{{window:%Y-%m-%d}}/*.json")
+    path = write(landing / "2026-01-01/a.json", "{}")
+    landed = source.detect("orders", [day(1)], {})
+    path.unlink()
+    path.parent.rmdir()
+    assert source.missing("orders", [day(1)], landed) == {"2026-01-01": [str(path)]}
+
+
 def test_a_landing_area_that_was_never_there_holds_nothing(landing: Path) -> None:
     landing.rmdir()
     assert DAILY.detect("orders", days(2), {}) == {}

@@ -1,5 +1,7 @@
 """Which files a window holds, on S3."""
 
+import gzip
+import io
 import os
 import socket
 import time
@@ -7,17 +9,20 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from hashlib import md5
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
-from incload_assets.loading.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
+from incload_assets.loading.errors import IncrementalLoadError, SourceChanged, SourceUnavailable, SourceUnreadable
 from incload_assets.loading.sources import Files
+from incload_assets.loading.sources.csv_shape import CsvOptions, Shape, shapes_of
+from incload_assets.loading.sources.reading_parquet import schema_of
+from incload_assets.loading.sources.template import Template
 from incload_assets.loading.window import Window
 from tests.loading.sources.support import FIRST, day, days, keys
-from tests.s3_server import S3Server, free_port, refusing_s3_server, s3_server
-
-__all__ = ["refusing_s3_server", "s3_server"]
+from tests.s3_server import S3Server, free_port
 
 pytestmark = pytest.mark.integration
 
@@ -113,6 +118,31 @@ def test_ten_thousand_objects_are_listed_completely_and_soon(use: Use) -> None:
     assert sorted(key for position in found.values() for key in keys(position)) == sorted(names)
     assert keys(second["2026-01-02"]) == sorted(names[1::30])
     assert took < 30
+
+
+def test_headers_and_footers_are_read_from_objects(s3_server: S3Server, use: Use) -> None:
+    use(s3_server, "heads")
+    footer = io.BytesIO()
+    pq.write_table(pa.table({"id": [1], "name": ["a"]}), footer)
+    s3_server.put(
+        "heads",
+        {
+            "in/a b+%41.csv": b"id,name\n" + b"1,a\n" * 50_000 + b'2,"b"\n',
+            "in/b.csv.gz": gzip.compress(b"name\n1\n"),
+            "in/c.parquet": footer.getvalue(),
+        },
+    )
+    template = Template.parse("orders", "{landing}/*", "s3://heads/in")
+    paths = [template.path_of("a b+%41.csv"), template.path_of("b.csv.gz")]
+    assert shapes_of("orders", template, paths, CsvOptions()) == {
+        paths[0]: Shape(("id", "name"), ends_unquoted=False),
+        paths[1]: Shape(("name",), ends_unquoted=True),
+    }
+    assert schema_of("orders", template, template.path_of("c.parquet")) == (("id", pa.int64()), ("name", pa.string()))
+    with pytest.raises(SourceChanged, match=r"the file d.csv has vanished"):
+        shapes_of("orders", template, [template.path_of("d.csv")], CsvOptions())
+    with pytest.raises(SourceChanged, match=r"the file d.parquet has vanished"):
+        schema_of("orders", template, template.path_of("d.parquet"))
 
 
 def refused(source: Files = DAILY) -> tuple[IncrementalLoadError, float]:

@@ -1,6 +1,8 @@
 """Path templates."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources import Files
@@ -52,6 +54,22 @@ def test_a_landing_root_is_taken_literally() -> None:
 
 def test_the_leftmost_possible_time_counts() -> None:
     assert parsed("{landing}/*{window:%Y%m%d}*.json").match("/landing/x-20260102-20260103.json") == ("20260102",)
+
+
+TIMES = st.sampled_from(["%Y-%m-%d", "%Y/%m/%d", "%Y%m%dT%H%M%S", "%y%j", "%G-W%V-%u", "%d.%m.%Y"])
+BETWEEN = st.sampled_from(["/", "-", "/*/", "/**/", "x?"])
+
+
+@given(times=st.lists(st.tuples(BETWEEN, TIMES), min_size=1, max_size=3), number=st.integers(1, 20_000))
+def test_the_path_of_a_window_is_recognised_as_this_window(times: list[tuple[str, str]], number: int) -> None:
+    template = parsed("{landing}" + "".join(f"/a{glob}{{window:{fmt}}}" for glob, fmt in times) + "/*.csv")
+    window = day(number)
+    path = "/landing" + "".join(
+        f"/a{glob.replace('**', 'some/folder').replace('*', 'x').replace('?', 'y')}{window.start.strftime(fmt)}"
+        for glob, fmt in times
+    )
+    assert template.match(f"{path}/1.csv") == template.times_of(window)
+    assert path.startswith(template.prefix_of(window).rstrip("/"))
 
 
 def test_keys_are_relative_to_the_landing_root() -> None:

@@ -1,0 +1,176 @@
+"""The commands, each run as a person runs it, in a clone with one table."""
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from tests.clone import Clone, readme_files, without_times
+
+HEADER = "payment_id,payer,amount,updated_at,state\n"
+PLAIN = {"INCLOAD_SAMPLES": "false"}
+
+
+def payment(number: int, day: int) -> str:
+    return f"{number},Ada,10.00,2026-01-{day:02d}T09:00:00Z,booked\n"
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory, spark_url: str) -> Clone:
+    """The README's table with files for three days; all rows of the second break the contract."""
+    clone = Clone.of(tmp_path_factory.mktemp("clone"), spark_url)
+    clone.write("incload_assets/tables/payments.py", readme_files()["incload_assets/tables/payments.py"])
+    clone.write(".incload/landing/payments/2026-01-01.csv", HEADER + payment(1, 1))
+    clone.write(".incload/landing/payments/2026-01-02.csv", HEADER + "2,Ada,free,2026-01-02T09:00:00Z,booked\n")
+    clone.write(".incload/landing/payments/2026-01-03.csv", HEADER + payment(3, 3) + payment(4, 3))
+    return clone
+
+
+@pytest.fixture
+def instance(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
+    monkeypatch.setenv("DAGSTER_HOME", str(clone.root / ".dagster_home"))
+    with dg.DagsterInstance.get() as instance:
+        yield instance
+
+
+@pytest.mark.slow
+def test_a_partition_that_fails_does_not_stop_the_others(clone: Clone, instance: dg.DagsterInstance) -> None:
+    done = clone.incload("load", "payments", "--partitions", "2026-01-01..2026-01-03", **PLAIN)
+
+    lines = [without_times(line).partition("  checks that complain")[0] for line in done.stdout.splitlines()]
+    assert lines[0] == "✓ payments 2026-01-01  0.0 s  1 read, 1 inserted"
+    assert lines[1].startswith("✗ payments 2026-01-02: payments 2026-01-02: 1 of 1 rows")
+    assert lines[2] == "✓ payments 2026-01-03  0.0 s  2 read, 2 inserted"
+    assert done.stderr == "Error: payments: 1 of 3 partitions not loaded\n"
+    assert done.returncode == 1
+    runs = [(run.job_name, run.tags["dagster/partition"], run.status.value) for run in instance.get_runs()]
+    assert sorted(runs) == [
+        ("load_payments", "2026-01-01", "SUCCESS"),
+        ("load_payments", "2026-01-02", "FAILURE"),
+        ("load_payments", "2026-01-03", "SUCCESS"),
+    ]
+    status = clone.status("payments", **PLAIN)
+    assert {name: status[name] for name in ("loaded", "failed", "causes", "rows")} == {
+        "loaded": ["2026-01-01", "2026-01-03"],
+        "failed": ["2026-01-02"],
+        "causes": {"2026-01-02": "contract"},
+        "rows": 3,
+    }
+
+
+@pytest.mark.slow
+def test_all_missing_loads_what_is_missing_failed_or_changed_and_then_nothing(clone: Clone) -> None:
+    clone.incload("load", "payments", "--partitions", "2026-01-01", **PLAIN)
+    clone.write(".incload/landing/payments/2026-01-01.csv", HEADER + payment(1, 1) + payment(9, 1))
+    clone.write(".incload/landing/payments/2026-01-02.csv", HEADER + payment(2, 2))
+    clone.write(".incload/landing/payments/2026-01-03.csv", HEADER + payment(3, 3) + payment(4, 3))
+
+    first = clone.incload("load", "payments", "--all-missing", **PLAIN)
+    second = clone.incload("load", "payments", "--all-missing", **PLAIN)
+
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert clone.status("payments", **PLAIN)["loaded"] == ["2026-01-01", "2026-01-02", "2026-01-03"]
+    assert clone.status("payments", **PLAIN)["rows"] == 5
+    assert second.stdout == "payments: every partition is loaded as its source is now.\n"
+
+
+@pytest.mark.slow
+def test_check_shows_every_check_and_what_it_found(clone: Clone) -> None:
+    clone.incload("load", "payments", "--all-missing", **PLAIN)
+
+    done = clone.incload("check", "payments", **PLAIN)
+
+    shown = {line.split("│")[1].strip(): line.split("│")[2].strip() for line in done.stdout.splitlines() if "│" in line}
+    shown.pop("", None)  # what was found may need several lines
+    assert set(shown) == {
+        "freshness", "gaps", "quarantine", "reconciliation", "source_files", "uniqueness", "volume"
+    }  # fmt: skip
+    assert (shown["uniqueness"], shown["reconciliation"]) == ("passed", "passed")
+
+
+def test_a_table_that_does_not_exist_is_one_line_with_the_remedy(clone: Clone) -> None:
+    done = clone.incload("load", "payment", "--partitions", "2026-01-01", **PLAIN)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        "Error: there is no table 'payment'. Rule: the tables are payments. Remedy: write 'payments'.\n",
+    )
+
+
+def test_a_wrong_declaration_is_one_line_naming_table_field_and_remedy(clone: Clone) -> None:
+    module = clone.root / "incload_assets" / "tables" / "payments.py"
+    right = module.read_text()
+    try:
+        module.write_text(right.replace('keys=["payment_id"]', 'keys=["id"]'))
+        done = clone.incload("status", **PLAIN)
+    finally:
+        module.write_text(right)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "Error: payments: changes.keys names 'id', which Payment does not have. Rule: keys, sequence and partition are "
+        "columns of the contract (payment_id, payer, amount, updated_at). Remedy: add 'id' to Payment, or name one of "
+        "its columns.\n"
+    )
+
+
+def test_a_wrong_setting_is_named_without_its_value(clone: Clone) -> None:
+    done = clone.incload("status", INCLOAD_SPARK="spark://secret@host")
+    assert (done.returncode, "INCLOAD_SPARK" in done.stderr, "secret" in done.stderr) == (1, True, False)
+
+
+def test_settings_are_read_from_the_env_file_beside_the_workspace(clone: Clone) -> None:
+    file = clone.write(".env", "INCLOAD_SAMPLES=false\n")
+    try:
+        done = clone.incload("load", "orders", "--partitions", "2026-01-01")
+    finally:
+        file.unlink()
+    assert "the tables are payments." in done.stderr
+
+
+def test_commands_work_from_any_folder_of_the_project(clone: Clone) -> None:
+    done = subprocess.run(
+        clone.command("spark", "status"),
+        cwd=clone.root / "incload_assets" / "tables",
+        env=clone.environment(PYTHONPATH=str(clone.root)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "There is no Spark server; the first load starts one.\n"
+    assert (clone.root / ".incload" / "spark").is_dir()
+
+
+def test_dev_on_a_port_that_is_taken_is_one_line(clone: Clone) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = clone.incload("dev", "--port", str(port), **PLAIN)
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"Error: port {port} of 127.0.0.1 cannot be had: Address already in use. Rule: the UI needs a port of its own. "
+        f"Remedy: end the program that uses it, or choose another: incload dev --port {port + 1}.\n",
+    )
+
+
+def test_dev_without_java_is_one_line_that_says_how_to_get_one(clone: Clone, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    done = clone.incload("dev", "--port", str(port), INCLOAD_SPARK="local", JAVA_HOME="", PATH=str(tmp_path), **PLAIN)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("Error: Spark needs Java 17 or newer; found: none")
+
+
+@pytest.mark.slow
+def test_demo_trades_a_day_and_loads_the_four_tables(tmp_path: Path, spark_url: str) -> None:
+    clone = Clone.of(tmp_path, spark_url)
+
+    done = clone.incload("demo", "--days", "1")
+
+    assert done.returncode == 0, done.stderr
+    loaded = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("✓")]
+    assert loaded == ["customers", "events", "inventory", "orders"]
+    summary = [line.split("│")[1].strip() for line in done.stdout.splitlines() if line.startswith("│")]
+    assert summary == loaded

@@ -1,0 +1,39 @@
+"""The README's own table, made from the README's own files by the README's own command."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from resources.lake import Lake
+from tests.clone import Clone, readme_block, readme_files, without_times
+
+
+@pytest.fixture
+def clone(tmp_path: Path, spark_url: str) -> Clone:
+    clone = Clone.of(tmp_path, spark_url)
+    for path, content in readme_files().items():
+        clone.write(path, content)
+    return clone
+
+
+@pytest.mark.slow
+def test_the_readmes_table_loads_as_the_readme_says(clone: Clone, spark: SparkSession) -> None:
+    program, *arguments = readme_block("sh", "incload load payments").split()
+    assert program == "incload"
+
+    done = clone.incload(*arguments, INCLOAD_SAMPLES="false")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert without_times(done.stdout) == without_times(readme_block("text", "payments"))
+    lake = Lake(str(clone.root / ".incload" / "lake"))
+    rows = spark.sql(f"SELECT payment_id, payer, amount FROM {lake.sql_name(lake.table_uri(['payments']))}").collect()
+    assert sorted((row.payment_id, row.payer, str(row.amount)) for row in rows) == [
+        (1, "Ada", "10.00"),
+        (2, "Grace", "21.50"),
+    ]
+
+
+def test_the_readmes_table_is_one_small_module() -> None:
+    [module] = [content for path, content in readme_files().items() if path.endswith(".py")]
+    assert len([line for line in module.splitlines() if line.strip()]) <= 28

@@ -1,0 +1,129 @@
+"""The UI as a person sees it: materialize a partition, see it green, see its checks."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from tests.clone import PROJECT, Clone, readme_files
+
+PICTURES = PROJECT / ".artefacts" / "ui"
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+UP_SECONDS = 120
+LOAD_MILLISECONDS = 120_000
+
+
+@pytest.fixture
+def address(tmp_path: Path, spark_url: str) -> Iterator[str]:
+    """``incload dev`` in a clone with the README's table, at this address."""
+    clone = Clone.of(tmp_path, spark_url)
+    for path, content in readme_files().items():
+        clone.write(path, content)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    with (PICTURES / "dev.log").open("w") as log:
+        dev = subprocess.Popen(
+            clone.command("dev", "--port", str(port)),
+            cwd=clone.root,
+            env=clone.environment(INCLOAD_SAMPLES="false"),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            _wait_until_up(f"http://127.0.0.1:{port}", dev)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            _end(dev)
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    """A browser's page."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    assert browser, "the test drives Chromium, which is not installed"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser, args=FLAGS)
+        page = chromium.new_page(viewport={"width": 1500, "height": 1000})
+        page.set_default_timeout(30_000)
+        yield page
+        chromium.close()
+
+
+@pytest.mark.ui
+def test_a_partition_is_materialized_turns_green_and_shows_its_checks(address: str, page: Page) -> None:
+    page.goto(f"{address}/assets/payments?view=partitions")
+    page.get_by_role("button", name="Materialize…").click()
+    dialog = page.locator(".dagster-portal", has_text="Launch runs to materialize payments")
+    partitions = dialog.get_by_role("textbox").first
+    partitions.fill("2026-01-05")
+    partitions.press("Enter")
+    dialog.get_by_role("button", name="Launch 1 run").click()
+
+    # the run that was launched, to its end
+    page.get_by_text("View", exact=True).first.click()
+    expect(page.get_by_text("Success", exact=True).first).to_be_visible(timeout=LOAD_MILLISECONDS)
+
+    # the partition is green, with what was loaded
+    page.goto(f"{address}/assets/payments?view=partitions&partition=2026-01-05")
+    tag = page.locator("[data-tooltip='2026-01-05'] .BaseTag, [data-tooltip='2026-01-05'] [class*=BaseTag_baseTag]")
+    expect(tag).to_have_text("Materialized")
+    expect(page.get_by_role("row").filter(has_text="rows_read").first).to_contain_text("6")
+    expect(page.get_by_role("row").filter(has_text="quarantined").first).to_contain_text("1")
+    page.screenshot(path=PICTURES / "partition.png", full_page=True)
+
+    # its checks say what they found
+    page.goto(f"{address}/assets/payments?view=checks")
+    for name in ("freshness", "gaps", "quarantine", "reconciliation", "source_files", "uniqueness", "volume"):
+        expect(page.get_by_text(name, exact=True).first).to_be_visible()
+    page.get_by_text("uniqueness", exact=True).first.click()
+    expect(page.get_by_text("2 rows, no key twice.").first).to_be_visible()
+    expect(page.get_by_text("Passed", exact=True).first).to_be_visible()
+    page.screenshot(path=PICTURES / "checks.png", full_page=True)
+
+
+def _wait_until_up(address: str, dev: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + UP_SECONDS
+    while time.monotonic() < deadline:
+        assert dev.poll() is None, f"incload dev ended, see {PICTURES / 'dev.log'}"
+        with suppress(urllib.error.URLError, OSError), urllib.request.urlopen(f"{address}/server_info", timeout=5):
+            return
+        time.sleep(0.5)
+    pytest.fail(f"incload dev is not up after {UP_SECONDS} s, see {PICTURES / 'dev.log'}")
+
+
+def _end(dev: "subprocess.Popen[bytes]") -> None:
+    """Ctrl-C, and whatever of it does not listen."""
+    family = psutil.Process(dev.pid).children(recursive=True) if dev.poll() is None else []
+    with suppress(ProcessLookupError):
+        os.kill(dev.pid, signal.SIGINT)
+    try:
+        dev.wait(30)
+    except subprocess.TimeoutExpired:
+        dev.kill()
+        dev.wait()
+    _, alive = psutil.wait_procs(family, timeout=5)
+    for process in alive:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
