@@ -61,8 +61,15 @@ def incremental_asset(
         pool: Dagster pool of the loads; default one of the table's own for a table that any load may touch
             (``Merge()`` without ``partition_by``).
         code_version: Changes when rows have to be judged anew; default a hash of function and declaration.
-        key_prefix, description, deps, group_name, owners, tags, kinds, metadata, automation_condition: As in
-            ``dagster.asset``.
+        key_prefix: As in ``dagster.asset``, and so are the others:
+        description: Default the function's docstring.
+        deps: Assets upstream.
+        group_name: Group in the UI.
+        owners: People or teams.
+        tags: For searching.
+        kinds: Default spark and deltalake.
+        metadata: Beside what the declaration itself shows.
+        automation_condition: Beside the table's sensor.
 
     The function receives the contract's columns, typed, plus the fields named in ``delete_when``, and returns the
     contract's columns. It is row-wise and deterministic: no filter, join or aggregate.
@@ -118,7 +125,7 @@ def incremental_asset(
         def load(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
             yield from _materialize(context, table)
 
-        load.op.compute_fn.decorated_fn.incremental_table = table  # type: ignore[union-attr,attr-defined]
+        load.op.compute_fn.decorated_fn.incremental_table = table  # type: ignore[union-attr]
         return load
 
     return decorate
@@ -209,7 +216,7 @@ def _fail(context: dg.AssetExecutionContext, table: Table, failures: Mapping[str
 
 
 def _cause(errors: Iterable[BaseException]) -> str:
-    """One word for automation: ``transient`` and ``missing`` are tried again by themselves, others wait for a person."""
+    """One word for automation: ``transient`` and ``missing`` are tried again, others wait for a person."""
     causes = set()
     for error in errors:
         if isinstance(error, SourceMissing):

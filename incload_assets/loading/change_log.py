@@ -1,7 +1,7 @@
 """The log of a table's changes (``_changes/<table>``): its shape, its control rows, and what they tell.
 
-A window's rows live in one Delta partition ``_window``; ``_kind`` is the second partition column, so that the deletes of
-all windows, and the control rows, are found without reading the changes themselves.
+A window's rows live in one Delta partition ``_window``; ``_kind`` is the second partition column, so that the deletes
+of all windows, and the control rows, are found without reading the changes themselves.
 """
 
 import json

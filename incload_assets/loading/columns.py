@@ -38,12 +38,13 @@ def content_hash_sql(columns: Sequence[str], alias: str = "") -> str:
 
 # to_json cuts to milliseconds unless told otherwise
 _MICROSECONDS = (
-    "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\")"
+    "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", "
+    "'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\")"
 )
 
 
 def order_sql(table: Table, *, alias: str, is_delete: str, content_hash: str) -> str:
-    """SQL of the struct that orders the changes of one key: sequence (NULL first), upsert before delete, content hash."""
+    """SQL of the struct that orders a key's changes: sequence (NULL first), upsert before delete, content hash."""
     sequence = [f"'s{i}', {alias}.{quoted(c)}" for i, c in enumerate(table.changes.sequence_by)]
     members = ", ".join([*sequence, f"'delete', {is_delete}", f"'hash', {content_hash}"])
     return f"named_struct({members})"
@@ -51,9 +52,7 @@ def order_sql(table: Table, *, alias: str, is_delete: str, content_hash: str) ->
 
 def log_order(table: Table, alias: str = "log") -> Column:
     """The order of a row of the log."""
-    return F.expr(
-        order_sql(table, alias=alias, is_delete=f"{alias}._kind = '{DELETE}'", content_hash=f"{alias}._hash")
-    )
+    return F.expr(order_sql(table, alias=alias, is_delete=f"{alias}._kind = '{DELETE}'", content_hash=f"{alias}._hash"))
 
 
 def row_order_sql(table: Table, alias: str) -> str:

@@ -32,8 +32,8 @@ def check_threshold(judged: DataFrame, table: Table, window: Window, rows: int, 
     shown = "; ".join(f"{r.rows} x {r.reason} (first in {r.place.file} row {r.place.row})" for r in reasons)
     tolerated = f"{limit.max_share:.1%}" + (f" or {limit.max_rows} rows" if limit.max_rows is not None else "")
     raise ContractViolation(
-        f"{table.name} {window.key}: {rejected} of {rows} rows ({rejected / rows:.1%}) break {table.contract.model_name}: "
-        f"{shown}",
+        f"{table.name} {window.key}: {rejected} of {rows} rows ({rejected / rows:.1%}) break "
+        f"{table.contract.model_name}: {shown}",
         rule=f"at most {tolerated} may be rejected; nothing was applied, the partition keeps what it had",
-        remedy="correct the file, the contract, or quarantine=Quarantine(max_share=...), and materialize the partition again",
+        remedy="correct the file, the contract or Quarantine(max_share=...), and materialize the partition again",
     )

@@ -1,14 +1,15 @@
 """Folding: what the log says each key of a window should be, against what the table holds.
 
-The outcome is a *plan*: one row per key with the action that makes the table right. An empty plan (no pending action) is
-the proof that the window is reconciled; a plan with pending actions is the source of the MERGE. Both are the same query,
-so what is merged and what is checked cannot drift apart.
+The outcome is a *plan*: one row per key with the action that makes the table right. An empty plan (no pending action)
+is the proof that the window is reconciled; a plan with pending actions is the source of the MERGE. Both are the same
+query, so what is merged and what is checked cannot drift apart.
 
 Two folds give the same table (a property test says so):
 
 * fast, for keys that only gained changes: the newest change of the window, the newest delete anywhere in the log, and
   the row that the table holds decide. The log's history is not read.
-* full, for keys that had a row taken away, and for repairs: all changes of the key in the log decide, the row in the table
+* full, for keys that had a row taken away, and for repairs: all changes of the key in the log decide, the row in the
+table
   is only compared.
 """
 
@@ -56,11 +57,17 @@ def fold_plan(
     """The plan for a window's keys.
 
     Args:
+        spark: The load's session.
+        table: The declaration.
+        log: The table's log.
+        table_uri: Where the table is.
+        window: Which.
+        at: The versions to read.
         full: Fold every key in full; otherwise only those that had a row taken away.
 
     Returns:
-        One row per key: the identity columns; ``_row``, the row the key should have; ``_action``, one of insert, update,
-        delete (pending), same (the window's newest change is in effect) or stale (something newer is);
+        One row per key: the identity columns; ``_row``, the row the key should have; ``_action``, one of insert,
+        update, delete (pending), same (the window's newest change is in effect) or stale (something newer is);
         ``_order``, ``_seen``: order of the deciding change and of the row seen in the table;
         ``_full``; ``_rows``, ``_distinct``: changes of the key in the window, and how many of them differ.
     """

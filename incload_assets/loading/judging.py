@@ -40,11 +40,17 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
         return F.col("_raw").getField(name)
 
     record = F.struct(
-        "_source", "_payload", "_rescued", "_malformed", table.contract.type_reasons(raw, raw_types).alias("_type_reasons")
+        "_source",
+        "_payload",
+        "_rescued",
+        "_malformed",
+        table.contract.type_reasons(raw, raw_types).alias("_type_reasons"),
     )
     control = [raw(name).cast("string").alias(name) for name in table.control_fields]
     typed = extracted.select(*table.contract.typed(raw, raw_types), *control, record.alias(RECORD))
-    is_delete = F.coalesce(F.expr(table.changes.delete_when), F.lit(False)) if table.changes.delete_when else F.lit(False)
+    is_delete = (
+        F.coalesce(F.expr(table.changes.delete_when), F.lit(False)) if table.changes.delete_when else F.lit(False)
+    )
     return typed.withColumn(RECORD, F.col(RECORD).withField("_is_delete", is_delete))
 
 
@@ -92,10 +98,7 @@ def _judged(out: DataFrame, table: Table) -> DataFrame:
     own = F.when(is_delete, delete_reasons).otherwise(table.contract.reasons())
     absent = F.array_compact(
         F.array(
-            *(
-                F.when(col(name).isNull(), F.lit(f"{name}: NULL, but it identifies the row"))
-                for name in table.identity
-            )
+            *(F.when(col(name).isNull(), F.lit(f"{name}: NULL, but it identifies the row")) for name in table.identity)
         )
     )
     reasons = F.when(malformed.isNotNull(), F.array(malformed)).otherwise(

@@ -92,7 +92,9 @@ def _facts(frame: DataFrame, table: Table) -> _Facts:
     kept = F.col("_kind").isin(UPSERT, DELETE)
     first = col(table.changes.sequence_by[0])
     partition = table.write.partition_by
-    values = F.collect_set(F.when(F.col("_kind") != REJECTED, col(partition).cast("string"))) if partition else F.array()
+    values = (
+        F.collect_set(F.when(F.col("_kind") != REJECTED, col(partition).cast("string"))) if partition else F.array()
+    )
     row = frame.agg(
         F.count(F.when(F.col("_kind") != REPLACED, 1)).alias("rows"),
         F.count(F.when(F.col("_kind") == REJECTED, 1)).alias("rejected"),
@@ -118,7 +120,7 @@ def _check_row_wise(table: Table, window: Window, read: int, judged: int) -> Non
         raise DeclarationError(
             f"{table.name} {window.key}: its function made {judged} rows of {read}",
             rule="the function is row-wise: one row out for each row in, so that no row vanishes uncounted",
-            remedy="do not filter, explode, join or aggregate in the function; rows that must not load fail the contract",
+            remedy="do not filter, explode, join or aggregate in it; rows that must not load fail the contract",
         )
 
 
@@ -169,9 +171,7 @@ def _commit(
     return after is not None and after.landing == number and after.landed_at == control.landed_at
 
 
-def _with_former(
-    spark: SparkSession, table: Table, log: ChangeLog, landing: Landing, judged: DataFrame
-) -> DataFrame:
+def _with_former(spark: SparkSession, table: Table, log: ChangeLog, landing: Landing, judged: DataFrame) -> DataFrame:
     """The new rows, the old rows of files that are gone, and a marker for each key that had a row taken away.
 
     A marked key has to be folded in full: the table may hold what was taken away. Markers of a landing that is not

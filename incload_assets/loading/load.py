@@ -1,7 +1,7 @@
 """The load of one window: detect, land, merge, reconcile. Only a load that returns may be checkpointed.
 
-Whatever happens to a load, at any point, running it again makes the table right: the log tells what was landed, the fence
-in the table's commits tells what was merged, and the reconciliation compares the states of both.
+Whatever happens to a load, at any point, running it again makes the table right: the log tells what was landed, the
+fence in the table's commits tells what was merged, and the reconciliation compares the states of both.
 """
 
 import time
@@ -75,13 +75,16 @@ def load_window(
     window: Window,
     *,
     run_id: str = "",
-    checkpoint: Checkpoint = Checkpoint(),  # noqa: B008 - immutable
+    checkpoint: Checkpoint = Checkpoint(),
     say: Callable[[str], None] = lambda _: None,
 ) -> LoadReport:
     """Bring the table to the fold of what the source now holds for a window.
 
     Args:
         spark: A session of this load's own: the fence is a setting of the session.
+        table: The declaration.
+        lake: Where tables are.
+        window: Which.
         checkpoint: What Dagster knows; without it the load commits at least its fence.
         run_id: For the control row and the commits.
         say: Called with one line per step.
@@ -162,8 +165,13 @@ class _Load:
                 assert version is not None
                 before = self.log.control(self.window.key, version)
                 tune(self.spark, self.lake, position.size, self.uri, self.log.uri)
-            settled = before is not None and self.checkpoint == Checkpoint(before.fingerprint, clean=True) and not landed
-            same = before and (before.fingerprint, before.code_version) == (position.fingerprint, self.table.code_version)
+            settled = (
+                before is not None and self.checkpoint == Checkpoint(before.fingerprint, clean=True) and not landed
+            )
+            same = before and (before.fingerprint, before.code_version) == (
+                position.fingerprint,
+                self.table.code_version,
+            )
             if same and (settled or landed):
                 return landed
             landing = Landing(self.window, position, before, version, settled, self.run_id)
@@ -172,7 +180,7 @@ class _Load:
         raise SourceChanged(
             f"{self.where}: the source changed during each of {LANDINGS} attempts to read it",
             rule="a window is landed from a source that stands still while it is read",
-            remedy="none is needed if the writer pauses: the load is tried again; else write files under a temporary name",
+            remedy="none if the writer pauses: the load is tried again; else write files under a temporary name",
         )
 
     def _snapshot(self) -> Snapshot:

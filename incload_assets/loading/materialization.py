@@ -23,6 +23,9 @@ def metadata_of(spark: SparkSession, table: Table, lake: Lake, report: LoadRepor
     """The metadata of one materialization; its numbers are what the UI plots over time.
 
     Args:
+        spark: For the sample.
+        table: The declaration.
+        lake: Where tables are.
         report: The outcome of the load.
     """
     evidence, control, merged = report.evidence, report.control, report.merged
@@ -62,7 +65,8 @@ def _evidence(report: LoadReport) -> str:
         f"| keys of the window in effect | {e.present} | {e.present} |\n"
         f"| content hash of these | `{e.log_hash:#x}` | `{e.table_hash:#x}` |\n"
         f"| version | {report.log_version} | {report.table_version} |\n\n"
-        f"{e.rows_read} read = {e.applied} applied + {e.stale} stale + {e.duplicate} duplicate + {e.quarantined} quarantined"
+        f"{e.rows_read} read = {e.applied} applied + {e.stale} stale + {e.duplicate} duplicate + "
+        f"{e.quarantined} quarantined"
     )
 
 
@@ -70,7 +74,11 @@ def _sample(spark: SparkSession, table: Table, lake: Lake, report: LoadReport) -
     log = ChangeLog(table, lake)
     personal = table.contract.personal
     shown = [
-        (F.when(col(name).isNotNull(), F.lit(MASK)) if name in personal else F.substring(col(name).cast("string"), 1, SHOWN_CHARACTERS)).alias(name)
+        (
+            F.when(col(name).isNotNull(), F.lit(MASK))
+            if name in personal
+            else F.substring(col(name).cast("string"), 1, SHOWN_CHARACTERS)
+        ).alias(name)
         for name in table.columns
     ]
     rows = (
@@ -79,7 +87,10 @@ def _sample(spark: SparkSession, table: Table, lake: Lake, report: LoadReport) -
         .select(F.col("_kind").alias("change"), *shown)
         .head(SAMPLE_ROWS)
     )
-    columns = [dg.TableColumn("change"), *(dg.TableColumn(f.name, f.data_type.simpleString()) for f in table.contract.fields)]
+    columns = [
+        dg.TableColumn("change"),
+        *(dg.TableColumn(f.name, f.data_type.simpleString()) for f in table.contract.fields),
+    ]
     return dg.MetadataValue.table([dg.TableRecord(_printable(row)) for row in rows], dg.TableSchema(columns=columns))
 
 

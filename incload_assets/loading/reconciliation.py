@@ -1,4 +1,4 @@
-"""Reconciliation by state: after a merge, the table is read again, then the log as it is now, and compared key by key."""
+"""Reconciliation by state: after a merge, table and log are read again as they are now, and compared key by key."""
 
 from dataclasses import dataclass
 

@@ -1,8 +1,8 @@
 """Spark settings for small loads.
 
-A load of a few thousand rows is all overhead: compiling generated code for each stage, planning again after each shuffle,
-tasks without rows. Interpreted, in one partition and planned once, it takes about a quarter of the processor time (see
-``tests/benchmarks/``). Large loads keep the server's own settings.
+A load of a few thousand rows is all overhead: compiling generated code for each stage, planning again after each
+shuffle, tasks without rows. Interpreted, in one partition and planned once, it takes about a quarter of the processor
+time (see ``tests/benchmarks/``). Large loads keep the server's own settings.
 """
 
 from pyspark.sql import SparkSession
@@ -24,6 +24,8 @@ def tune(spark: SparkSession, lake: Lake, change_bytes: int, *uris: str) -> None
     """Set the session for a load.
 
     Args:
+        spark: The load's session.
+        lake: Where tables are.
         change_bytes: Size of what the source holds for the window.
         uris: The tables that the load reads.
     """

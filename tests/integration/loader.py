@@ -3,8 +3,8 @@
     python -m tests.integration.loader FOLDER DAY [POINT] [BARRIER]
 
 FOLDER holds ``content.json``. POINT is where the process kills itself with SIGKILL: ``landing`` (before the landing
-commits), ``landed`` (after it), ``merging`` (a moment after the MERGE was sent), ``merged`` (after its commit, before the
-reconciliation). BARRIER is a file to wait for before the load begins.
+commits), ``landed`` (after it), ``merging`` (a moment after the MERGE was sent), ``merged`` (after its commit, before
+the reconciliation). BARRIER is a file to wait for before the load begins.
 """
 
 import json

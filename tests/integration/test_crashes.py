@@ -25,7 +25,17 @@ RIGHT = {("kept", "a", 1), ("changed", "b", 2), ("new", "b", 2)}
 
 
 def start(folder: Path, number: int, remote: str, point: str = "", barrier: str = "") -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-W", "ignore", "-m", "tests.integration.loader", str(folder), str(number), point, barrier]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "tests.integration.loader",
+        str(folder),
+        str(number),
+        point,
+        barrier,
+    ]
     return subprocess.Popen(command, env={**os.environ, "INCLOAD_TEST_REMOTE": remote})
 
 

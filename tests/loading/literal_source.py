@@ -54,6 +54,10 @@ class LiteralSource(Source):
             .withColumn("_malformed", F.lit(None).cast("string"))
             .withColumn(
                 "_source",
-                F.struct(F.lit("literal").alias("file"), F.lit(0).cast("long").alias("block"), F.lit(0).cast("long").alias("row")),
+                F.struct(
+                    F.lit("literal").alias("file"),
+                    F.lit(0).cast("long").alias("block"),
+                    F.lit(0).cast("long").alias("row"),
+                ),
             )
         )

@@ -130,7 +130,9 @@ def test_rows_that_leave_a_rewritten_file_are_taken_back(spark: SparkSession, tm
     assert table.rows("id", "value") == {("row", "old")}
 
 
-def test_late_rows_go_to_their_partition_and_no_other_partition_is_rewritten(spark: SparkSession, tmp_path: Path) -> None:
+def test_late_rows_go_to_their_partition_and_no_other_partition_is_rewritten(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     content = {
         day(1): [item("1", "a", 1, day=day(1))],
         day(2): [item("2", "b", 1, day=day(2))],
@@ -187,7 +189,7 @@ def test_an_empty_window_is_done_and_a_missing_one_is_not(spark: SparkSession, t
     report = table.load(1)
     assert bins(report.evidence) == (0, 0, 0, 0)
     assert table.rows() == set()
-    with pytest.raises(SourceMissing, match="items 2026-01-02: .* holds nothing for this window"):
+    with pytest.raises(SourceMissing, match=r"items 2026-01-02: .* holds nothing for this window"):
         table.load(2)
 
 

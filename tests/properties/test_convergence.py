@@ -1,4 +1,5 @@
-"""Law 1: a table equals the fold of what its source holds, whatever the order, the batches and the repetitions of loads.
+"""Law 1: a table equals the fold of what its source holds, whatever the order, the batches and the repetitions of
+loads.
 
 A load costs seconds, an example many loads: so each example carries a crowd of independent streams, told apart by their
 keys, through the same loads.
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from incload_assets.loading.folding import fold_plan
-from incload_assets.loading.load import _Load, Checkpoint
+from incload_assets.loading.load import Checkpoint, _Load
 from incload_assets.loading.reconciliation import examine
 from incload_assets.loading.window import window_of
 from tests.loading.literal_source import Record

@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psutil
@@ -29,6 +30,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+DAY = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()  # the dialog offers the last 90 days
 UP_SECONDS = 120
 LOAD_MILLISECONDS = 120_000
 
@@ -38,7 +40,7 @@ def address(tmp_path: Path, spark_url: str) -> Iterator[str]:
     """``incload dev`` in a clone with the README's table, at this address."""
     clone = Clone.of(tmp_path, spark_url)
     for path, content in readme_files().items():
-        clone.write(path, content)
+        clone.write(path.replace("2026-01-05", DAY), content)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     PICTURES.mkdir(parents=True, exist_ok=True)
@@ -68,6 +70,7 @@ def page() -> Iterator[Page]:
         page = chromium.new_page(viewport={"width": 1500, "height": 1000})
         page.set_default_timeout(30_000)
         yield page
+        page.screenshot(path=PICTURES / "last.png")
         chromium.close()
 
 
@@ -77,17 +80,17 @@ def test_a_partition_is_materialized_turns_green_and_shows_its_checks(address: s
     page.get_by_role("button", name="Materialize…").click()
     dialog = page.locator(".dagster-portal", has_text="Launch runs to materialize payments")
     partitions = dialog.get_by_role("textbox").first
-    partitions.fill("2026-01-05")
+    partitions.fill(DAY)
     partitions.press("Enter")
     dialog.get_by_role("button", name="Launch 1 run").click()
 
     # the run that was launched, to its end
-    page.get_by_text("View", exact=True).first.click()
+    page.get_by_role("link", name="View", exact=True).click()
     expect(page.get_by_text("Success", exact=True).first).to_be_visible(timeout=LOAD_MILLISECONDS)
 
     # the partition is green, with what was loaded
-    page.goto(f"{address}/assets/payments?view=partitions&partition=2026-01-05")
-    tag = page.locator("[data-tooltip='2026-01-05'] .BaseTag, [data-tooltip='2026-01-05'] [class*=BaseTag_baseTag]")
+    page.goto(f"{address}/assets/payments?view=partitions&partition={DAY}")
+    tag = page.locator(f"[data-tooltip='{DAY}'] .BaseTag")
     expect(tag).to_have_text("Materialized")
     expect(page.get_by_role("row").filter(has_text="rows_read").first).to_contain_text("6")
     expect(page.get_by_role("row").filter(has_text="quarantined").first).to_contain_text("1")

@@ -1,9 +1,9 @@
 """The fenced MERGE: one commit that brings the keys of a window to what the plan says.
 
-The fence is a Delta transaction identifier ``(table/window, number)`` in the MERGE's own commit. Its number is larger than
-every number that was committed when the plan was read, and at least ``landing << 20``; a MERGE whose fence has moved since
-is refused by Delta, or skipped, and counts as lost. So a MERGE that outlives its client (a shared server finishes it)
-changes nothing once a later attempt has committed. See Delta's protocol, *Transaction Identifiers*.
+The fence is a Delta transaction identifier ``(table/window, number)`` in the MERGE's own commit. Its number is larger
+than every number that was committed when the plan was read, and at least ``landing << 20``; a MERGE whose fence has
+moved since is refused by Delta, or skipped, and counts as lost. So a MERGE that outlives its client (a shared server
+finishes it) changes nothing once a later attempt has committed. See Delta's protocol, *Transaction Identifiers*.
 """
 
 from dataclasses import dataclass
@@ -49,8 +49,8 @@ def merge(
 ) -> Merged | None:
     """Carry out a plan in one commit; without pending actions the commit carries only the fence.
 
-    The conditions are judged again on the rows that the MERGE itself sees, which may be newer than those the plan saw: a
-    fast action still has to be newer than the row, a full one replaces only the very row it was compared with.
+    The conditions are judged again on the rows that the MERGE itself sees, which may be newer than those the plan
+    saw: a fast action still has to be newer than the row, a full one replaces only the very row it was compared with.
 
     Returns:
         The rows changed, or None if another load committed first and the plan has to be made anew.
@@ -73,7 +73,9 @@ def _commit(
     settings = {
         # The plan is computed already: the MERGE need not write it out once more.
         "spark.databricks.delta.merge.materializeSource": "none",
-        "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": str(len(at.control.partitions or ()) > 1).lower(),
+        "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": str(
+            len(at.control.partitions or ()) > 1
+        ).lower(),
     }
     for name, value in (settings | fence).items():
         spark.conf.set(name, value)
