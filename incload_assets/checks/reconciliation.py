@@ -74,7 +74,8 @@ class Compared:
             "unreadable" if self.trouble else "",
             "drifted" if self.drifted else "",
             "rows differ" if self.differs else "",
-            f"{self.pending} keys pending" if self.pending else "",
+            f"{several(self.pending, 'key')} pending" if self.pending else "",
+            "no table" if self.evidence is None else "",
             "judged by other code" if self.code_changed else "",
         ]
         return ", ".join(filter(None, found)) or "agrees"
@@ -139,7 +140,7 @@ def reconciliation(
     for window in chosen_windows(look, config):
         compared.append(compare(spark, look, window))
         say(f"{look.table.name} {window.key}: {compared[-1].verdict}")
-    pending = [c.window.key for c in compared if c.pending]
+    pending = [c.window.key for c in compared if c.pending or c.evidence is None]
     differing = [c.window.key for c in compared if c.differs]
     unreadable = [c.window.key for c in compared if c.trouble]
     metadata: dict[str, dg.MetadataValue] = {

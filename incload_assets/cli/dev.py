@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from resources.settings import Settings
 
 FIRST_DAYS = 2
+KNOWN_WARNINGS = (
+    "Function `dev_command` is superseded",  # its successor `dg dev` wants another layout of the project
+    "Parameter `backfill_policy` of function `asset` is currently in beta",
+)
 
 
 def dev(
@@ -32,9 +36,10 @@ def dev(
     if settings.spark_mode != "remote":
         _prepare_spark(settings)
     if settings.samples:
-        _open_shop(settings)
+        open_shop(settings)
     screen.say(f"Starting Dagster on http://{host}:{port}; it is up in about 15 seconds. Ctrl-C ends it.")
     sys.stdout.flush()
+    os.environ.setdefault("PYTHONWARNINGS", ",".join(f"ignore:{start}" for start in KNOWN_WARNINGS))
     os.execv(
         sys.executable,
         [sys.executable, "-m", "dagster", "dev", "-w", str(root / "workspace.yaml"), "-h", host, "-p", str(port)],
@@ -81,7 +86,8 @@ def _prepare_spark(settings: "Settings") -> None:
         )
 
 
-def _open_shop(settings: "Settings") -> None:
+def open_shop(settings: "Settings") -> None:
+    """Let the sample shop trade for its first days, unless it has traded before."""
     from incload_assets.cli import screen
     from incload_assets.shop import Shop
     from incload_assets.shop.calendar import midnight

@@ -12,6 +12,7 @@ from incload_assets.loading.declaration import Changes, Freshness, Merge, Quaran
 from incload_assets.loading.errors import ContractViolation, IncrementalLoadError, SourceMissing
 from incload_assets.loading.load import Checkpoint, LoadReport, load_window
 from incload_assets.loading.materialization import metadata_of
+from incload_assets.loading.process import mark_process
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import window_of
 from resources.failures import translate
@@ -158,6 +159,7 @@ def _shown(table: Table) -> dict[str, Any]:
 
 def _materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.MaterializeResult[Any]]:
     """Load the run's partitions, oldest first; each succeeds or fails by itself."""
+    mark_process(context)
     keys = sorted(context.partition_keys, key=lambda key: window_of(table.partitions_def, key, table.name))
     failures: dict[str, BaseException] = {}
     resources = context.resources

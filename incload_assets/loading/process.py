@@ -18,7 +18,7 @@ def process_tags() -> dict[str, str]:
 
 def mark_process(context: dg.AssetExecutionContext) -> None:
     """Note on a step's run which process it is in."""
-    context.instance.add_run_tags(context.run_id, process_tags())
+    context.instance.add_run_tags(context.run.run_id, process_tags())
 
 
 def gone(mark: str) -> str | None:

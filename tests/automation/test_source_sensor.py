@@ -9,8 +9,6 @@ from incload_assets.automation.policy import plan
 from incload_assets.loading.errors import SourceUnavailable
 from tests.automation.workshop import Workshop, day, items_asset, partitions
 
-pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning", "ignore::dagster.PreviewWarning")
-
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 
 

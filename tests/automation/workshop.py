@@ -115,7 +115,7 @@ class Workshop:
         )
         def load(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
             if cause is not None:
-                context.instance.add_run_tags(context.run_id, {FAILURE_TAG: cause})
+                context.instance.add_run_tags(context.run.run_id, {FAILURE_TAG: cause})
                 raise dg.Failure(cause, allow_retries=False)
             for key in context.partition_keys:
                 tags = {DATA_VERSION_TAG: fingerprints[key]}

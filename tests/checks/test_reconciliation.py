@@ -48,7 +48,7 @@ def test_agreement_drift_and_a_table_changed_by_hand(
         pending = reconciliation(spark, h.look(), ReconciliationConfig(partitions=[key(2)]))
         assert (pending.passed, pending.severity) == (False, dg.AssetCheckSeverity.ERROR)
         assert pending.metadata["keys_pending"].value == 1
-        assert windows(pending)[key(2)]["verdict"] == "1 keys pending"
+        assert windows(pending)[key(2)]["verdict"] == "1 key pending"
 
         assert h.load(1, 2) == [True, True]
         healed = reconciliation(spark, h.look(), ReconciliationConfig(all_partitions=True))
@@ -63,10 +63,15 @@ def test_log_rows_that_the_source_does_not_give_are_found(
         assert h.load(1) == [True]
         log = h.lake.sql_name(h.lake.log_uri(h.table.key.path))
         spark.sql(f"UPDATE {log} SET _hash = _hash + 1 WHERE id = '1' AND _kind = 'upsert'")
+        table = Path(h.lake.table_uri(h.table.key.path))
         differs = reconciliation(spark, h.look(), ReconciliationConfig())
         assert (differs.passed, differs.severity) == (False, dg.AssetCheckSeverity.ERROR)
         assert "rows differ" in str(windows(differs)[key(1)]["verdict"])
         assert "The source gives other rows than were landed for 2026-01-01" in (differs.description or "")
+        table.rename(tmp_path / "moved away")
+        gone = reconciliation(spark, h.look(), ReconciliationConfig())
+        assert gone.passed is False
+        assert "no table" in str(windows(gone)[key(1)]["verdict"])
 
 
 def test_rows_of_deleted_files_and_rows_judged_by_other_code_are_no_disagreement(

@@ -87,7 +87,7 @@ class Loaded:
         delta = self.lake.delta(self.lake.log_uri(self.table.key.path))
         assert delta is not None
         rows = delta.to_pyarrow_table(filters=[("_kind", "=", kind)], columns=list(columns)).to_pylist()
-        return sorted(tuple(row[n] for n in columns) for row in rows)
+        return sorted((tuple(row[n] for n in columns) for row in rows), key=repr)
 
     def files(self) -> set[str]:
         """The table's present data files."""

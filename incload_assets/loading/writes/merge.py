@@ -55,24 +55,13 @@ def merge(
     Returns:
         The rows changed, or None if another load committed first and the plan has to be made anew.
     """
-    # Computed once, here: a MERGE reads its source several times, and refuses one that is cached.
-    pending = plan.filter(F.col("_action").isin(*PENDING)).localCheckpoint()
-    actions = {row["_action"] for row in pending.groupBy("_action").count().head(len(PENDING))}
-    pending.createOrReplaceTempView("_plan")
-    return _commit(spark, table, lake, table_uri, window, at, actions)
-
-
-def _commit(
-    spark: SparkSession, table: Table, lake: Lake, table_uri: str, window: Window, at: Snapshot, actions: set[str]
-) -> Merged | None:
+    plan.filter(F.col("_action").isin(*PENDING)).createOrReplaceTempView("_plan")
     fence = {
         "spark.databricks.delta.write.txnAppId": app_id(table, window),
         "spark.databricks.delta.write.txnVersion": str(max(at.control.landing << LANDING_SHIFT, at.fence) + 1),
         "spark.databricks.delta.commitInfo.userMetadata": f"merged {window.key}, run {at.control.run_id}",
     }
     settings = {
-        # The plan is computed already: the MERGE need not write it out once more.
-        "spark.databricks.delta.merge.materializeSource": "none",
         "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": str(
             len(at.control.partitions or ()) > 1
         ).lower(),
@@ -80,7 +69,7 @@ def _commit(
     for name, value in (settings | fence).items():
         spark.conf.set(name, value)
     try:
-        counts = spark.sql(_statement(table, lake.sql_name(table_uri), at, actions)).first()
+        counts = spark.sql(_statement(table, lake.sql_name(table_uri), at)).first()
     except PySparkException as error:
         if lost_the_race(error):
             return None
@@ -93,8 +82,7 @@ def _commit(
     return Merged(counts.num_inserted_rows, counts.num_updated_rows, counts.num_deleted_rows)
 
 
-def _statement(table: Table, target: str, at: Snapshot, actions: set[str]) -> str:
-    """The MERGE, with only the clauses that the plan needs: a MERGE of inserts alone rewrites no file."""
+def _statement(table: Table, target: str, at: Snapshot) -> str:
     on = [f"t.{quoted(c)} = s.{quoted(c)}" for c in table.identity]
     partition = table.write.partition_by
     if partition is not None and at.control.partitions is not None:
@@ -106,11 +94,9 @@ def _statement(table: Table, target: str, at: Snapshot, actions: set[str]) -> st
     assign = ", ".join(f"t.{quoted(c)} = s._row.{quoted(c)}" for c in table.columns)
     names = ", ".join(map(quoted, table.columns))
     row = ", ".join(f"s._row.{quoted(c)}" for c in table.columns)
-    clauses = []
-    if "delete" in actions:
-        clauses.append(f"WHEN MATCHED AND s._action = 'delete' AND {valid} THEN DELETE")
-    if "update" in actions:
-        clauses.append(f"WHEN MATCHED AND s._action = 'update' AND {valid} THEN UPDATE SET {assign}")
-    if "insert" in actions or not actions:
-        clauses.append(f"WHEN NOT MATCHED AND s._action = 'insert' THEN INSERT ({names}) VALUES ({row})")
-    return f"MERGE INTO {target} AS t USING _plan AS s ON {' AND '.join(on)} {' '.join(clauses)}"
+    return (
+        f"MERGE INTO {target} AS t USING _plan AS s ON {' AND '.join(on)} "
+        f"WHEN MATCHED AND s._action = 'delete' AND {valid} THEN DELETE "
+        f"WHEN MATCHED AND s._action <> 'delete' AND {valid} THEN UPDATE SET {assign} "
+        f"WHEN NOT MATCHED AND s._action = 'insert' THEN INSERT ({names}) VALUES ({row})"
+    )
