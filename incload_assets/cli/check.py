@@ -14,7 +14,6 @@ def check(
     The exit code is 1 if a check of severity ERROR fails.
     """
     from dagster import AssetCheckSeverity
-    from rich.table import Table as Grid
 
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
@@ -25,7 +24,9 @@ def check(
         wanted = project.table(table)
         with screen.apart(verbose=verbose) as console, console.status(f"checking {wanted.name}"):
             found = run_checks(project, wanted, verbose=verbose)
-        grid = Grid("check", "result", "what was found")
+        grid = screen.grid("check")
+        grid.add_column("result")
+        grid.add_column("what was found")
         for one in sorted(found, key=lambda one: one.check_name):
             bad = "[red]failed[/]" if one.severity is AssetCheckSeverity.ERROR else "[yellow]warning[/]"
             grid.add_row(one.check_name, "[green]passed[/]" if one.passed else bad, one.description or "")

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table as Grid
 
+from incload_assets.cli import screen
 from incload_assets.cli.project import Project
 from incload_assets.cli.runs import COUNTS, Outcome, load_partition
 from incload_assets.loading.declaration import Table
@@ -65,6 +66,9 @@ class Loads:
         self.console.print(told)
 
 
+_LONG_HEADINGS = ("dupli-\ncate", "quaran-\ntined")  # so that the table fits a terminal of 80 columns
+
+
 def pending(project: Project, table: Table) -> list[str]:
     """The partitions that are not loaded as their source is now, oldest first: missing, failed, drifted."""
     progress = progress_of(project.instance, table, Lake.of(Settings()), now())
@@ -73,9 +77,8 @@ def pending(project: Project, table: Table) -> list[str]:
 
 def summary(outcomes: Iterable[Outcome]) -> Grid:
     """What became of the rows, one line per table."""
-    grid = Grid(title="Loaded", title_justify="left")
-    grid.add_column("table")
-    for heading in ("partitions", "failed", *(name.removeprefix("rows_") for name in COUNTS), "seconds"):
+    grid = screen.grid("table")
+    for heading in ("parti-\ntions", "failed", "read", "inserted", "updated", "deleted", "stale", *_LONG_HEADINGS):
         grid.add_column(heading, justify="right")
     by_table: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
@@ -87,6 +90,5 @@ def summary(outcomes: Iterable[Outcome]) -> Grid:
             str(len(loads) - failed),
             f"[red]{failed}[/]" if failed else "0",
             *(str(sum(load.counts.get(name, 0) for load in loads)) for name in COUNTS),
-            f"{sum(load.seconds for load in loads):.0f}",
         )
     return grid

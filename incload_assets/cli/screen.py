@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from rich import box
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -80,6 +81,15 @@ def progress_bar(console: Console) -> Progress:
         console=console,
         disable=not console.is_terminal,
     )
+
+
+def grid(first: str) -> Table:
+    """A table without frame, that fits a terminal of 80 columns where it can.
+
+    Args:
+        first: Heading of its first column.
+    """
+    return Table(first, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
 
 
 def print_grid(grid: Table) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -47,13 +47,12 @@ def status(
 
 
 def _overview(found: "list[TableStatus]") -> "Grid":
-    from rich.table import Table as Grid
+    from incload_assets.cli import screen
 
-    grid = Grid()
-    grid.add_column("table")
+    grid = screen.grid("table")
     for name in (*_COUNTED, "rows"):
-        grid.add_column(name.replace("_", " "), justify="right")
-    for name in ("freshness", "last loaded"):
+        grid.add_column(name.replace("_", "\n"), justify="right")
+    for name in ("freshness", "last loaded (UTC)"):
         grid.add_column(name)
     for one in found:
         counts = {name: len(getattr(one, name)) for name in _COUNTED}
@@ -62,7 +61,7 @@ def _overview(found: "list[TableStatus]") -> "Grid":
             *(f"[{_STYLES[n]}]{c}[/]" if c and n in _STYLES else str(c) for n, c in counts.items()),
             "-" if one.rows is None else str(one.rows),
             _freshness(one.freshness),
-            "never" if one.last_materialized is None else f"{one.last_materialized:%Y-%m-%d %H:%M} UTC",
+            "never" if one.last_materialized is None else f"{one.last_materialized:%Y-%m-%d %H:%M}",
         )
     return grid
 
@@ -70,7 +69,12 @@ def _overview(found: "list[TableStatus]") -> "Grid":
 def _freshness(overdue: float | None) -> str:
     if overdue is None:
         return "-"
-    return "[green]fresh[/]" if not overdue else f"[red]late by {timedelta(seconds=round(overdue))}[/]"
+    if not overdue:
+        return "[green]fresh[/]"
+    for unit, seconds in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if overdue >= 2 * seconds:
+            return f"[red]{overdue // seconds:.0f} {unit} late[/]"
+    return "[red]late[/]"
 
 
 def _iso(value: datetime) -> str:
