@@ -9,6 +9,9 @@ from pyspark.sql import SparkSession
 from resources import connect_server
 from resources.settings import Settings
 from resources.spark import open_session
+from tests.s3_server import refusing_s3_server, s3_server
+
+__all__ = ["refusing_s3_server", "s3_server", "spark", "spark_settings", "spark_url"]
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ def demo(
     Rewritten files and late rows are loaded on the day they arrive, as by a sensor.
     """
     from incload_assets.cli import screen
-    from incload_assets.cli.loads import Loads, pending, summary
+    from incload_assets.cli.loads import Loads, complaints, pending, summary
     from incload_assets.cli.project import open_project
     from incload_assets.loading.errors import IncrementalLoadError
     from incload_assets.loading.window import now
@@ -49,6 +49,8 @@ def demo(
                 for table in tables:
                     loads.run(table, pending(project, table))
         screen.print_grid(summary(loads.outcomes))
+        for line in complaints(loads.outcomes):
+            screen.say(line)
         screen.say("See them in the UI: `incload dev`. Let the shop trade on: `incload demo`.")
         if loads.failed:
             screen.complain(f"{len(loads.failed)} of {len(loads.outcomes)} loads failed")

@@ -28,7 +28,7 @@ def load(
     if (partitions is None) != all_missing:
         raise typer.BadParameter("give either --partitions A..B or --all-missing")
     from incload_assets.cli import screen
-    from incload_assets.cli.loads import Loads, pending, summary
+    from incload_assets.cli.loads import Loads, complaints, pending, summary
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
 
@@ -44,6 +44,8 @@ def load(
             loads.run(wanted, keys)
         if len(keys) > 1:
             screen.print_grid(summary(loads.outcomes))
+        for line in complaints(loads.outcomes):
+            screen.say(line)
         if loads.failed:
             screen.complain(f"{wanted.name}: {len(loads.failed)} of {len(keys)} partitions not loaded")
             raise typer.Exit(1)

@@ -61,9 +61,7 @@ class Loads:
             self.console.print(outcome.failure, markup=False)
             return
         counts = ", ".join(f"{count} {name.removeprefix('rows_')}" for name, count in outcome.counts.items() if count)
-        complaints = f"  [yellow]checks that complain: {', '.join(outcome.complaints)}[/]" if outcome.complaints else ""
-        told = f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}{complaints}"
-        self.console.print(told)
+        self.console.print(f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}")
 
 
 _LONG_HEADINGS = ("dupli-\ncate", "quaran-\ntined")  # so that the table fits a terminal of 80 columns
@@ -73,6 +71,16 @@ def pending(project: Project, table: Table) -> list[str]:
     """The partitions that are not loaded as their source is now, oldest first: missing, failed, drifted."""
     progress = progress_of(project.instance, table, Lake.of(Settings()), now())
     return [window.key for window in progress if window.status in ("missing", "failed", "drifted")]
+
+
+def complaints(outcomes: Iterable[Outcome]) -> list[str]:
+    """What the checks say of each table as it is after its last load, a line for each that is not all well."""
+    last = {outcome.table: outcome for outcome in outcomes if not outcome.failure}
+    return [
+        f"[yellow]Checks of {table} that complain:[/] {', '.join(outcome.complaints)}. More: incload check {table}"
+        for table, outcome in last.items()
+        if outcome.complaints
+    ]
 
 
 def summary(outcomes: Iterable[Outcome]) -> Grid:

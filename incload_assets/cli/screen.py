@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from rich import box
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -89,7 +88,7 @@ def grid(first: str) -> Table:
     Args:
         first: Heading of its first column.
     """
-    return Table(first, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    return Table(first, box=None, padding=(0, 1, 0, 0), header_style="bold")
 
 
 def print_grid(grid: Table) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from incload_assets.operations import TableStatus
 
 _COUNTED = ("loaded", "missing", "failed", "drifted", "in_progress", "waiting")
+_LABELS = {"in_progress": "running"}
 _STYLES = {"missing": "yellow", "failed": "red", "drifted": "yellow", "in_progress": "blue"}
 
 
@@ -41,7 +42,7 @@ def status(
             keys = tables[0].partitions_def.get_partition_keys(current_time=now())
             for name in _COUNTED:
                 if chosen := getattr(found[0], name):
-                    screen.say(f"{name.replace('_', ' ')}: {shown(chosen, keys)}")
+                    screen.say(f"{_LABELS.get(name, name)}: {shown(chosen, keys)}")
             for key, cause in found[0].causes.items():
                 screen.say(f"{key} failed: {cause}")
 
@@ -51,8 +52,8 @@ def _overview(found: "list[TableStatus]") -> "Grid":
 
     grid = screen.grid("table")
     for name in (*_COUNTED, "rows"):
-        grid.add_column(name.replace("_", "\n"), justify="right")
-    for name in ("freshness", "last loaded (UTC)"):
+        grid.add_column(_LABELS.get(name, name), justify="right")
+    for name in ("fresh", "last load"):
         grid.add_column(name)
     for one in found:
         counts = {name: len(getattr(one, name)) for name in _COUNTED}
@@ -61,7 +62,7 @@ def _overview(found: "list[TableStatus]") -> "Grid":
             *(f"[{_STYLES[n]}]{c}[/]" if c and n in _STYLES else str(c) for n, c in counts.items()),
             "-" if one.rows is None else str(one.rows),
             _freshness(one.freshness),
-            "never" if one.last_materialized is None else f"{one.last_materialized:%Y-%m-%d %H:%M}",
+            "never" if one.last_materialized is None else f"{one.last_materialized:%m-%d %H:%M}Z",
         )
     return grid
 
@@ -70,7 +71,7 @@ def _freshness(overdue: float | None) -> str:
     if overdue is None:
         return "-"
     if not overdue:
-        return "[green]fresh[/]"
+        return "[green]yes[/]"
     for unit, seconds in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if overdue >= 2 * seconds:
             return f"[red]{overdue // seconds:.0f} {unit} late[/]"

@@ -1,12 +1,14 @@
 """From a declaration to a Dagster asset whose materialization is an incremental load."""
 
 import random
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import dagster as dg
 from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
+from pyspark.sql import SparkSession
 
 from incload_assets.loading.declaration import Changes, Freshness, Merge, Quarantine, RowFunction, Table, declare
 from incload_assets.loading.errors import ContractViolation, IncrementalLoadError, SourceMissing
@@ -162,35 +164,55 @@ def _materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg
     mark_process(context)
     keys = sorted(context.partition_keys, key=lambda key: window_of(table.partitions_def, key, table.name))
     failures: dict[str, BaseException] = {}
-    resources = context.resources
-    with resources.spark.session() as spark:
-        for number, key in enumerate(keys, 1):
-            if len(keys) > 1:
-                context.log.info(f"{table.name} {key}: partition {number} of {len(keys)}")
-            try:
-                report = load_window(
-                    spark,
-                    table,
-                    resources.lake,
-                    window_of(table.partitions_def, key, table.name),
-                    run_id=context.run.run_id,
-                    checkpoint=_checkpoint(context, table, key),
-                    say=context.log.info,
-                )
-                metadata = metadata_of(spark, table, resources.lake, report)
-            except Exception as error:
-                failures[key] = translate(error, f"{table.name} {key}")
-                context.log.error(f"{table.name} {key}: {failures[key]}")
-                continue
-            context.log.info(_summary(table, report))
-            if len(keys) == 1:
-                version = dg.DataVersion(report.control.fingerprint)
-                yield dg.MaterializeResult(asset_key=table.key, metadata=metadata, data_version=version)
-            else:
-                tags = {DATA_VERSION_TAG: report.control.fingerprint}
-                context.log_event(dg.AssetMaterialization(table.key, partition=key, metadata=metadata, tags=tags))
+    try:
+        with context.resources.spark.session(table.name) as spark:
+            yield from _load_each(context, table, spark, keys, failures)
+    except IncrementalLoadError as error:  # no session to be had
+        failures |= dict.fromkeys(keys, error)
     if failures:
         _fail(context, table, failures, len(keys))
+
+
+def _load_each(
+    context: dg.AssetExecutionContext,
+    table: Table,
+    spark: SparkSession,
+    keys: Sequence[str],
+    failures: dict[str, BaseException],
+) -> Iterator[dg.MaterializeResult[Any]]:
+    lake, start = context.resources.lake, time.monotonic()
+    for number, key in enumerate(keys, 1):
+        if len(keys) > 1:
+            context.log.info(f"{table.name} {key}: partition {number} of {len(keys)}{_time_left(start, number, keys)}")
+        try:
+            report = load_window(
+                spark,
+                table,
+                lake,
+                window_of(table.partitions_def, key, table.name),
+                run_id=context.run.run_id,
+                checkpoint=_checkpoint(context, table, key),
+                say=context.log.info,
+            )
+            metadata = metadata_of(spark, table, lake, report)
+        except Exception as error:
+            failures[key] = translate(error, f"{table.name} {key}")
+            context.log.error(f"{table.name} {key}: {failures[key]}")
+            continue
+        context.log.info(_summary(table, report))
+        if len(keys) == 1:
+            version = dg.DataVersion(report.control.fingerprint)
+            yield dg.MaterializeResult(asset_key=table.key, metadata=metadata, data_version=version)
+        else:
+            tags = {DATA_VERSION_TAG: report.control.fingerprint}
+            context.log_event(dg.AssetMaterialization(table.key, partition=key, metadata=metadata, tags=tags))
+
+
+def _time_left(start: float, number: int, keys: Sequence[str]) -> str:
+    """From the pace so far; nothing before the first partition is done."""
+    done = number - 1
+    left = (time.monotonic() - start) / done * (len(keys) - done) if done else 0
+    return f", about {left:.0f} s left" if done else ""
 
 
 def _summary(table: Table, report: LoadReport) -> str:

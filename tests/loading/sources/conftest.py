@@ -4,10 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.s3_server import refusing_s3_server, s3_server
-
-__all__ = ["landing", "refusing_s3_server", "s3_server"]
-
 
 @pytest.fixture
 def landing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
