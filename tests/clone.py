@@ -32,7 +32,8 @@ class Clone:
         """Copy what a clone consists of."""
         for name in ("incload_assets", "resources"):
             shutil.copytree(PROJECT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(PROJECT / "workspace.yaml", root)
+        for name in ("workspace.yaml", ".env"):
+            shutil.copy(PROJECT / name, root)
         (root / ".dagster_home").mkdir()
         shutil.copy(PROJECT / ".dagster_home" / "dagster.yaml", root / ".dagster_home")
         return cls(root, spark)
@@ -42,7 +43,7 @@ class Clone:
         plain = {
             k: v for k, v in os.environ.items() if not k.startswith(("INCLOAD_", "DAGSTER_")) and k != "PYTHONPATH"
         }
-        return {**plain, "INCLOAD_SPARK": self.spark, "NO_COLOR": "1", **more}
+        return {**plain, "PWD": str(self.root), "INCLOAD_SPARK": self.spark, "NO_COLOR": "1", **more}
 
     def command(self, *arguments: str) -> list[str]:
         """``incload …``."""

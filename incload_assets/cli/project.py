@@ -70,6 +70,7 @@ def enter_project() -> Path:
     from dotenv import load_dotenv
 
     os.chdir(root)
+    os.environ["PWD"] = str(root)  # what ${PWD} means in .env
     os.environ["PWD"] = str(root)  # the .env writes ${PWD}
     load_dotenv(root / ".env", override=True)  # wins over the environment, as in `dagster dev`
     home = Path(os.environ.setdefault("DAGSTER_HOME", str(root / ".dagster_home")))

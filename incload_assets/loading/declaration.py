@@ -184,6 +184,13 @@ _UNORDERED = (T.MapType, T.ArrayType, T.StructType, T.VariantType)
 
 def _check_columns(table: str, contract: Contract, changes: Changes, write: Merge) -> None:
     types = {field.name: field.data_type for field in contract.fields}
+    for column in types:
+        if bad := sorted(set(column) & set(" ,;{}()\n\t=")):
+            raise DeclarationError(
+                f"{table}: {contract.model_name} has a column {column!r}, with {', '.join(map(repr, bad))} in its name",
+                rule="Delta accepts none of ' ,;{}()=', tabs or line ends in column names",
+                remedy="rename it in the contract, and fill it in the function from a field of the source",
+            )
     partition = (write.partition_by,) if write.partition_by is not None else ()
     named = {"changes.keys": changes.keys, "changes.sequence_by": changes.sequence_by, "write.partition_by": partition}
     for place, columns in named.items():

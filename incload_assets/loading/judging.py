@@ -101,6 +101,11 @@ def _judged(out: DataFrame, table: Table) -> DataFrame:
             *(F.when(col(name).isNull(), F.lit(f"{name}: NULL, but it identifies the row")) for name in table.identity)
         )
     )
+    partition = table.write.partition_by
+    if partition is not None and isinstance(out.schema[partition].dataType, T.StringType):
+        # Delta keeps an empty partition value as NULL
+        empty = F.when(col(partition) == "", F.lit(f"{partition}: '' cannot be the value of a partition"))
+        absent = F.concat(absent, F.array_compact(F.array(empty)))
     reasons = F.when(malformed.isNotNull(), F.array(malformed)).otherwise(
         F.array_distinct(F.concat(record.getField("_type_reasons"), own, absent))
     )

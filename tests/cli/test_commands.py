@@ -121,19 +121,22 @@ def test_a_wrong_setting_is_named_without_its_value(clone: Clone) -> None:
 
 
 def test_settings_are_read_from_the_env_file_beside_the_workspace(clone: Clone) -> None:
-    file = clone.write(".env", "INCLOAD_SAMPLES=false\n")
+    file = clone.root / ".env"
+    before = file.read_text()
     try:
+        file.write_text(before + "INCLOAD_SAMPLES=false\n")
         done = clone.incload("load", "orders", "--partitions", "2026-01-01")
     finally:
-        file.unlink()
+        file.write_text(before)
     assert "the tables are payments." in done.stderr
 
 
 def test_commands_work_from_any_folder_of_the_project(clone: Clone) -> None:
+    folder = clone.root / "incload_assets" / "tables"
     done = subprocess.run(
         clone.command("spark", "status"),
-        cwd=clone.root / "incload_assets" / "tables",
-        env=clone.environment(PYTHONPATH=str(clone.root)),
+        cwd=folder,
+        env=clone.environment(PYTHONPATH=str(clone.root), PWD=str(folder)),
         capture_output=True,
         text=True,
         timeout=60,
@@ -141,6 +144,7 @@ def test_commands_work_from_any_folder_of_the_project(clone: Clone) -> None:
     )
     assert done.stdout == "There is no Spark server; the first load starts one.\n"
     assert (clone.root / ".incload" / "spark").is_dir()
+    assert list(folder.glob(".*")) == []
 
 
 def test_dev_on_a_port_that_is_taken_is_one_line(clone: Clone) -> None:

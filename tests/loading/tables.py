@@ -59,9 +59,10 @@ class Loaded:
     lake: Lake
     content: dict[str, list[Record]]
 
-    def load(self, number: int, **options: Any) -> LoadReport:
-        """Load the window of a day."""
-        return load_window(self.spark, self.table, self.lake, window_of(DAYS, day(number)), **options)
+    def load(self, window: int | str, **options: Any) -> LoadReport:
+        """Load the window of a day, or of a partition key."""
+        key = window if isinstance(window, str) else day(window)
+        return load_window(self.spark, self.table, self.lake, window_of(self.table.partitions_def, key), **options)
 
     def replay(self, report: LoadReport) -> LoadReport:
         """Load a window again that was checkpointed cleanly."""
@@ -109,12 +110,13 @@ def make(
     function: Callable[[DataFrame], DataFrame] = lambda changes: changes,
     code_version: str = "1",
     name: str = "items",
+    partitions_def: dg.TimeWindowPartitionsDefinition = DAYS,
 ) -> Loaded:
     """Declare a table over literal content."""
     content = {} if content is None else content
     table = declare(
         key=dg.AssetKey([name]),
-        partitions_def=DAYS,
+        partitions_def=partitions_def,
         source=source or LiteralSource(content),
         contract=contract,
         changes=Changes(keys=list(keys), sequence_by=["seq"], delete_when="op = 'd'"),

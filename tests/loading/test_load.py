@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import dagster as dg
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -215,6 +216,26 @@ def test_a_key_in_two_partitions_of_one_batch_is_quarantined(spark: SparkSession
     )
     assert table.load(1).evidence.quarantined == 2
     assert table.rows("id") == {("2",)}
+
+
+def test_hours_and_odd_partition_values_are_windows_and_partitions_too(spark: SparkSession, tmp_path: Path) -> None:
+    hour = "2026-01-01-05:00"
+    rows = [item(str(n), value, 1) for n, value in enumerate(["a/b=c", "it's 5 %", '\\ " é', ""])]
+    table = make(
+        spark,
+        tmp_path,
+        {hour: rows},
+        write=Merge(partition_by="value"),
+        quarantine=Quarantine(max_share=0.5),
+        partitions_def=dg.HourlyPartitionsDefinition("2026-01-01-00:00"),
+    )
+    first = table.load(hour)
+    assert table.rows("value") == {("a/b=c",), ("it's 5 %",), ('\\ " é',)}
+    assert table.log("rejected", "_reasons") == [(["value: '' cannot be the value of a partition"],)]
+    assert table.replay(first).committed is False
+    table.content[hour] = [item("0", "a/b=c", 2)]
+    table.load(hour)
+    assert table.rows() == {("0", "a/b=c", 2)}
 
 
 def test_a_correction_of_one_microsecond_takes_effect(spark: SparkSession, tmp_path: Path) -> None:
