@@ -97,7 +97,7 @@ def _sample(look: Look, keys: list[str]) -> list[dict[str, Any]]:
     delta = look.lake.delta(ChangeLog(look.table, look.lake).uri)
     if delta is None:
         return []
-    dataset = delta.to_pyarrow_dataset(partitions=[("_kind", "=", REJECTED), ("_window", "in", keys)])
+    dataset = delta.to_pyarrow_dataset()
     chosen = (pc.field("_kind") == REJECTED) & pc.field("_window").isin(keys)
     rows = dataset.head(SAMPLED, columns=["_window", "_reasons", "_source"], filter=chosen)
     return list(rows.to_pylist())
