@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table as Grid
 
+from incload_assets.automation.policy import is_pending
 from incload_assets.cli import screen
 from incload_assets.cli.project import Project
 from incload_assets.cli.runs import COUNTS, Outcome, load_partition
@@ -57,8 +58,9 @@ class Loads:
     def _tell(self, outcome: Outcome) -> None:
         name = f"{outcome.table} {outcome.partition}"
         if outcome.failure:
-            self.console.print(f"[red]✗[/] {name}: ", end="")
-            self.console.print(outcome.failure, markup=False)
+            self.console.print("[red]✗[/] ", end="")
+            told = outcome.failure if outcome.failure.startswith(name) else f"{name}: {outcome.failure}"
+            self.console.print(told, markup=False)
             return
         counts = ", ".join(f"{count} {name.removeprefix('rows_')}" for name, count in outcome.counts.items() if count)
         self.console.print(f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}")
@@ -68,9 +70,12 @@ _LONG_HEADINGS = ("dupli-\ncate", "quaran-\ntined")  # so that the table fits a 
 
 
 def pending(project: Project, table: Table) -> list[str]:
-    """The partitions that are not loaded as their source is now, oldest first: missing, failed, drifted."""
+    """The partitions that are not loaded as their source is now, oldest first: missing, failed, drifted.
+
+    Those for which the source holds nothing are not among them.
+    """
     progress = progress_of(project.instance, table, Lake.of(Settings()), now())
-    return [window.key for window in progress if window.status in ("missing", "failed", "drifted")]
+    return [window.key for window in progress if is_pending(window)]
 
 
 def complaints(outcomes: Iterable[Outcome]) -> list[str]:

@@ -70,7 +70,6 @@ def enter_project() -> Path:
     from dotenv import load_dotenv
 
     os.chdir(root)
-    os.environ["PWD"] = str(root)  # what ${PWD} means in .env
     os.environ["PWD"] = str(root)  # the .env writes ${PWD}
     load_dotenv(root / ".env", override=True)  # wins over the environment, as in `dagster dev`
     home = Path(os.environ.setdefault("DAGSTER_HOME", str(root / ".dagster_home")))
@@ -94,11 +93,9 @@ def open_project() -> Iterator[Project]:
     enter_project()
     import dagster as dg
 
-    for kind in (
-        dg.BetaWarning,
-        dg.PreviewWarning,
-    ):  # whoever declares a table need not hear which parts of Dagster are new
-        warnings.simplefilter("ignore", kind)
+    # who loads a table need not hear which parts of Dagster are new
+    warnings.simplefilter("ignore", dg.BetaWarning)
+    warnings.simplefilter("ignore", dg.PreviewWarning)
     from incload_assets.definitions import defs
     from incload_assets.loading.asset import table_of
 

@@ -13,6 +13,7 @@ from incload_assets.loading.declaration import Table
 
 STARTED_BY = {"incload/started_by": "command line"}
 COUNTS = ("rows_read", "inserted", "updated", "deleted", "stale", "duplicate", "quarantined")
+_INTERRUPTED = "DagsterExecutionInterruptedError"
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,12 @@ class Outcome:
 
 
 def load_partition(project: Project, table: Table, partition: str, *, verbose: bool) -> Outcome:
-    """Materialize one partition, with the checks that go with it; never raises for a load that fails.
+    """Materialize one partition, with the checks that go with it; a load that fails is an outcome like another.
 
     The run waits for its turn in the table's pool, as a run from the UI does.
+
+    Raises:
+        KeyboardInterrupt: The run was interrupted, and is recorded as failed.
     """
     start = time.monotonic()
     job = project.definitions.resolve_job_def(load_job_name(table))
@@ -54,6 +58,8 @@ def load_partition(project: Project, table: Table, partition: str, *, verbose: b
         raise_on_error=False,
     )
     seconds = time.monotonic() - start
+    if _was_interrupted(result):
+        raise KeyboardInterrupt
     done = [event.step_materialization_data.materialization for event in _of(result, "ASSET_MATERIALIZATION")]
     if not done:
         return Outcome(table.name, partition, result.run_id, seconds, failure=_why(result, partition))
@@ -96,6 +102,12 @@ def _of(result: dg.ExecuteInProcessResult, kind: str) -> list[dg.DagsterEvent]:
 
 def _int(value: Any) -> int:
     return int(value.value) if value is not None else 0
+
+
+def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
+    """Whether somebody pressed Ctrl-C, which Dagster takes for a failure of the step that it hit."""
+    errors = (event.step_failure_data.error for event in _of(result, "STEP_FAILURE"))
+    return any(error is not None and error.cls_name == _INTERRUPTED for error in errors)
 
 
 def _why(result: dg.ExecuteInProcessResult, partition: str) -> str:

@@ -276,5 +276,5 @@ def checkpoint_of(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str
     unfinished = [status for status in dg.DagsterRunStatus if status is not dg.DagsterRunStatus.SUCCESS]
     alive = RunsFilter(updated_after=record.create_timestamp, statuses=unfinished)
     runs = instance.get_runs(alive, limit=RUNS_LOOKED_AT)
-    others = [r for r in runs if r.run_id != run_id and (r.asset_selection is None or key in r.asset_selection)]
+    others = [r for r in runs if r.run_id != run_id and (not r.asset_selection or key in r.asset_selection)]
     return Checkpoint(fingerprint, clean=not others and len(runs) < RUNS_LOOKED_AT)

@@ -42,7 +42,7 @@ def test_a_partition_that_fails_does_not_stop_the_others(clone: Clone, instance:
 
     lines = [without_times(line) for line in done.stdout.splitlines()]
     assert lines[0] == "✓ payments 2026-01-01  0.0 s  1 read, 1 inserted"
-    assert lines[1].startswith("✗ payments 2026-01-02: payments 2026-01-02: 1 of 1 rows")
+    assert lines[1].startswith("✗ payments 2026-01-02: 1 of 1 rows")
     assert lines[2] == "✓ payments 2026-01-03  0.0 s  2 read, 2 inserted"
     assert done.stderr == "Error: payments: 1 of 3 partitions not loaded\n"
     assert done.returncode == 1
