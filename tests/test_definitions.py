@@ -138,7 +138,7 @@ def test_the_instance_configuration_is_what_dagster_understands(tmp_path: Path) 
         assert type(instance.run_coordinator).__name__ == "QueuedRunCoordinator"
         queue = instance.get_concurrency_config()
         assert queue.run_queue_config is not None
-        assert queue.run_queue_config.max_concurrent_runs == 4
+        assert queue.run_queue_config.max_concurrent_runs == 2
         assert (queue.pool_config.default_pool_limit, queue.pool_config.pool_granularity.value) == (1, "op")
         assert (instance.run_retries_max_retries, instance.run_retries_retry_on_asset_or_op_failure) == (2, False)
         assert instance.run_monitoring_enabled
