@@ -1,6 +1,7 @@
 """From a declaration to a Dagster asset whose materialization is an incremental load."""
 
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -8,16 +9,17 @@ from typing import Any
 
 import dagster as dg
 from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from incload_assets.loading.declaration import Changes, Freshness, Merge, Quarantine, RowFunction, Table, declare
 from incload_assets.loading.errors import ContractViolation, IncrementalLoadError, SourceMissing
 from incload_assets.loading.load import Checkpoint, LoadReport, load_window
-from incload_assets.loading.materialization import metadata_of
+from incload_assets.loading.materialization import MASK, metadata_of
 from incload_assets.loading.process import mark_process
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import window_of
-from resources.failures import translate
+from resources.failures import masked, translate
 
 FAILURE_TAG = "incload/failure"
 DATA_VERSION_TAG = "dagster/data_version"
@@ -196,7 +198,7 @@ def _load_each(
             )
             metadata = metadata_of(spark, table, lake, report)
         except Exception as error:
-            failures[key] = translate(error, f"{table.name} {key}")
+            failures[key] = _told(translate(error, f"{table.name} {key}"), table)
             context.log.error(f"{table.name} {key}: {failures[key]}")
             continue
         context.log.info(_summary(table, report))
@@ -206,6 +208,18 @@ def _load_each(
         else:
             tags = {DATA_VERSION_TAG: report.control.fingerprint}
             context.log_event(dg.AssetMaterialization(table.key, partition=key, metadata=metadata, tags=tags))
+
+
+def _told(error: BaseException, table: Table) -> BaseException:
+    """Spark's own errors in one line, values hidden where the table has personal columns: they quote what they read."""
+    if not isinstance(error, PySparkException):
+        return error
+    line = masked(str(error).strip().splitlines()[0])
+    if table.contract.personal:
+        line = re.sub(r"'[^']*'|\"[^\"]*\"", f"'{MASK}'", line)
+    return IncrementalLoadError(
+        f"{table.name}: Spark could not do it: {line}", remedy="see the server's log for the rest"
+    )
 
 
 def _time_left(start: float, number: int, keys: Sequence[str]) -> str:

@@ -51,8 +51,13 @@ def order_sql(table: Table, *, alias: str, is_delete: str, content_hash: str) ->
 
 
 def log_order(table: Table, alias: str = "log") -> Column:
-    """The order of a row of the log."""
-    return F.expr(order_sql(table, alias=alias, is_delete=f"{alias}._kind = '{DELETE}'", content_hash=f"{alias}._hash"))
+    """The order of a row of the log.
+
+    The content is hashed as the contract is now: the stored ``_hash`` is of the contract that judged the row, and
+    with a column removed or moved since it would differ from the table's for ever.
+    """
+    content = content_hash_sql(table.columns, alias)
+    return F.expr(order_sql(table, alias=alias, is_delete=f"{alias}._kind = '{DELETE}'", content_hash=content))
 
 
 def row_order_sql(table: Table, alias: str) -> str:

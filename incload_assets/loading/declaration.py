@@ -167,7 +167,7 @@ def declare(
         freshness=freshness,
         quarantine=quarantine,
         function=function,
-        code_version=code_version or _code_version(function, compiled, changes, write),
+        code_version=code_version or _code_version(function, compiled, changes, write, source),
         control_fields=control_fields,
     )
 
@@ -179,6 +179,10 @@ def _expect(table: str, name: str, value: object, kind: type, example: str) -> N
         )
 
 
+_NOT_AS_TEXT: dict[str, tuple[type[T.DataType], ...]] = {
+    "changes.sequence_by": (T.BinaryType,),
+    "write.partition_by": (T.BinaryType, T.FloatType, T.DoubleType),
+}
 _UNORDERED = (T.MapType, T.ArrayType, T.StructType, T.VariantType)
 
 
@@ -208,6 +212,12 @@ def _check_columns(table: str, contract: Contract, changes: Changes, write: Merg
                     f"{table}: {place} names {column!r}, which {contract.model_name} does not have",
                     rule=f"keys, sequence and partition are columns of the contract ({', '.join(types)})",
                     remedy=f"add {column!r} to {contract.model_name}, or name one of its columns",
+                )
+            if place != "changes.keys" and isinstance(types[column], _NOT_AS_TEXT[place]):
+                raise DeclarationError(
+                    f"{table}: {place} names {column!r} of type {types[column].simpleString()}",
+                    rule="partition and sequence values are kept as text, too, which this type does not survive",
+                    remedy="name a column of another type",
                 )
             if isinstance(types[column], _UNORDERED):
                 raise DeclarationError(
@@ -265,14 +275,22 @@ def _control_fields(table: str, contract: Contract, changes: Changes, source: So
             rule="it tells for each change whether it is a delete",
             remedy="write for example delete_when=\"op = 'd'\"",
         )
+    spelled = {name.lower(): name for name in contract.names}
+    for name in names:
+        if spelled.get(name.lower(), name) != name:
+            raise DeclarationError(
+                f"{table}: changes.delete_when names {name!r}, {contract.model_name} has {spelled[name.lower()]!r}",
+                rule="Spark does not tell names apart that differ only by case",
+                remedy="spell both alike, or rename the column of the contract",
+            )
     return tuple(name for name in names if name not in contract.names)
 
 
-def _code_version(function: RowFunction, contract: Contract, changes: Changes, write: Merge) -> str:
+def _code_version(function: RowFunction, contract: Contract, changes: Changes, write: Merge, source: Source) -> str:
     """A hash of what decides how a source row becomes a table row, so that changed code is judged anew."""
     try:
         code = inspect.getsource(function)
     except OSError:  # defined in an interpreter: no file to read
         code = function.__code__.co_code.hex()
-    parts = (code, contract.fields, contract.unique, changes, write)
+    parts = (code, contract.fields, contract.unique, changes, write, source)
     return hashlib.blake2b("\n".join(map(repr, parts)).encode(), digest_size=6).hexdigest()

@@ -103,9 +103,10 @@ def _judged(out: DataFrame, table: Table) -> DataFrame:
     )
     partition = table.write.partition_by
     if partition is not None and isinstance(out.schema[partition].dataType, T.StringType):
-        # Delta keeps an empty partition value as NULL
-        empty = F.when(col(partition) == "", F.lit(f"{partition}: '' cannot be the value of a partition"))
-        absent = F.concat(absent, F.array_compact(F.array(empty)))
+        # Delta keeps both as NULL
+        text = F.concat(F.lit(f"{partition}: '"), col(partition), F.lit("' cannot be the value of a partition"))
+        unusable = F.when(col(partition).isin("", "__HIVE_DEFAULT_PARTITION__"), text)
+        absent = F.concat(absent, F.array_compact(F.array(unusable)))
     reasons = F.when(malformed.isNotNull(), F.array(malformed)).otherwise(
         F.array_distinct(F.concat(record.getField("_type_reasons"), own, absent))
     )

@@ -175,13 +175,18 @@ def _with_former(spark: SparkSession, table: Table, log: ChangeLog, landing: Lan
     """The new rows, the old rows of files that are gone, and a marker for each key that had a row taken away.
 
     A marked key has to be folded in full: the table may hold what was taken away. Markers of a landing that is not
-    settled are kept, because nobody is known to have folded their keys.
+    settled are kept, because nobody is known to have folded their keys. The old rows are judged by the contract as it
+    is now; of those that were rejected only the payload is left, so they stay rejected.
     """
     former = log.read(spark, landing.log_version).filter(F.col("_window") == landing.window.key)
     fresh = judged
     if carried := table.source.carried(landing.position):
         gone = spark.createDataFrame([(name,) for name in carried], "file string")
         kept = former.filter(F.col("_kind").isin(UPSERT, DELETE, REJECTED)).select(*judged.columns)
+        broken = F.when(F.col("_kind") == UPSERT, table.contract.reasons()).otherwise(F.col("_reasons"))
+        kept = kept.withColumn("_reasons", broken).withColumn(
+            "_kind", F.when((F.col("_kind") == UPSERT) & (F.size("_reasons") > 0), REJECTED).otherwise(F.col("_kind"))
+        )
         fresh = judged.unionByName(kept.join(gone, kept["_source.file"] == gone["file"], "left_semi"))
     new = fresh.filter(F.col("_kind").isin(UPSERT, DELETE)).select("_kind", "_hash", *map(col, table.identity))
     old = former.filter(F.col("_kind").isin(UPSERT, DELETE)).select("_kind", "_hash", *map(col, table.identity))

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.columns import DELETE, UPSERT, col
+from incload_assets.loading.contract_types import as_text
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.load import LoadReport
 from resources.lake import Lake
@@ -73,22 +74,23 @@ def _evidence(report: LoadReport) -> str:
 def _sample(spark: SparkSession, table: Table, lake: Lake, report: LoadReport) -> dg.TableMetadataValue:
     log = ChangeLog(table, lake)
     personal = table.contract.personal
+    kinds = {field.name: field.data_type for field in table.contract.fields}
     shown = [
         (
             F.when(col(name).isNotNull(), F.lit(MASK))
             if name in personal
-            else F.substring(col(name).cast("string"), 1, SHOWN_CHARACTERS)
+            else F.substring(F.make_valid_utf8(as_text(col(name), kinds[name])), 1, SHOWN_CHARACTERS)
         ).alias(name)
         for name in table.columns
     ]
     rows = (
         log.read(spark, report.log_version)
         .filter((F.col("_window") == report.window.key) & F.col("_kind").isin(UPSERT, DELETE))
-        .select(F.col("_kind").alias("change"), *shown)
+        .select(F.col("_kind").alias("_change"), *shown)
         .head(SAMPLE_ROWS)
     )
     columns = [
-        dg.TableColumn("change"),
+        dg.TableColumn("_change"),
         *(dg.TableColumn(f.name, f.data_type.simpleString()) for f in table.contract.fields),
     ]
     return dg.MetadataValue.table([dg.TableRecord(_printable(row)) for row in rows], dg.TableSchema(columns=columns))

@@ -40,6 +40,12 @@ class StampedItem(Item):
     at: T.TimestampType = pa.Field(nullable=False)
 
 
+class GoodItem(Item):
+    """An item whose value is not bad."""
+
+    value: T.StringType = pa.Field(nullable=True, ne="bad")
+
+
 def day(number: int) -> str:
     """The partition key of a day of January 2026."""
     return f"2026-01-{number:02d}"

@@ -7,10 +7,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.loading import Files
 from incload_assets.loading.declaration import Merge, Quarantine
 from incload_assets.loading.errors import ContractViolation, DeclarationError, SourceMissing
 from incload_assets.loading.reconciliation import Evidence
-from tests.loading.tables import DatedItem, StampedItem, day, item, make
+from tests.loading.tables import DatedItem, GoodItem, StampedItem, day, item, make
 
 
 def bins(evidence: Evidence) -> tuple[int, int, int, int]:
@@ -220,7 +221,10 @@ def test_a_key_in_two_partitions_of_one_batch_is_quarantined(spark: SparkSession
 
 def test_hours_and_odd_partition_values_are_windows_and_partitions_too(spark: SparkSession, tmp_path: Path) -> None:
     hour = "2026-01-01-05:00"
-    rows = [item(str(n), value, 1) for n, value in enumerate(["a/b=c", "it's 5 %", '\\ " é', ""])]
+    rows = [
+        item(str(n), value, 1)
+        for n, value in enumerate(["a/b=c", "it's 5 %", '\\ " é', "", "__HIVE_DEFAULT_PARTITION__"])
+    ]
     table = make(
         spark,
         tmp_path,
@@ -231,11 +235,24 @@ def test_hours_and_odd_partition_values_are_windows_and_partitions_too(spark: Sp
     )
     first = table.load(hour)
     assert table.rows("value") == {("a/b=c",), ("it's 5 %",), ('\\ " é',)}
-    assert table.log("rejected", "_reasons") == [(["value: '' cannot be the value of a partition"],)]
+    assert table.log("rejected", "_reasons") == [
+        (["value: '' cannot be the value of a partition"],),
+        (["value: '__HIVE_DEFAULT_PARTITION__' cannot be the value of a partition"],),
+    ]
     assert table.replay(first).committed is False
     table.content[hour] = [item("0", "a/b=c", 2)]
     table.load(hour)
     assert table.rows() == {("0", "a/b=c", 2)}
+
+
+def test_a_column_taken_out_of_the_contract_leaves_every_window_loadable(spark: SparkSession, tmp_path: Path) -> None:
+    content = {day(1): [item("1", "a", 1, day=day(1))], day(2): [item("1", "b", 2, day=day(1))]}
+    make(spark, tmp_path, content, contract=DatedItem).load(1)
+    make(spark, tmp_path, content, contract=DatedItem).load(2)
+    narrower = make(spark, tmp_path, content, code_version="2")
+    narrower.load(1)
+    narrower.load(2)
+    assert narrower.rows() == {("1", "b", 2)}
 
 
 def test_a_correction_of_one_microsecond_takes_effect(spark: SparkSession, tmp_path: Path) -> None:
@@ -264,3 +281,38 @@ def test_a_function_that_loses_rows_or_columns_is_refused(
     with pytest.raises(DeclarationError, match=message):
         table.load(1)
     assert table.rows() == set()
+
+
+def test_rows_of_a_file_that_is_gone_stay_and_are_judged_by_a_new_contract_or_leave_where_that_is_declared(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def deliver(folder: Path) -> Path:
+        folder.mkdir(parents=True)
+        (folder / "a.json").write_text('{"id": "1", "value": "a", "seq": 1}\n{"id": "2", "value": "bad", "seq": 1}')
+        return folder / "a.json"
+
+    keep, retract = tmp_path / "keep" / day(1), tmp_path / "retract" / day(1)
+    files = [deliver(keep), deliver(retract)]
+    kept = make(spark, tmp_path, source=Files(f"{keep.parent}/{{window:%Y-%m-%d}}/*.json"), name="kept")
+    left = make(
+        spark, tmp_path, source=Files(f"{retract.parent}/{{window:%Y-%m-%d}}/*.json", deleted="retract"), name="left"
+    )
+    for table in (kept, left):
+        table.load(1)
+    for file in files:
+        file.unlink()
+    left.load(1)
+    assert left.rows() == set()
+    kept.load(1)
+    assert kept.rows() == {("1", "a", 1), ("2", "bad", 1)}
+    stricter = make(
+        spark,
+        tmp_path,
+        source=Files(f"{keep.parent}/{{window:%Y-%m-%d}}/*.json"),
+        name="kept",
+        contract=GoodItem,
+        code_version="2",
+        quarantine=Quarantine(max_share=1),
+    )
+    assert stricter.load(1).evidence.quarantined == 1
+    assert stricter.rows() == {("1", "a", 1)}

@@ -101,7 +101,9 @@ class Files(Source):
             before = landed.get(window.key)
             files = present.get(window.key, [])
             gone = _gone(before, files) if self.deleted == "keep" else []
-            if files or gone:
+            # A window that was landed keeps having a position: without files it is landed empty.
+            emptied = self.deleted == "retract" and before is not None and before.fingerprint != "empty"
+            if files or gone or emptied:
                 positions[window.key] = position_of(files, gone)
         return positions
 
