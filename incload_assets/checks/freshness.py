@@ -9,7 +9,7 @@ from incload_assets.operations.progress import WindowProgress
 NAME = "freshness"
 DESCRIPTION = "The latest due partition is loaded; an old backfill does not count, an idle source does."
 
-_TODO = {
+_REMEDIES = {
     "failed": "its last load failed{cause}: see run {run}, then materialize it again",
     "in_progress": "a run is loading it now",
     "waiting": "the source holds nothing for it: ask who delivers it",
@@ -56,4 +56,4 @@ def _todo(look: Look, window: WindowProgress) -> str:
     if look.trouble is not None and window.status == "waiting":
         return f"the source could not be looked at ({look.trouble})"
     cause = f" ({window.failure})" if window.failure else ""
-    return _TODO[window.status].format(cause=cause, run=window.failed_run or "history")
+    return _REMEDIES[window.status].format(cause=cause, run=window.failed_run or "history")
