@@ -6,7 +6,7 @@ of all windows, and the control rows, are found without reading the changes them
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
 
@@ -79,10 +79,6 @@ class Control:
     def as_position(self) -> Position:
         """The position that was landed."""
         return Position(self.fingerprint, json.loads(self.position), self.summary)
-
-    def renumbered(self, landing: int) -> "Control":
-        """The same with another landing number."""
-        return replace(self, landing=landing)
 
 
 class ChangeLog:

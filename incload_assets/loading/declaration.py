@@ -231,8 +231,6 @@ def _check_columns(table: str, contract: Contract, changes: Changes, write: Merg
             rule="the partition of a row never changes, its sequence does",
             remedy="partition by a column that is fixed when the row is created",
         )
-    if set(types) <= {*changes.keys, *partition} and not changes.sequence_by:
-        raise DeclarationError(f"{table}: the contract has no column beside its keys")
 
 
 def _check_quarantine(table: str, quarantine: Quarantine) -> None:
