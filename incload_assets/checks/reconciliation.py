@@ -118,7 +118,7 @@ def compare(spark: SparkSession, look: Look, window: Window) -> Compared:
     if now is None or now.landing != control.landing:  # landed again since the look: its load has just compared it
         return compared
     try:
-        source = source_content(spark, table, position)
+        source = source_content(spark, table, window, position)
     except (IncrementalLoadError, PySparkException) as error:
         return replace(compared, trouble=str(error).splitlines()[0])
     return replace(compared, source=source, log=log_content(spark, table, log, version, window, position))

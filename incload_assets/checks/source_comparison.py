@@ -7,13 +7,13 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.columns import DELETE, REJECTED, UPSERT
+from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
-from incload_assets.loading.folding import Snapshot, fold_plan
 from incload_assets.loading.judging import judge
 from incload_assets.loading.reconciliation import Evidence, examine
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.window import Window
-from incload_assets.loading.writes.merge import app_id
+from incload_assets.loading.writes.merging import app_id
 from resources.lake import Lake
 
 KINDS = (UPSERT, DELETE, REJECTED)
@@ -49,14 +49,15 @@ def content_of(judged: DataFrame) -> Content:
     return Content(row[UPSERT], row[DELETE], row[REJECTED], int(row["hash"]))
 
 
-def source_content(spark: SparkSession, table: Table, position: Position) -> Content:
+def source_content(spark: SparkSession, table: Table, window: Window, position: Position) -> Content:
     """What the source holds, extracted and judged anew.
 
     Raises:
         SourceUnreadable, SourceUnavailable, SourceChanged: From the source.
     """
-    extracted = table.source.extract(spark, table.name, position, (*table.columns, *table.control_fields))
-    return content_of(judge(extracted, table))
+    fields = (*table.columns, *table.control_fields)
+    extracted = table.source.extract_windows(spark, table.name, {window.key: position}, fields)
+    return content_of(judge(extracted, table, [window]))
 
 
 def log_content(
@@ -72,12 +73,8 @@ def log_content(
 
 def table_evidence(spark: SparkSession, table: Table, lake: Lake, log: ChangeLog, window: Window) -> Evidence | None:
     """The window's keys in the table against the full fold of the log; None if there is nothing to compare."""
-    uri = lake.table_uri(table.key.path)
-    table_version = lake.version(uri)  # the table before the log, as a load does
-    log_version = log.version()
-    control = log.control(window.key, log_version) if log_version is not None else None
-    if table_version is None or log_version is None or control is None:
+    context = Context(spark, table, lake)
+    if lake.version(context.uri) is None or log.control(window.key) is None:
         return None
-    fence = lake.transaction_version(uri, app_id(table, window), table_version) or 0
-    at = Snapshot(table_version, log_version, fence, control)
-    return examine(fold_plan(spark, table, log, uri, window, at, full=True), control)
+    at = context.snapshot((window,), app_id(table, window))
+    return examine(table.write.plan(context, at, full=True), at)[window.key]

@@ -31,8 +31,8 @@ def uniqueness(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckRe
     rows = spark.read.format("delta").option("versionAsOf", version).load(lake.spark_uri(uri))
     metadata: dict[str, dg.MetadataValue] = {"delta_version": dg.MetadataValue.int(version)}
     broken = []
-    for number, columns in enumerate(_rules(table)):
-        total, repeated, affected = _count(rows, columns)
+    for number, (columns, condition) in enumerate(_rules(table)):
+        total, repeated, affected = _count(meant := rows.filter(condition) if condition else rows, columns)
         what = "key" if number == 0 else "unique"
         metadata |= {
             "rows": dg.MetadataValue.int(total),
@@ -40,7 +40,7 @@ def uniqueness(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckRe
             f"{what}_rows_affected": dg.MetadataValue.int(affected),
         }
         if repeated:
-            metadata[f"{what}_sample"] = _sample(rows, table, columns)
+            metadata[f"{what}_sample"] = _sample(meant, table, columns)
             broken.append(f"{several(repeated, 'value')} of ({', '.join(columns)}) in {several(affected, 'row')}")
     if not broken:
         return _result(table, True, f"{metadata['rows'].value:,} rows, no key twice.", metadata)
@@ -65,9 +65,12 @@ def _result(table: Table, passed: bool, description: str, metadata: dict[str, dg
     )
 
 
-def _rules(table: Table) -> list[tuple[str, ...]]:
-    keys, unique = tuple(table.changes.keys), table.contract.unique
-    return [keys, *([unique] if unique and set(unique) != set(keys) else [])]
+def _rules(table: Table) -> list[tuple[tuple[str, ...], str | None]]:
+    """What has to be unique, and among which rows."""
+    keys, condition = table.write.unique_rows(table.changes)
+    unique = table.contract.unique
+    also = unique if unique and set(unique) != set(keys) else ()
+    return [(columns, condition) for columns in (keys, also) if columns]
 
 
 def _groups(rows: DataFrame, columns: Sequence[str]) -> GroupedData:

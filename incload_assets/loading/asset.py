@@ -12,13 +12,15 @@ from dagster._core.storage.dagster_run import RunsFilter  # the public name has 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.declaration import Changes, Freshness, Merge, Quarantine, RowFunction, Table, declare
+from incload_assets.loading.declaration import Changes, Freshness, Quarantine, RowFunction, Table, declare
 from incload_assets.loading.errors import ContractViolation, IncrementalLoadError, SourceMissing
 from incload_assets.loading.load import Checkpoint, LoadReport, load_window
 from incload_assets.loading.materialization import MASK, metadata_of
 from incload_assets.loading.process import mark_process
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import window_of
+from incload_assets.loading.writes.base import Write
+from incload_assets.loading.writes.merge import Merge
 from resources.failures import masked, translate
 
 FAILURE_TAG = "incload/failure"
@@ -33,8 +35,8 @@ def incremental_asset(
     partitions_def: dg.PartitionsDefinition,
     source: Source,
     contract: type,
-    changes: Changes,
-    write: Merge = Merge(),  # noqa: B008 - immutable
+    changes: Changes = Changes(),  # noqa: B008 - immutable
+    write: Write = Merge(),  # noqa: B008 - immutable
     freshness: Freshness | None = None,
     quarantine: Quarantine = Quarantine(),  # noqa: B008 - immutable
     name: str | None = None,
@@ -120,7 +122,7 @@ def incremental_asset(
             tags=tags,
             kinds=kinds or {"spark", "deltalake"},
             metadata={**_shown(table), **(metadata or {})},
-            pool=pool or (None if write.partition_by else f"state_{'_'.join(key.path)}"),
+            pool=pool or (f"state_{'_'.join(key.path)}" if write.serialized else None),
             code_version=table.code_version,
             automation_condition=automation_condition,
             backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run),
@@ -157,6 +159,7 @@ def _shown(table: Table) -> dict[str, Any]:
         "source": str(table.source),
         "keys": ", ".join(table.changes.keys),
         "sequence_by": ", ".join(table.changes.sequence_by),
+        "write": type(table.write).__name__,
         "partition_by": table.write.partition_by or "none (state table)",
     }
 

@@ -5,10 +5,11 @@ of all windows, and the control rows, are found without reading the changes them
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame, SparkSession
@@ -121,11 +122,11 @@ class ChangeLog:
         """The control row of a window, read without Spark."""
         return self._controls(("_window", "=", window), version=version).get(window)
 
-    def controls(self, version: int | None = None) -> dict[str, Control]:
-        """The control rows of all windows, by partition key."""
-        return self._controls(version=version)
+    def controls(self, version: int | None = None, *, only: Collection[str] | None = None) -> dict[str, Control]:
+        """The control rows of all windows, or of some, by partition key."""
+        return self._controls(*([] if only is None else [("_window", "in", sorted(only))]), version=version)
 
-    def _controls(self, *partitions: tuple[str, str, str], version: int | None = None) -> dict[str, Control]:
+    def _controls(self, *partitions: tuple[str, str, Any], version: int | None = None) -> dict[str, Control]:
         delta = self.lake.delta(self.uri, version)
         if delta is None:
             return {}
@@ -139,13 +140,12 @@ class ChangeLog:
         """The positions of earlier loads, read only when asked for."""
         return Landed(self)
 
-    def control_frame(self, spark: SparkSession, control: Control) -> DataFrame:
-        """The control row as a frame of one row with the column ``_control``."""
-        values = asdict(control)
-        return spark.createDataFrame(
-            [(tuple(values[field.name] for field in _CONTROL_TYPE.fields),)],
-            T.StructType([T.StructField("_control", _CONTROL_TYPE)]),
-        )
+    def control_frame(self, spark: SparkSession, controls: Mapping[str, Control]) -> DataFrame:
+        """Control rows as a frame with the columns ``_window`` and ``_control``."""
+        names = [field.name for field in _CONTROL_TYPE.fields]
+        rows = [(key, tuple(values[name] for name in names)) for key, c in controls.items() if (values := asdict(c))]
+        window = T.StructField("_window", T.StringType())
+        return spark.createDataFrame(rows, T.StructType([window, T.StructField("_control", _CONTROL_TYPE)]))
 
 
 class Landed(Mapping[str, Position]):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 
 import dagster as dg
 import pyspark.sql.types as T
@@ -16,6 +17,7 @@ from sqlglot import exp
 from incload_assets.loading.contract import Contract, compile_contract
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.base import Source
+from incload_assets.loading.writes.base import Write
 
 RowFunction = Callable[[DataFrame], DataFrame]
 
@@ -25,8 +27,9 @@ class Changes:
     """What a change is.
 
     Args:
-        keys: Columns that identify a row of the table.
+        keys: Columns that identify a row of the table; ways of writing that go by whole scopes need none.
         sequence_by: Columns that order the changes of one key, most significant first; NULL is older than any value.
+            Needed where changes of one key are told older from newer.
         delete_when: SQL condition on the columns read from the source (fields outside the contract are strings there)
             that marks a change as a delete. NULL counts as false. None: the source never deletes.
 
@@ -35,27 +38,14 @@ class Changes:
         ('order_id',)
     """
 
-    keys: Sequence[str]
-    sequence_by: Sequence[str]
+    keys: Sequence[str] = ()
+    sequence_by: Sequence[str] = ()
     delete_when: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("keys", "sequence_by"):
             value = getattr(self, name)
             object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Merge:
-    """Upsert by key (slowly changing dimension type 1) with deletes.
-
-    Args:
-        partition_by: Column that partitions the table and is fixed for a row's whole life, deletes included (an event
-            table: orders by order date). None: a state table, where any load may touch any row; its loads are
-            serialized.
-    """
-
-    partition_by: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +81,7 @@ class Table:
     source: Source
     contract: Contract
     changes: Changes
-    write: Merge
+    write: Write
     freshness: Freshness | None
     quarantine: Quarantine
     function: RowFunction
@@ -105,14 +95,22 @@ class Table:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The table's columns, in order."""
+        """The contract's columns, in order."""
         return self.contract.names
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """The columns a MERGE matches on: the keys, and the partition column, which is part of what a row is."""
-        partition = self.write.partition_by
-        return (*self.changes.keys, *((partition,) if partition and partition not in self.changes.keys else ()))
+        """The columns that no change may lack."""
+        return self.write.identity(self.changes)
+
+    @cached_property
+    def schema(self) -> T.StructType:
+        """The table's columns: the contract's, and those that its way of writing adds."""
+        return self.write.schema(self.contract)
+
+    def type_of(self, column: str) -> T.DataType:
+        """The type of a column of the contract."""
+        return next(field.data_type for field in self.contract.fields if field.name == column)
 
 
 def declare(
@@ -122,7 +120,7 @@ def declare(
     source: Source,
     contract: type,
     changes: Changes,
-    write: Merge,
+    write: Write,
     freshness: Freshness | None,
     quarantine: Quarantine,
     function: RowFunction,
@@ -142,7 +140,7 @@ def declare(
         )
     _expect(table, "source", source, Source, 'Files("{landing}/orders/{window:%Y-%m-%d}/*.json")')
     _expect(table, "changes", changes, Changes, 'Changes(keys=["order_id"], sequence_by=["updated_at"])')
-    _expect(table, "write", write, Merge, "Merge() or Merge(partition_by=...)")
+    _expect(table, "write", write, Write, "Merge() or Merge(partition_by=...)")
     _expect(table, "quarantine", quarantine, Quarantine, "Quarantine(max_share=0.05)")
     if freshness is not None:
         _expect(table, "freshness", freshness, Freshness, "Freshness(within=timedelta(hours=6))")
@@ -155,8 +153,9 @@ def declare(
     compiled = compile_contract(contract, table)
     source.validate(table)
     _check_columns(table, compiled, changes, write)
+    write.validate(table, compiled, changes, source)
     _check_quarantine(table, quarantine)
-    control_fields = _control_fields(table, compiled, changes, source)
+    control_fields = _control_fields(table, compiled, changes, write, source)
     return Table(
         key=key,
         partitions_def=partitions_def,
@@ -186,7 +185,7 @@ _NOT_AS_TEXT: dict[str, tuple[type[T.DataType], ...]] = {
 _UNORDERED = (T.MapType, T.ArrayType, T.StructType, T.VariantType)
 
 
-def _check_columns(table: str, contract: Contract, changes: Changes, write: Merge) -> None:
+def _check_columns(table: str, contract: Contract, changes: Changes, write: Write) -> None:
     types = {field.name: field.data_type for field in contract.fields}
     for column in types:
         if bad := sorted(set(column) & set(" ,;{}()\n\t=")):
@@ -198,7 +197,8 @@ def _check_columns(table: str, contract: Contract, changes: Changes, write: Merg
     partition = (write.partition_by,) if write.partition_by is not None else ()
     named = {"changes.keys": changes.keys, "changes.sequence_by": changes.sequence_by, "write.partition_by": partition}
     for place, columns in named.items():
-        if not columns and place != "write.partition_by":
+        needed = {"changes.keys": write.keyed, "changes.sequence_by": write.ordered}.get(place, False)
+        if not columns and needed:
             raise DeclarationError(
                 f"{table}: {place} is empty",
                 rule="a change needs a key and a sequence, or the newest of two cannot be told",
@@ -247,10 +247,16 @@ def _check_quarantine(table: str, quarantine: Quarantine) -> None:
         )
 
 
-def _control_fields(table: str, contract: Contract, changes: Changes, source: Source) -> tuple[str, ...]:
+def _control_fields(table: str, contract: Contract, changes: Changes, write: Write, source: Source) -> tuple[str, ...]:
     """Names in ``delete_when`` that are read from the source although the contract does not keep them."""
     if changes.delete_when is None:
         return ()
+    if not write.deletes:
+        raise DeclarationError(
+            f"{table}: changes.delete_when is {changes.delete_when!r}, but {type(write).__name__} knows no deletes",
+            rule="a change deletes a row only where rows are kept by key",
+            remedy="drop delete_when, or write Merge() or History()",
+        )
     if not source.sees.deletes:
         raise DeclarationError(
             f"{table}: changes.delete_when is {changes.delete_when!r}, but {type(source).__name__} sees no deletes",
@@ -284,7 +290,7 @@ def _control_fields(table: str, contract: Contract, changes: Changes, source: So
     return tuple(name for name in names if name not in contract.names)
 
 
-def _code_version(function: RowFunction, contract: Contract, changes: Changes, write: Merge, source: Source) -> str:
+def _code_version(function: RowFunction, contract: Contract, changes: Changes, write: Write, source: Source) -> str:
     """A hash of what decides how a source row becomes a table row, so that changed code is judged anew."""
     try:
         code = inspect.getsource(function)

@@ -1,34 +1,40 @@
 """From extracted records to typed rows, each with the reasons why it cannot be accepted."""
 
+from collections.abc import Iterable
+
 import pyspark.sql.types as T
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import DELETE, REJECTED, UPSERT, col, content_hash_sql
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.window import Window as LoadWindow
 
 RECORD = "_record"
 """The column that carries the raw record through the author's function."""
 
 
-def judge(extracted: DataFrame, table: Table) -> DataFrame:
+def judge(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> DataFrame:
     """Type the records, apply the table's function, and judge the outcome by the contract.
 
     Args:
-        extracted: What a source's ``extract`` returns.
+        extracted: What a source's ``extract`` returns, and ``_window``, the partition key of each row.
         table: The declaration.
+        windows: The windows that are in it.
 
     Returns:
         One row per record: the table's columns, ``_kind`` (upsert, delete or rejected), ``_hash`` of the content,
-        ``_source``, ``_reasons`` (empty unless rejected), ``_payload`` (of rejected rows only) and ``_rescued``.
+        ``_window``, ``_source``, ``_reasons`` (empty unless rejected), ``_payload`` (of rejected rows only),
+        ``_rescued``.
 
     Raises:
         DeclarationError: The function dropped or added columns.
     """
     out = table.function(_typed(extracted, table))
     _check_output(out, table)
-    return _unique(_judged(out, table), table)
+    return _unique(_judged(out, table, windows), table)
 
 
 def _typed(extracted: DataFrame, table: Table) -> DataFrame:
@@ -40,6 +46,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
         return F.col("_raw").getField(name)
 
     record = F.struct(
+        "_window",
         "_source",
         "_payload",
         "_rescued",
@@ -89,7 +96,7 @@ def _same_type(left: T.DataType, right: T.DataType) -> bool:
     return left.simpleString() == right.simpleString()
 
 
-def _judged(out: DataFrame, table: Table) -> DataFrame:
+def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> DataFrame:
     record = F.col(RECORD)
     is_delete = record.getField("_is_delete")
     malformed = record.getField("_malformed")
@@ -107,6 +114,10 @@ def _judged(out: DataFrame, table: Table) -> DataFrame:
         text = F.concat(F.lit(f"{partition}: '"), col(partition), F.lit("' cannot be the value of a partition"))
         unusable = F.when(col(partition).isin("", "__HIVE_DEFAULT_PARTITION__"), text)
         absent = F.concat(absent, F.array_compact(F.array(unusable)))
+    for window in windows:
+        if broken := table.write.reasons(table, window):
+            here = record.getField("_window") == window.key
+            absent = F.concat(absent, F.when(here, F.array_compact(F.array(*broken))).otherwise(F.array()))
     reasons = F.when(malformed.isNotNull(), F.array(malformed)).otherwise(
         F.array_distinct(F.concat(record.getField("_type_reasons"), own, absent))
     )
@@ -114,7 +125,7 @@ def _judged(out: DataFrame, table: Table) -> DataFrame:
         *(col(name) for name in table.columns),
         is_delete.alias("_is_delete"),
         reasons.alias("_reasons"),
-        *(record.getField(name).alias(name) for name in ("_source", "_payload", "_rescued")),
+        *(record.getField(name).alias(name) for name in ("_window", "_source", "_payload", "_rescued")),
     )
     return row.withColumn("_hash", F.expr(content_hash_sql(table.columns)))
 
@@ -127,9 +138,9 @@ def _unique(judged: DataFrame, table: Table) -> DataFrame:
     accepted = F.size("_reasons") == 0
     collisions = []
     unique = table.contract.unique
-    if unique and not set(table.changes.keys) <= set(unique):
+    if unique and table.changes.keys and not set(table.changes.keys) <= set(unique):
         owner = F.when(accepted & ~F.col("_is_delete"), F.xxhash64(F.to_json(F.struct(*map(col, table.changes.keys)))))
-        same_value = Window.partitionBy(*map(col, unique))
+        same_value = Over.partitionBy("_window", *map(col, unique))
         collisions.append(
             F.when(
                 accepted & (F.min(owner).over(same_value) != F.max(owner).over(same_value)),
@@ -137,9 +148,9 @@ def _unique(judged: DataFrame, table: Table) -> DataFrame:
             )
         )
     partition = table.write.partition_by
-    if partition is not None and partition not in table.changes.keys:
+    if partition is not None and table.changes.keys and partition not in table.changes.keys:
         place = F.when(accepted, col(partition))
-        same_key = Window.partitionBy(*map(col, table.changes.keys))
+        same_key = Over.partitionBy("_window", *map(col, table.changes.keys))
         collisions.append(
             F.when(
                 accepted & (F.min(place).over(same_key) != F.max(place).over(same_key)),
@@ -153,6 +164,7 @@ def _unique(judged: DataFrame, table: Table) -> DataFrame:
     return judged.select(
         *(col(name) for name in table.columns),
         kind.alias("_kind"),
+        "_window",
         "_hash",
         "_source",
         "_reasons",

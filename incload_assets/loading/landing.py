@@ -1,16 +1,18 @@
-"""Landing: a window's changes are read once, judged, and put into the log in one commit."""
+"""Landing: the changes of some windows are read once, judged, and put into the log in one commit."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from incload_assets.loading import window as windows
-from incload_assets.loading.change_log import ChangeLog, Control
+from incload_assets.loading.change_log import Control
 from incload_assets.loading.columns import CONTROL, DELETE, REJECTED, REPLACED, UPSERT, col, literal
+from incload_assets.loading.context import MAX_PARTITIONS, Context
 from incload_assets.loading.contract_threshold import check_threshold
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
@@ -20,13 +22,10 @@ from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.read_errors import read_error
 from incload_assets.loading.window import Window
 
-MAX_PARTITIONS = 200
-"""Longest list of partition values that Delta prunes exactly; a load that touches more reads without pruning."""
-
 
 @dataclass(frozen=True)
 class Landing:
-    """One landing about to happen.
+    """One window about to be landed.
 
     Args:
         window: Which.
@@ -45,9 +44,31 @@ class Landing:
     run_id: str
 
 
-def land(
-    spark: SparkSession, table: Table, log: ChangeLog, landing: Landing, say: Callable[[str], None] = lambda _: None
-) -> bool:
+@dataclass(frozen=True)
+class Facts:
+    """What a landing has to know of the rows of one window.
+
+    Args:
+        rows: Records read.
+        rejected: Those that break the contract.
+        replaced: Keys that had a row taken away.
+        partitions: As in :class:`~incload_assets.loading.change_log.Control`.
+        first_sequence: As there.
+    """
+
+    rows: int = 0
+    rejected: int = 0
+    replaced: int = 0
+    partitions: list[str] | None = None
+    first_sequence: str | None = None
+
+
+def landing_app_id(table: Table, window: Window) -> str:
+    """The identifier that fences the landings of a window."""
+    return f"{table.name}/{window.key}/landing"
+
+
+def land(context: Context, landing: Landing, say: Callable[[str], None] = lambda _: None) -> bool:
     """Replace a window of the log by what the source holds now, control row included, in one fenced commit.
 
     Returns:
@@ -58,18 +79,46 @@ def land(
         SourceUnreadable, SourceChanged: From the source.
         DeclarationError: The table's function does not fit its contract, or does not keep one row per row.
     """
-    read = Observation()
-    extracted = table.source.extract(
-        spark, table.name, landing.position, (*table.columns, *table.control_fields)
-    ).observe(read, F.count(F.lit(1)).alias("rows"))
-    judged = judge(extracted, table).persist()
+    table, window = context.table, landing.window
+    with judged_rows(context, {window: landing.position}) as (judged, found):
+        facts = found[window.key]
+        check_threshold(judged, table, window, facts.rows, facts.rejected)
+        table.write.guard(context, landing, facts)
+        say(f"{table.name} {window.key}: read {facts.rows} rows, {facts.rejected} to quarantine")
+        content = judged
+        if landing.before is not None:
+            content = _with_former(context, landing, judged).persist()
+        try:
+            if content is not judged:
+                facts = _facts(content, table, [window])[window.key]
+            number = (landing.before.landing if landing.before else 0) + 1
+            control = control_of(table, landing, facts, number)
+            return commit(context, content, {window.key: control}, landing_app_id(table, window), number)
+        finally:
+            if content is not judged:
+                content.unpersist()
+
+
+@contextmanager
+def judged_rows(context: Context, positions: Mapping[Window, Position]) -> Iterator[tuple[DataFrame, dict[str, Facts]]]:
+    """The rows of some windows, judged and held for as long as the context lasts, and the facts of each window.
+
+    Raises:
+        IncrementalLoadError: From the source, or because the table's function does not fit.
+    """
+    table, read = context.table, Observation()
+    at_source = {window.key: position for window, position in positions.items()}
+    fields = (*table.columns, *table.control_fields)
+    extracted = table.source.extract_windows(context.spark, table.name, at_source, fields).observe(
+        read, F.count(F.lit(1)).alias("rows")
+    )
+    judged = judge(extracted, table, positions).persist()
     try:
-        facts = _facts(judged, table)
-        if read.get.get("rows") != facts.rows:  # nothing is observed of an empty frame, and too much of a repeated task
-            _check_row_wise(table, landing.window, extracted.count(), facts.rows)
-        check_threshold(judged, table, landing.window, facts.rows, facts.rejected)
-        say(f"{table.name} {landing.window.key}: read {facts.rows} rows, {facts.rejected} to quarantine")
-        return _commit(spark, table, log, landing, judged, facts)
+        facts = _facts(judged, table, positions)
+        rows = sum(fact.rows for fact in facts.values())
+        if read.get.get("rows") != rows:  # nothing is observed of an empty frame, and too much of a repeated task
+            _check_row_wise(table, min(at_source), extracted.count(), rows)
+        yield judged, facts
     except PySparkException as error:
         if meaning := read_error(table.name, error):
             raise meaning from error
@@ -78,61 +127,52 @@ def land(
         judged.unpersist()
 
 
-@dataclass(frozen=True)
-class _Facts:
-    rows: int
-    rejected: int
-    replaced: int
-    partitions: list[str] | None
-    first_sequence: str | None
-
-
-def _facts(frame: DataFrame, table: Table) -> _Facts:
+def _facts(frame: DataFrame, table: Table, of: Mapping[Window, Position] | list[Window]) -> dict[str, Facts]:
     """Everything a landing has to know of its rows, in one aggregate."""
     kept = F.col("_kind").isin(UPSERT, DELETE)
-    first = col(table.changes.sequence_by[0])
+    first = col(table.changes.sequence_by[0]) if table.changes.sequence_by else F.lit(None).cast("string")
     partition = table.write.partition_by
     values = (
         F.collect_set(F.when(F.col("_kind") != REJECTED, col(partition).cast("string"))) if partition else F.array()
     )
-    row = frame.agg(
-        F.count(F.when(F.col("_kind") != REPLACED, 1)).alias("rows"),
-        F.count(F.when(F.col("_kind") == REJECTED, 1)).alias("rejected"),
-        F.count(F.when(F.col("_kind") == REPLACED, 1)).alias("replaced"),
-        F.min(F.when(kept, first)).cast("string").alias("first"),
-        F.count(F.when(kept & first.isNull(), 1)).alias("unordered"),
-        F.size(values).alias("n_partitions"),
-        F.slice(values, 1, MAX_PARTITIONS).alias("partitions"),
-    ).first()
-    assert row is not None
-    known = partition is not None and row.n_partitions <= MAX_PARTITIONS
-    return _Facts(
-        rows=row.rows,
-        rejected=row.rejected,
-        replaced=row.replaced,
-        partitions=sorted(row.partitions) if known else None,
-        first_sequence=None if row.unordered else row["first"],
+    rows = (
+        frame.groupBy("_window")
+        .agg(
+            F.count(F.when(F.col("_kind") != REPLACED, 1)).alias("rows"),
+            F.count(F.when(F.col("_kind") == REJECTED, 1)).alias("rejected"),
+            F.count(F.when(F.col("_kind") == REPLACED, 1)).alias("replaced"),
+            F.min(F.when(kept, first)).cast("string").alias("first"),
+            F.count(F.when(kept & first.isNull(), 1)).alias("unordered"),
+            F.size(values).alias("n_partitions"),
+            F.slice(values, 1, MAX_PARTITIONS).alias("partitions"),
+        )
+        .collect()  # one row per window
     )
+    nothing = Facts(partitions=[] if partition else None)
+    return {window.key: nothing for window in of} | {
+        row["_window"]: Facts(
+            rows=row.rows,
+            rejected=row.rejected,
+            replaced=row.replaced,
+            partitions=sorted(row.partitions) if partition and row.n_partitions <= MAX_PARTITIONS else None,
+            first_sequence=None if row.unordered else row["first"],
+        )
+        for row in rows
+    }
 
 
-def _check_row_wise(table: Table, window: Window, read: int, judged: int) -> None:
+def _check_row_wise(table: Table, window: str, read: int, judged: int) -> None:
     if read != judged:
         raise DeclarationError(
-            f"{table.name} {window.key}: its function made {judged} rows of {read}",
+            f"{table.name} {window}: its function made {judged} rows of {read}",
             rule="the function is row-wise: one row out for each row in, so that no row vanishes uncounted",
             remedy="do not filter, explode, join or aggregate in it; rows that must not load fail the contract",
         )
 
 
-def _commit(
-    spark: SparkSession, table: Table, log: ChangeLog, landing: Landing, judged: DataFrame, facts: _Facts
-) -> bool:
-    number = (landing.before.landing if landing.before else 0) + 1
-    content = judged
-    if landing.before is not None:
-        content = _with_former(spark, table, log, landing, judged).persist()
-        facts = _facts(content, table)
-    control = Control(
+def control_of(table: Table, landing: Landing, facts: Facts, number: int) -> Control:
+    """The control row of a window about to be landed for the ``number``-th time."""
+    return Control(
         landing=number,
         fingerprint=landing.position.fingerprint,
         position=json.dumps(landing.position.detail, sort_keys=True, separators=(",", ":")),
@@ -146,17 +186,26 @@ def _commit(
         partitions=facts.partitions,
         first_sequence=facts.first_sequence,
     )
-    control_row = log.control_frame(spark, control).withColumn("_kind", F.lit(CONTROL))
-    everything = content.unionByName(control_row, allowMissingColumns=True)
-    everything = everything.withColumn("_window", F.lit(landing.window.key))
+
+
+def commit(context: Context, content: DataFrame, controls: Mapping[str, Control], app_id: str, number: int) -> bool:
+    """Replace windows of the log, control rows included, in one commit fenced by ``(app_id, number)``.
+
+    Returns:
+        Whether it was this commit that the log holds now.
+    """
+    log = context.log
+    rows = log.control_frame(context.spark, controls).withColumn("_kind", F.lit(CONTROL))
+    everything = content.unionByName(rows, allowMissingColumns=True)
+    listed, run = ", ".join(literal(key) for key in controls), next(iter(controls.values())).run_id
     writer = (
         everything.select(*(col(name) for name in log.schema.names))
         .write.format("delta")
         .mode("overwrite")
-        .option("replaceWhere", f"_window = {literal(landing.window.key)}")
-        .option("txnAppId", f"{table.name}/{landing.window.key}/landing")
+        .option("replaceWhere", f"_window IN ({listed})")
+        .option("txnAppId", app_id)
         .option("txnVersion", number)
-        .option("userMetadata", f"landed {landing.window.key}, run {landing.run_id}")
+        .option("userMetadata", f"landed {', '.join(controls)}, run {run}")
     )
     try:
         writer.save(log.lake.spark_uri(log.uri))
@@ -164,21 +213,22 @@ def _commit(
         if lost_the_race(error):
             return False
         raise
-    finally:
-        if content is not judged:
-            content.unpersist()
-    after = log.control(landing.window.key)
-    return after is not None and after.landing == number and after.landed_at == control.landed_at
+    after = log.controls(only=list(controls))
+    return all(
+        key in after and (after[key].landing, after[key].landed_at) == (control.landing, control.landed_at)
+        for key, control in controls.items()
+    )
 
 
-def _with_former(spark: SparkSession, table: Table, log: ChangeLog, landing: Landing, judged: DataFrame) -> DataFrame:
+def _with_former(context: Context, landing: Landing, judged: DataFrame) -> DataFrame:
     """The new rows, the old rows of files that are gone, and a marker for each key that had a row taken away.
 
     A marked key has to be folded in full: the table may hold what was taken away. Markers of a landing that is not
     settled are kept, because nobody is known to have folded their keys. The old rows are judged by the contract as it
     is now; of those that were rejected only the payload is left, so they stay rejected.
     """
-    former = log.read(spark, landing.log_version).filter(F.col("_window") == landing.window.key)
+    spark, table = context.spark, context.table
+    former = context.log.read(spark, landing.log_version).filter(F.col("_window") == landing.window.key)
     fresh = judged
     if carried := table.source.carried(landing.position):
         gone = spark.createDataFrame([(name,) for name in carried], "file string")
@@ -188,11 +238,13 @@ def _with_former(spark: SparkSession, table: Table, log: ChangeLog, landing: Lan
             "_kind", F.when((F.col("_kind") == UPSERT) & (F.size("_reasons") > 0), REJECTED).otherwise(F.col("_kind"))
         )
         fresh = judged.unionByName(kept.join(gone, kept["_source.file"] == gone["file"], "left_semi"))
+    if not table.identity:  # written by scope: nothing to be told of single keys
+        return fresh
     new = fresh.filter(F.col("_kind").isin(UPSERT, DELETE)).select("_kind", "_hash", *map(col, table.identity))
     old = former.filter(F.col("_kind").isin(UPSERT, DELETE)).select("_kind", "_hash", *map(col, table.identity))
     taken = old.join(new, ["_kind", "_hash", *table.identity], "left_anti").select(*map(col, table.identity))
     if not landing.settled:
         marked = former.filter(F.col("_kind") == REPLACED).select(*map(col, table.identity))
         taken = taken.unionByName(marked)
-    markers = taken.distinct().withColumn("_kind", F.lit(REPLACED))
+    markers = taken.distinct().withColumn("_kind", F.lit(REPLACED)).withColumn("_window", F.lit(landing.window.key))
     return fresh.unionByName(markers, allowMissingColumns=True)

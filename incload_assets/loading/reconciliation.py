@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading.change_log import Control
+from incload_assets.loading.context import Plan, Snapshot
 from incload_assets.loading.errors import ReconciliationFailed
-from incload_assets.loading.folding import PENDING
 
 
 @dataclass(frozen=True)
@@ -39,40 +37,31 @@ class Evidence:
     table_hash: int
 
 
-def examine(plan: DataFrame, control: Control) -> Evidence:
-    """Summarise a plan in one aggregate.
+def examine(plan: Plan, at: Snapshot) -> dict[str, Evidence]:
+    """Summarise a plan per window, in one aggregate.
 
     Args:
-        plan: From :func:`~incload_assets.loading.folding.fold_plan`.
-        control: The window's control row in the same version of the log.
+        plan: Of the table's way of writing.
+        at: What it was made from.
+
+    Returns:
+        The evidence of every window of the snapshot, by partition key.
     """
-    in_effect = F.col("_action") == "same"
-    has_change = F.col("_mine_order").isNotNull()
-    is_present = in_effect & F.col("_seen").isNotNull()
-    row = plan.agg(
-        F.count(F.lit(1)).alias("keys"),
-        F.count(F.when(F.col("_action").isin(*PENDING), 1)).alias("pending"),
-        F.count(F.when(has_change & in_effect, 1)).alias("applied"),
-        F.count(F.when(has_change & ~in_effect, 1)).alias("beaten"),
-        F.coalesce(F.sum(F.when(has_change, F.col("_distinct") - 1)), F.lit(0)).alias("superseded"),
-        F.coalesce(F.sum(F.when(has_change, F.col("_rows") - F.col("_distinct"))), F.lit(0)).alias("duplicate"),
-        F.count(F.when(is_present, 1)).alias("present"),
-        F.coalesce(F.bit_xor(F.when(is_present, F.col("_mine_order").getField("hash"))), F.lit(0)).alias("log_hash"),
-        F.coalesce(F.bit_xor(F.when(is_present, F.col("_seen").getField("hash"))), F.lit(0)).alias("table_hash"),
-    ).first()
-    assert row is not None
-    return Evidence(
-        rows_read=control.rows_read,
-        applied=row.applied,
-        stale=row.beaten + row.superseded,
-        duplicate=row.duplicate,
-        quarantined=control.rejected,
-        keys=row["keys"],
-        pending=row.pending,
-        present=row.present,
-        log_hash=row.log_hash,
-        table_hash=row.table_hash,
+    sums = ("keys", "pending", "applied", "stale", "duplicate", "present")
+    rows = (
+        plan.ledger.groupBy("_window")
+        .agg(
+            *(F.sum(f"_{name}").alias(name) for name in sums),
+            *(F.coalesce(F.bit_xor(f"_{name}"), F.lit(0)).alias(name) for name in ("log_hash", "table_hash")),
+        )
+        .collect()  # one row per window
     )
+    seen = {row["_window"]: {name: row[name] for name in (*sums, "log_hash", "table_hash")} for row in rows}
+    nothing = dict.fromkeys((*sums, "log_hash", "table_hash"), 0)
+    return {
+        window: Evidence(rows_read=control.rows_read, quarantined=control.rejected, **seen.get(window, nothing))
+        for window, control in at.controls.items()
+    }
 
 
 def check_bins(evidence: Evidence, where: str) -> None:

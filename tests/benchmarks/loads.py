@@ -14,8 +14,7 @@ from unittest import mock
 
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import load
-from incload_assets.loading.declaration import Merge
+from incload_assets.loading import Merge, load
 from incload_assets.loading.load import LoadReport
 from resources.settings import Settings
 from resources.spark import open_session

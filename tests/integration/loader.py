@@ -20,6 +20,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from incload_assets.loading import landing, load
+from incload_assets.loading.writes import merge
 from tests.loading.tables import make
 
 MERGE_RUNS_SECONDS = 0.4
@@ -56,13 +57,13 @@ def main(folder: str, day: str, point: str = "", barrier: str = "") -> None:
     spark = SparkSession.builder.remote(os.environ["INCLOAD_TEST_REMOTE"]).create()
     table = make(spark, Path(folder), json.loads(Path(folder, "content.json").read_text()))
     if point == "landing":
-        landing._commit = before(die, landing._commit)
+        landing.commit = before(die, landing.commit)
     elif point == "landed":
         load.land = after(die, load.land)
     elif point == "merging":
-        load.merge = before(threading.Timer(MERGE_RUNS_SECONDS, die).start, load.merge)
+        merge.merge = before(threading.Timer(MERGE_RUNS_SECONDS, die).start, merge.merge)
     elif point == "merged":
-        load.merge = after(die, load.merge)
+        merge.merge = after(die, merge.merge)
     Path(folder, f"ready-{os.getpid()}").touch()
     while barrier and not Path(folder, barrier).exists():
         time.sleep(0.01)

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.folding import fold_plan
-from incload_assets.loading.load import Checkpoint, _Load
+from incload_assets.loading.applying import Phases
+from incload_assets.loading.context import Context
+from incload_assets.loading.load import Checkpoint, _land, ensure_tables
 from incload_assets.loading.window import window_of
-from incload_assets.loading.writes.merge import merge
+from incload_assets.loading.writes.merging import app_id, merge
 from tests.loading.tables import DAYS, Loaded, day, item, make
 
 CONTENT = {
@@ -81,13 +82,13 @@ def test_a_merge_that_begins_after_its_successor_finished_changes_nothing(spark:
     """An insert's load is held back before its MERGE; its retry loads; a delete loads; then the old MERGE goes on."""
     table = make(spark, tmp_path, {day(1): [item("k", "a", 5)], day(2): [item("k", None, 10, "d")]})
     window = window_of(DAYS, day(1))
-    held = _Load(spark, table.table, table.lake, window, "", Checkpoint(), lambda _: None)
-    held._ensure_tables()
-    held._land()
-    at = held._snapshot()
-    plan = fold_plan(spark, table.table, held.log, table.uri, window, at, full=False)
+    held = Context(spark, table.table, table.lake)
+    ensure_tables(held)
+    _land(held, window, Checkpoint(), "", Phases(), lambda _: None)
+    at = held.snapshot((window,), app_id(table.table, window))
+    plan = table.table.write.plan(held, at, full=False)
     table.load(2)
     table.load(1)
     assert table.rows() == set()
-    assert merge(spark, table.table, table.lake, table.uri, window, at, plan) is None
+    assert merge(held, at, plan) is None
     assert table.rows() == set()

@@ -12,9 +12,8 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Files
+from incload_assets.loading import Files, Merge, Quarantine
 from incload_assets.loading import load as load_module
-from incload_assets.loading.declaration import Merge, Quarantine
 from incload_assets.loading.errors import IncrementalLoadError, SparkUnavailable
 from resources import connect_server
 from resources.failures import translate

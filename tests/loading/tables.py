@@ -10,10 +10,12 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame, SparkSession
 
-from incload_assets.loading.declaration import Changes, Merge, Quarantine, Table, declare
+from incload_assets.loading.declaration import Changes, Quarantine, Table, declare
 from incload_assets.loading.load import Checkpoint, LoadReport, load_window
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import window_of
+from incload_assets.loading.writes.base import Write
+from incload_assets.loading.writes.merge import Merge
 from resources.lake import Lake
 from tests.loading.literal_source import LiteralSource, Record
 
@@ -110,8 +112,9 @@ def make(
     *,
     source: Source | None = None,
     contract: type = Item,
-    write: Merge = Merge(),  # noqa: B008 - immutable
+    write: Write = Merge(),  # noqa: B008 - immutable
     keys: Iterable[str] = ("id",),
+    changes: Changes | None = None,
     quarantine: Quarantine = Quarantine(),  # noqa: B008 - immutable
     function: Callable[[DataFrame], DataFrame] = lambda changes: changes,
     code_version: str = "1",
@@ -125,7 +128,7 @@ def make(
         partitions_def=partitions_def,
         source=source or LiteralSource(content),
         contract=contract,
-        changes=Changes(keys=list(keys), sequence_by=["seq"], delete_when="op = 'd'"),
+        changes=changes or Changes(keys=list(keys), sequence_by=["seq"], delete_when="op = 'd'"),
         write=write,
         freshness=None,
         quarantine=quarantine,

@@ -7,8 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading import Files
-from incload_assets.loading.declaration import Merge, Quarantine
+from incload_assets.loading import Files, Merge, Quarantine
 from incload_assets.loading.errors import ContractViolation, DeclarationError, SourceMissing
 from incload_assets.loading.reconciliation import Evidence
 from tests.loading.tables import DatedItem, GoodItem, StampedItem, day, item, make

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.folding import fold_plan
-from incload_assets.loading.load import Checkpoint, _Load
+from incload_assets.loading.context import Context
 from incload_assets.loading.reconciliation import examine
 from incload_assets.loading.window import window_of
+from incload_assets.loading.writes.merging import app_id
 from tests.loading.literal_source import Record
 from tests.loading.tables import DAYS, Loaded, day, item, make
 from tests.oracle import change_streams, fold
@@ -60,10 +60,9 @@ def pending_in_full(table: Loaded) -> int:
     total = 0
     for n in range(1, WINDOWS + 1):
         window = window_of(DAYS, day(n))
-        load = _Load(table.spark, table.table, table.lake, window, "", Checkpoint(), lambda _: None)
-        at = load._snapshot()
-        plan = fold_plan(table.spark, table.table, load.log, table.uri, window, at, full=True)
-        total += examine(plan, at.control).pending
+        context = Context(table.spark, table.table, table.lake)
+        at = context.snapshot((window,), app_id(table.table, window))
+        total += examine(table.table.write.plan(context, at, full=True), at)[window.key].pending
     return total
 
 

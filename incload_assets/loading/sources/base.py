@@ -4,9 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import reduce
 from typing import Any, ClassVar, Literal
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from incload_assets.loading.window import Window
 
@@ -97,6 +99,26 @@ class Source(ABC):
             SourceUnreadable: A file cannot be read at all; the message names it.
             SourceChanged: A file is no longer what the position says.
         """
+
+    def extract_windows(
+        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
+    ) -> DataFrame:
+        """The rows of several windows, with a column ``_window`` that holds each row's partition key.
+
+        Args:
+            spark: The session.
+            table: For messages.
+            positions: What to read, by partition key; not empty.
+            fields: As for :meth:`extract`.
+
+        Raises:
+            IncrementalLoadError: As :meth:`extract` does.
+        """
+        frames = [
+            self.extract(spark, table, position, fields).withColumn("_window", F.lit(key))
+            for key, position in positions.items()
+        ]
+        return reduce(DataFrame.unionByName, frames)
 
     def empty_position(self, window: Window) -> Position:
         """The position of a window that is declared empty."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import ClassVar, Literal, get_args
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.assignment import by_window
@@ -126,6 +127,18 @@ class Files(Source):
         """
         options = CsvOptions(self.delimiter, self.encoding)
         return read(spark, table, self._template(table), files_in(position), fields, self.format, options)
+
+    def extract_windows(
+        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
+    ) -> DataFrame:
+        """All files in one read; which window a row is of follows from its file."""
+        files = {file: key for key, position in positions.items() for file in files_in(position)}
+        if len(positions) == 1 or len({file.key for file in files}) < sum(len(files_in(p)) for p in positions.values()):
+            return super().extract_windows(spark, table, positions, fields)
+        rows = self.extract(spark, table, position_of(files), fields)
+        names = [(file.key, key) for file, key in files.items()]
+        place = F.broadcast(spark.createDataFrame(names, "file string, _window string"))
+        return rows.join(place, rows["_source.file"] == place["file"]).drop("file")
 
     def missing(
         self,

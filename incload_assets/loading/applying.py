@@ -1,0 +1,123 @@
+"""From landed windows to a reconciled table: plan, commit, look again, a bounded number of times."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+
+from incload_assets.loading.context import PENDING, Context, Merged, Plan, Snapshot
+from incload_assets.loading.errors import ConcurrentLoad, ReconciliationFailed
+from incload_assets.loading.reconciliation import Evidence, check_bins, examine
+from incload_assets.loading.window import Window
+from incload_assets.loading.writes.merging import is_merged
+
+MERGES = 8
+
+
+@dataclass
+class Phases:
+    """Time spent per phase, in seconds."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Count the time inside as part of a phase."""
+        start = monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + monotonic() - start
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What it took, and the proof.
+
+    Args:
+        at: What was reconciled.
+        evidence: By partition key.
+        merged: Rows changed in the table, by partition key.
+        committed: Whether anything was committed to the table.
+    """
+
+    at: Snapshot
+    evidence: dict[str, Evidence]
+    merged: dict[str, Merged]
+    committed: bool
+
+
+def apply_changes(
+    context: Context,
+    windows: tuple[Window, ...],
+    app_id: str,
+    *,
+    is_quiet: Callable[[Snapshot], bool],
+    phases: Phases,
+    say: Callable[[str], None],
+) -> Applied:
+    """Merge landed windows until table and log agree.
+
+    Args:
+        context: Of the load.
+        windows: All of them landed.
+        app_id: Identifier of the fence.
+        is_quiet: Whether a snapshot is known to be reconciled, so that looking is enough.
+        phases: Takes the times.
+        say: Called with one line per step.
+
+    Raises:
+        ConcurrentLoad: Other loads won the races.
+        ReconciliationFailed: Table and log still differ after several repairs.
+    """
+    table = context.table
+    where = f"{table.name} {windows[0].key}" + (f"..{windows[-1].key}" if len(windows) > 1 else "")
+    total, committed, lost = {window.key: Merged() for window in windows}, False, 0
+    for _ in range(MERGES):
+        at = context.snapshot(windows, app_id)
+        plan = table.write.plan(context, at, full=False)
+        if (committed and is_merged(at)) or is_quiet(at):
+            with phases.timed("reconcile"):
+                evidence = examine(plan, at)
+            pending = sum(found.pending for found in evidence.values())
+            if not pending:
+                for key, found in evidence.items():
+                    check_bins(found, f"{table.name} {key}")
+                return Applied(at, evidence, total, committed)
+            say(f"{where}: {pending} keys differ from the log, folding them in full")
+            plan = table.write.plan(context, at, full=True)
+        with phases.timed("merge"):
+            planned = _planned(plan) if len(windows) > 1 else {}
+            done = table.write.apply(context, at, plan)
+        if done is None:
+            lost += 1
+            say(f"{where}: another load committed first, planning anew")
+            continue
+        for key, count in (planned if len(windows) > 1 else {windows[0].key: done}).items():
+            total[key] += count
+        committed = True
+        say(f"{where}: merged {done.inserted} inserts, {done.updated} updates, {done.deleted} deletes")
+    if lost:
+        raise ConcurrentLoad(
+            f"{where}: other loads won {lost} of {MERGES} attempts to commit",
+            rule="a load redoes its merge a bounded number of times",
+            remedy="it is tried again later; for a table that any load may touch, keep its pool at one slot",
+        )
+    raise ReconciliationFailed(
+        f"{where}: table and log still differ after {MERGES} merges",
+        rule="a partition is done only when the table holds what the log says",
+        remedy="look for another writer of the table; the partition stays open and is tried again",
+    )
+
+
+def _planned(plan: Plan) -> dict[str, Merged]:
+    """Rows to be changed per window: of a commit for several windows Delta tells only the sum."""
+    counts: dict[str, Merged] = {}
+    for row in plan.actions.groupBy("_window", "_action").count().collect():  # a few numbers per window
+        if (action := row["_action"]) in PENDING:
+            change = Merged(**{_COUNTED_AS[action]: row["count"]})
+            counts[row["_window"]] = counts.get(row["_window"], Merged()) + change
+    return counts
+
+
+_COUNTED_AS = {"insert": "inserted", "update": "updated", "delete": "deleted"}

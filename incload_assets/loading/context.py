@@ -1,0 +1,146 @@
+"""What every step of a load works with, and what it saw."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import DataFrame, SparkSession
+
+from incload_assets.loading.change_log import ChangeLog, Control
+from incload_assets.loading.declaration import Table
+from incload_assets.loading.window import Window
+from resources.lake import Lake
+
+
+@dataclass(frozen=True)
+class Context:
+    """A table and the means to work on it.
+
+    Args:
+        spark: A session of this load's own: the fence is a setting of the session.
+        table: The declaration.
+        lake: Where tables are.
+    """
+
+    spark: SparkSession
+    table: Table
+    lake: Lake
+
+    @cached_property
+    def log(self) -> ChangeLog:
+        """The log of the table's changes."""
+        return ChangeLog(self.table, self.lake)
+
+    @cached_property
+    def uri(self) -> str:
+        """Where the table is."""
+        return self.lake.table_uri(self.table.key.path)
+
+    def rows(self, at: "Snapshot") -> DataFrame:
+        """The table as of a snapshot."""
+        path = self.lake.spark_uri(self.uri)
+        return self.spark.read.format("delta").option("versionAsOf", at.table_version).load(path)
+
+    def changes(self, at: "Snapshot") -> DataFrame:
+        """The log as of a snapshot."""
+        return self.log.read(self.spark, at.log_version)
+
+    def snapshot(self, windows: tuple[Window, ...], app_id: str) -> "Snapshot":
+        """Look at the table before the log, so that nothing merged can be missing from the log that is read.
+
+        Args:
+            windows: Landed windows.
+            app_id: Identifier of the fence.
+        """
+        table_version = self.lake.version(self.uri)
+        assert table_version is not None
+        fence = self.lake.transaction_version(self.uri, app_id, table_version) or 0
+        log_version = self.log.version()
+        assert log_version is not None
+        controls = self.log.controls(log_version, only=[window.key for window in windows])
+        return Snapshot(table_version, log_version, app_id, fence, {w.key: controls[w.key] for w in windows})
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The versions that one plan is made from.
+
+    Args:
+        table_version: Delta version of the table.
+        log_version: Delta version of the log.
+        app_id: Identifier of the fence that a merge of the plan carries.
+        fence: Its last committed number in ``table_version``; 0 if none.
+        controls: The control rows in ``log_version`` of the windows that the plan is for, by partition key.
+    """
+
+    table_version: int
+    log_version: int
+    app_id: str
+    fence: int
+    controls: dict[str, Control]
+
+    @property
+    def landing(self) -> int:
+        """The latest landing among the windows."""
+        return max(control.landing for control in self.controls.values())
+
+    @property
+    def replaced(self) -> bool:
+        """Whether a landing took rows away."""
+        return any(control.replaced for control in self.controls.values())
+
+    @property
+    def partitions(self) -> list[str] | None:
+        """The table's partition values that the windows touch; None for all of them."""
+        known: set[str] = set()
+        for control in self.controls.values():
+            if control.partitions is None:
+                return None
+            known.update(control.partitions)
+        return sorted(known) if len(known) <= MAX_PARTITIONS else None
+
+    @property
+    def first_sequences(self) -> list[str] | None:
+        """Smallest value of the first sequence column in each window that has one; None where a change has none."""
+        firsts = [control.first_sequence for control in self.controls.values()]
+        return None if None in firsts else [first for first in firsts if first is not None]
+
+
+MAX_PARTITIONS = 200
+"""Longest list of partition values that Delta prunes exactly; a load that touches more reads without pruning."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What makes the table right, and what proves that it is: both from the same query.
+
+    Args:
+        actions: One row per row of the table concerned: the columns of ``identity``; ``_row``, a struct of the table's
+            columns as they should be; ``_action``: insert, update or delete (pending), or anything else for nothing to
+            do; and whatever ``valid`` refers to.
+        identity: Columns that tell the table's rows apart.
+        valid: SQL over ``t`` (the table's row) and ``s`` (the action): whether the row is still the one planned for.
+        ledger: Rows to be summed per window: ``_window`` string; numbers ``_keys``, ``_pending``, ``_applied``,
+            ``_stale``, ``_duplicate``, ``_present``; ``_log_hash`` and ``_table_hash``, content hashes (bigint, NULL
+            for none) of the changes in effect, from either side.
+    """
+
+    actions: DataFrame
+    identity: tuple[str, ...]
+    valid: str
+    ledger: DataFrame
+
+
+PENDING = ("insert", "update", "delete")
+"""The actions that change something."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What commits changed, in rows, as they count them."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+    def __add__(self, other: "Merged") -> "Merged":
+        return Merged(self.inserted + other.inserted, self.updated + other.updated, self.deleted + other.deleted)

@@ -1,0 +1,97 @@
+"""What a way of writing has to offer: how changes become rows of the table."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import pyspark.sql.types as T
+from pyspark.sql import Column
+
+from incload_assets.loading.contract import Contract
+from incload_assets.loading.window import Window
+
+if TYPE_CHECKING:
+    from incload_assets.loading.context import Context, Merged, Plan, Snapshot
+    from incload_assets.loading.declaration import Changes, Table
+    from incload_assets.loading.landing import Facts, Landing
+    from incload_assets.loading.sources.base import Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class Write(ABC):
+    """How the changes in the log become the table.
+
+    A way of writing says what rows the table should have for the keys (or the scope) that some landed windows concern,
+    as a :class:`~incload_assets.loading.context.Plan` against the rows it has. The plan depends only on what log and
+    table hold, never on the order in which they came to it: so whatever the order of loads, the table is the same.
+
+    Args:
+        partition_by: Column that partitions the table; None: not partitioned.
+    """
+
+    partition_by: str | None = None
+
+    keyed: ClassVar[bool] = True
+    """Whether changes need a key."""
+    ordered: ClassVar[bool] = True
+    """Whether changes need a sequence."""
+    deletes: ClassVar[bool] = True
+    """Whether a change can be a delete."""
+
+    @property
+    def serialized(self) -> bool:
+        """Whether loads of different windows may touch the same rows, so that they wait for each other."""
+        return self.partition_by is None
+
+    def validate(  # noqa: B027 - nothing more to check unless a way of writing says so
+        self, table: str, contract: Contract, changes: Changes, source: Source
+    ) -> None:
+        """Check the declaration beyond keys, sequence and partition.
+
+        Raises:
+            DeclarationError: With table, field, why, and what to write instead.
+        """
+
+    def schema(self, contract: Contract) -> T.StructType:
+        """The table's columns: the contract's, and those that the way of writing adds."""
+        return contract.schema
+
+    def identity(self, changes: Changes) -> tuple[str, ...]:
+        """The columns that no change may lack: the keys, and the partition column, which is part of what a row is."""
+        partition = self.partition_by
+        return (*changes.keys, *((partition,) if partition and partition not in changes.keys else ()))
+
+    def unique_rows(self, changes: Changes) -> tuple[tuple[str, ...], str | None]:
+        """Columns that identify a row of the whole table, and a SQL condition on the rows meant; empty: none do."""
+        return tuple(changes.keys), None
+
+    def reasons(self, table: Table, window: Window) -> list[Column]:
+        """Reasons (string, NULL if fine), beyond the contract's, why a row of the window cannot be accepted."""
+        return []
+
+    def guard(self, context: Context, landing: Landing, facts: Facts) -> None:  # noqa: B027 - nothing, by default
+        """Look at what is about to be landed.
+
+        Raises:
+            ContractViolation: It must not be; the log keeps its old rows.
+        """
+
+    @abstractmethod
+    def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
+        """What the table needs for the windows of a snapshot.
+
+        Args:
+            context: Of the load.
+            at: The versions to read, and the windows (``at.controls``).
+            full: Take nothing from the table's present rows on trust.
+        """
+
+    @abstractmethod
+    def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+        """Carry a plan out in one commit that carries the fence of the snapshot, also when there is nothing to do.
+
+        Returns:
+            The rows changed, or None if another load committed first and the plan has to be made anew.
+        """

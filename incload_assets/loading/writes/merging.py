@@ -1,0 +1,102 @@
+"""The fenced MERGE: one commit that brings the rows of a plan to what they should be.
+
+The fence is a Delta transaction identifier ``(app id, number)`` in the MERGE's own commit. Its number is larger
+than every number that was committed when the plan was read, and at least ``landing << 20``; a MERGE whose fence has
+moved since is refused by Delta, or skipped, and counts as lost. So a MERGE that outlives its client (a shared server
+finishes it) changes nothing once a later attempt has committed. See Delta's protocol, *Transaction Identifiers*.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from incload_assets.loading.columns import literal, quoted
+from incload_assets.loading.context import PENDING, Context, Merged, Plan, Snapshot
+from incload_assets.loading.declaration import Table
+from incload_assets.loading.delta_tables import lost_the_race
+from incload_assets.loading.window import Window
+
+LANDING_SHIFT = 20
+
+
+def app_id(table: Table, window: Window) -> str:
+    """The identifier that fences the merges of a window."""
+    return f"{table.name}/{window.key}"
+
+
+def is_merged(at: Snapshot) -> bool:
+    """Whether some commit of the present landing has been made under this fence."""
+    return at.fence > at.landing << LANDING_SHIFT
+
+
+def fence_number(at: Snapshot) -> int:
+    """The number of the next commit under this fence."""
+    return max(at.landing << LANDING_SHIFT, at.fence) + 1
+
+
+def commit_note(at: Snapshot) -> str:
+    """What a commit says of itself to people."""
+    keys = sorted(at.controls)
+    runs = sorted({control.run_id for control in at.controls.values()})
+    return f"merged {keys[0]}{f'..{keys[-1]}' if len(keys) > 1 else ''}, run {', '.join(runs)}"
+
+
+@contextmanager
+def settings(context: Context, values: dict[str, str]) -> Iterator[None]:
+    """Session settings for one statement; a fence left set would silently skip the next."""
+    for name, value in values.items():
+        context.spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in values:
+            context.spark.conf.unset(name)
+
+
+def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+    """Carry out a plan in one commit; without pending actions the commit carries only the fence.
+
+    The plan's ``valid`` is judged on the rows that the MERGE itself sees, which may be newer than those the plan saw.
+
+    Returns:
+        The rows changed, or None if another load committed first and the plan has to be made anew.
+    """
+    plan.actions.filter(F.col("_action").isin(*PENDING)).createOrReplaceTempView("_plan")
+    one_file = at.partitions is not None and len(at.partitions) <= 1
+    values = {
+        "spark.databricks.delta.write.txnAppId": at.app_id,
+        "spark.databricks.delta.write.txnVersion": str(fence_number(at)),
+        "spark.databricks.delta.commitInfo.userMetadata": commit_note(at),
+        "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": str(not one_file).lower(),
+    }
+    try:
+        with settings(context, values):
+            counts = context.spark.sql(_statement(context, at, plan)).first()
+    except PySparkException as error:
+        if lost_the_race(error):
+            return None
+        raise
+    if counts is None:
+        return None
+    return Merged(counts.num_inserted_rows, counts.num_updated_rows, counts.num_deleted_rows)
+
+
+def _statement(context: Context, at: Snapshot, plan: Plan) -> str:
+    table = context.table
+    on = [f"t.{quoted(c)} = s.{quoted(c)}" for c in plan.identity]
+    partition = table.write.partition_by
+    if partition is not None and (values := at.partitions) is not None:
+        kind = table.type_of(partition).simpleString()
+        listed = ", ".join(f"CAST({literal(v)} AS {kind})" for v in values)
+        on.insert(0, f"t.{quoted(partition)} IN ({listed})" if values else "false")
+    names = table.schema.names
+    assign = ", ".join(f"t.{quoted(c)} = s._row.{quoted(c)}" for c in names)
+    row = ", ".join(f"s._row.{quoted(c)}" for c in names)
+    return (
+        f"MERGE INTO {context.lake.sql_name(context.uri)} AS t USING _plan AS s ON {' AND '.join(on)} "
+        f"WHEN MATCHED AND s._action = 'delete' AND {plan.valid} THEN DELETE "
+        f"WHEN MATCHED AND s._action <> 'delete' AND {plan.valid} THEN UPDATE SET {assign} "
+        f"WHEN NOT MATCHED AND s._action = 'insert' THEN INSERT ({', '.join(map(quoted, names))}) VALUES ({row})"
+    )

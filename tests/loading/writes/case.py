@@ -1,0 +1,68 @@
+"""What the conformance suite has to know of a way of writing."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from incload_assets.loading.declaration import Changes
+from incload_assets.loading.writes.base import Write
+from tests.loading.literal_source import Record
+from tests.loading.tables import DAYS, Item, day, item
+from tests.oracle import change_streams
+
+WINDOWS = 4
+CROWD = 15
+
+Content = dict[str, list[Record]]
+"""What the source holds: records by partition key."""
+
+Order = Callable[[Record], Any]
+"""Sorts the records of one key from old to new: sequence (NULL first), upsert before delete, content hash."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One declaration, and what its table has to hold.
+
+    Args:
+        name: For the test's name.
+        write: The way of writing.
+        expected: The oracle: from what the loaded windows hold, and the order of records, to the table's rows as
+            tuples of ``columns``.
+        columns: Of the table, in the order of those tuples; empty for all of them.
+        contract: As declared.
+        changes: As declared.
+        contents: Random content of the windows.
+        partitions_def: As declared.
+    """
+
+    name: str
+    write: Write
+    expected: Callable[[Mapping[str, Sequence[Record]], Order], set[tuple[Any, ...]]]
+    columns: tuple[str, ...] = ()
+    contract: type = Item
+    changes: Changes = field(default=Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd'"))
+    contents: st.SearchStrategy[Content] | None = None
+    partitions_def: Any = DAYS
+
+
+def crowds(**options: Any) -> st.SearchStrategy[Content]:
+    """Windows 1 to 4 that hold a crowd of independent streams, told apart by their keys.
+
+    A load costs seconds, an example many loads: so each example carries many streams through the same loads.
+
+    Args:
+        options: Of :func:`tests.oracle.change_streams`.
+    """
+
+    def spread(crowd: list[list[list[dict[str, Any]]]]) -> Content:
+        content: Content = {day(n): [] for n in range(1, WINDOWS + 1)}
+        for number, stream in enumerate(crowd):
+            for n, batch in enumerate(stream, 1):
+                content[day(n)] += [item(f"{number}/{c['id']}", c["value"], c["at"], c["op"]) for c in batch]
+        return content
+
+    streams = change_streams(max_batches=WINDOWS, **options)
+    return st.lists(streams, min_size=CROWD, max_size=CROWD).map(spread)
