@@ -8,7 +8,7 @@ from typing import Literal
 import dagster as dg
 
 from incload_assets.automation.tags import ATTEMPT_TAG, CODE_VERSION_TAG, fingerprint_in, is_range
-from incload_assets.loading.asset import FAILURE_TAG
+from incload_assets.loading.checkpoint import FAILURE_TAG
 from incload_assets.loading.declaration import Table
 from incload_assets.operations.progress import WindowProgress
 

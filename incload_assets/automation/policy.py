@@ -8,7 +8,7 @@ from incload_assets.automation.attempts import Attempt, Outcome
 from incload_assets.automation.tags import Ask
 from incload_assets.operations.progress import WindowProgress
 
-PARTITIONS_PER_TICK = 25
+PARTITIONS_PER_TICK = 32
 DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15), timedelta(hours=1))
 """From the end of a failed attempt to the next; the last one for all further attempts."""
 

@@ -1,35 +1,31 @@
 """The asset checks of a table, as Dagster definitions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from datetime import timedelta
 
 import dagster as dg
 
-from incload_assets.checks import freshness, gaps, quarantine, reconciliation, source_files, uniqueness, volume
-from incload_assets.checks.look import Look, look
+from incload_assets.checks import reconciliation, uniqueness
+from incload_assets.checks.cheap import CHEAP
+from incload_assets.checks.look import look
+from incload_assets.checks.within_runs import kept_or_new
 from incload_assets.loading import window as windows
 from incload_assets.loading.declaration import Table
 from incload_assets.operations.status import rows_of
 from resources.lake import Lake
 
 LARGE = 5_000_000
-"""Rows above which the keys of the whole table are not read with every load."""
-
-CHEAP: dict[str, tuple[str, Callable[[Look], dg.AssetCheckResult]]] = {
-    freshness.NAME: (freshness.DESCRIPTION, freshness.freshness),
-    gaps.NAME: (gaps.DESCRIPTION, gaps.gaps),
-    volume.NAME: (volume.DESCRIPTION, volume.volume),
-    quarantine.NAME: (quarantine.DESCRIPTION, quarantine.quarantine),
-    source_files.NAME: (source_files.DESCRIPTION, source_files.source_files),
-}
-"""The checks that need neither Spark nor the table's rows, by name."""
+"""Rows above which the keys of the whole table are not read with loads."""
+A_DAY = timedelta(days=1)
 
 
 def checks_for(table: Table) -> list[dg.AssetChecksDefinition]:
     """All checks of a table; none blocks, because a load reconciles before its checkpoint.
 
     Freshness, gaps, volume, quarantine and source files are one step without Spark, which looks once at source, log and
-    Dagster: cheap enough to run with every load. Uniqueness reads the key columns of the table; with a load it runs for
-    tables of up to 5 million rows. Reconciliation reads the source again, and never runs with a load.
+    Dagster: cheap enough to run with every load. Uniqueness reads the key columns of the table; with loads it runs once
+    a day, for tables of up to 5 million rows. Reconciliation reads the source again; with loads it runs once. Otherwise
+    a run that loads repeats their last verdict.
 
     Args:
         table: The declaration.
@@ -67,11 +63,15 @@ def _uniqueness(table: Table) -> dg.AssetChecksDefinition:
         required_resource_keys={"spark", "lake"},
     )
     def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        if _with_load(context, table) and _is_large(table, context.resources.lake):
-            context.log.info(f"{table.name} has more than {LARGE:,} rows: uniqueness runs in runs of its own only")
+        def evaluate() -> dg.AssetCheckResult:
+            with context.resources.spark.session() as spark:
+                return uniqueness.uniqueness(spark, table, context.resources.lake)
+
+        if not _with_load(context, table):
+            yield evaluate()
             return
-        with context.resources.spark.session() as spark:
-            yield uniqueness.uniqueness(spark, table, context.resources.lake)
+        good_for = None if _is_large(table, context.resources.lake) else A_DAY
+        yield kept_or_new(context.instance, dg.AssetCheckKey(table.key, uniqueness.NAME), good_for, evaluate)
 
     return check
 
@@ -86,13 +86,16 @@ def _reconciliation(table: Table) -> dg.AssetChecksDefinition:
     def check(
         context: dg.AssetCheckExecutionContext, config: reconciliation.ReconciliationConfig
     ) -> Iterator[dg.AssetCheckResult]:
-        if _with_load(context, table):
-            context.log.info(f"{table.name}: the load has just reconciled; reconciliation runs in runs of its own only")
+        def evaluate() -> dg.AssetCheckResult:
+            seen = look(context.instance, table, context.resources.lake, windows.now())
+            with context.resources.spark.session() as spark:
+                return reconciliation.reconciliation(spark, seen, config, context.log.info)
+
+        if not _with_load(context, table):
+            yield evaluate()
             return
-        lake = context.resources.lake
-        seen = look(context.instance, table, lake, windows.now())
-        with context.resources.spark.session() as spark:
-            yield reconciliation.reconciliation(spark, seen, config, context.log.info)
+        # the load itself has just reconciled its partitions
+        yield kept_or_new(context.instance, dg.AssetCheckKey(table.key, reconciliation.NAME), None, evaluate)
 
     return check
 

@@ -19,7 +19,7 @@ from incload_assets.checks.look import Look, records, several, some
 from incload_assets.checks.source_comparison import Content, log_content, source_content, table_evidence
 from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.errors import IncrementalLoadError
-from incload_assets.loading.reconciliation import Evidence
+from incload_assets.loading.reconciliation import Evidence, unsigned
 from incload_assets.loading.window import Window
 
 NAME = "reconciliation"
@@ -188,8 +188,8 @@ def _row(c: Compared) -> tuple[object, ...]:
         c.window.key,
         c.verdict,
         *(side.rows if side else None for side in (c.source, c.log)),
-        *(str(side.hash) if side else None for side in (c.source, c.log)),
-        *((e.keys, e.pending, e.present, f"{e.log_hash:#x}", f"{e.table_hash:#x}") if e else [None] * 5),
+        *(f"{side.hash % 2**64:#x}" if side else None for side in (c.source, c.log)),
+        *((e.keys, e.pending, e.present, unsigned(e.log_hash), unsigned(e.table_hash)) if e else [None] * 5),
         c.trouble,
     )
 

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.columns import DELETE, REJECTED, UPSERT
+from incload_assets.loading.columns import DELETE, REJECTED, TRUNCATE, UPSERT
 from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.judging import judge
@@ -16,7 +16,7 @@ from incload_assets.loading.window import Window
 from incload_assets.loading.writes.merging import app_id
 from resources.lake import Lake
 
-KINDS = (UPSERT, DELETE, REJECTED)
+KINDS = (UPSERT, DELETE, TRUNCATE, REJECTED)
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Content:
     """Rows of one kind each, and a hash of them all that does not depend on their order.
 
     Args:
-        upserts, deletes, rejected: Rows.
+        upserts, deletes, rejected: Rows; truncates count as deletes.
         hash: Sum of the rows' content hashes; unlike an exclusive or, a sum sees repetitions.
     """
 
@@ -46,7 +46,7 @@ def content_of(judged: DataFrame) -> Content:
         F.coalesce(F.sum(F.col("_hash").cast("decimal(28,0)")), F.lit(0)).alias("hash"),
     ).first()
     assert row is not None
-    return Content(row[UPSERT], row[DELETE], row[REJECTED], int(row["hash"]))
+    return Content(row[UPSERT], row[DELETE] + row[TRUNCATE], row[REJECTED], int(row["hash"]))
 
 
 def source_content(spark: SparkSession, table: Table, window: Window, position: Position) -> Content:

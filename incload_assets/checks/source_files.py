@@ -32,9 +32,9 @@ def source_files(look: Look) -> dg.AssetCheckResult:
         look,
         NAME,
         False,
-        f"{several(count, 'file')} of {several(len(gone), 'window')} ({some(list(gone))}) were loaded and are gone "
-        "from the source. The table keeps their rows. What to do: restore the files, or, if their rows are to go too, "
-        'declare deleted="retract" on the source.',
+        f"Loaded, and gone from the source: {several(count, 'file')} of {several(len(gone), 'window')} "
+        f"({some(list(gone))}). The table keeps their rows. What to do: restore the files, or, if their rows are to go "
+        'too, declare deleted="retract" on the source.',
         metadata,
     )
 

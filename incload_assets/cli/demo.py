@@ -48,6 +48,9 @@ def demo(
                 console.print(f"[bold]{advance.now:%Y-%m-%d %H:%M} UTC[/]: {len(advance.files)} files arrived")
                 for table in tables:
                     loads.run(table, pending(project, table))
+        if not loads.outcomes:
+            screen.say(f"No file has arrived: the sample shop has traded up to {shop.now:%Y-%m-%d %H:%M} UTC already.")
+            return
         screen.print_grid(summary(loads.outcomes))
         for line in complaints(loads.outcomes):
             screen.say(line)

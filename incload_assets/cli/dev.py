@@ -1,6 +1,7 @@
 """``incload dev``: everything a first look needs, then ``dagster dev``."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -38,6 +39,7 @@ def dev(
     if settings.samples:
         open_shop(settings)
     screen.say(f"Starting Dagster on http://{host}:{port}; it is up in about 15 seconds. Ctrl-C ends it.")
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell starts what is in the background deaf to Ctrl-C
     sys.stdout.flush()
     os.environ.setdefault("PYTHONWARNINGS", ",".join(f"ignore:{start}" for start in KNOWN_WARNINGS))
     os.execv(
@@ -74,7 +76,7 @@ def _prepare_spark(settings: "Settings") -> None:
     from resources.java import java_home
 
     java = java_home()
-    with Console().status("Fetching Spark's jars from Maven; this is done once and takes about half a minute"):
+    with Console().status("Looking for Spark's jars; fetching them from Maven, once, takes about half a minute"):
         jar_paths(settings, java)
     if settings.spark_mode == "local":
         subprocess.Popen(

@@ -26,7 +26,7 @@ def status(
     from incload_assets.cli.partition_keys import shown
     from incload_assets.cli.project import open_project
     from incload_assets.loading.window import now
-    from incload_assets.operations import table_status
+    from incload_assets.operations import advice_for, table_status
     from resources.lake import Lake
     from resources.settings import Settings
 
@@ -45,6 +45,8 @@ def status(
                     screen.say(f"{_LABELS.get(name, name)}: {shown(chosen, keys)}")
             for key, cause in found[0].causes.items():
                 screen.say(f"{key} failed: {cause}")
+            if advice := advice_for(project.instance, tables[0], lake):
+                screen.say(f"advice: {advice}")
 
 
 def _overview(found: "list[TableStatus]") -> "Grid":

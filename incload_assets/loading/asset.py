@@ -8,26 +8,25 @@ from dataclasses import replace
 from typing import Any
 
 import dagster as dg
-from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG, Checkpoint, checkpoint_of, untried
+from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Changes, Freshness, Quarantine, RowFunction, Table, declare
 from incload_assets.loading.errors import ContractViolation, IncrementalLoadError, SourceMissing
-from incload_assets.loading.load import Checkpoint, LoadReport, load_window
-from incload_assets.loading.materialization import MASK, metadata_of
+from incload_assets.loading.load import LoadReport, load_window
+from incload_assets.loading.materialization import MASK, Metadata, metadata_of
 from incload_assets.loading.process import mark_process
+from incload_assets.loading.ranges import load_first_windows
 from incload_assets.loading.sources.base import Source
-from incload_assets.loading.window import window_of
+from incload_assets.loading.window import Window, window_of
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merge import Merge
 from resources.failures import masked, translate
 
-FAILURE_TAG = "incload/failure"
-DATA_VERSION_TAG = "dagster/data_version"
 MAX_RETRIES = 3
 FIRST_DELAY_SECONDS = 5.0
-RUNS_LOOKED_AT = 200
 
 
 def incremental_asset(
@@ -51,7 +50,7 @@ def incremental_asset(
     pool: str | None = None,
     code_version: str | None = None,
     automation_condition: dg.AutomationCondition[Any] | None = None,
-    max_partitions_per_run: int = 10,
+    max_partitions_per_run: int = 32,
 ) -> Callable[[RowFunction], dg.AssetsDefinition]:
     """Declare a table that loads incrementally; decorates the row-wise function that shapes its changes.
 
@@ -64,7 +63,8 @@ def incremental_asset(
         freshness: How late the latest due partition may be; None: not checked.
         quarantine: How many rejected rows a load tolerates.
         name: Of the asset; default the function's.
-        max_partitions_per_run: How many partitions of a backfill one run loads, one after the other.
+        max_partitions_per_run: How many partitions of a backfill one run loads; those never tried before
+            together, others one after the other.
         pool: Dagster pool of the loads; default one of the table's own for a table that any load may touch
             (``Merge()`` without ``partition_by``).
         code_version: Changes when rows have to be judged anew; default a hash of function and declaration.
@@ -78,8 +78,8 @@ def incremental_asset(
         metadata: Beside what the declaration itself shows.
         automation_condition: Beside the table's sensor.
 
-    The function receives the contract's columns, typed, plus the fields named in ``delete_when``, and returns the
-    contract's columns. It is row-wise and deterministic: no filter, join or aggregate.
+    The function receives the contract's columns, typed, plus the fields that ``changes`` names in conditions, and
+    returns the contract's columns. It is row-wise and deterministic: no filter, join or aggregate.
 
     Raises:
         DeclarationError: When the module is imported, naming table, field, value, rule and remedy.
@@ -154,6 +154,11 @@ def _shown(table: Table) -> dict[str, Any]:
         )
         for field in table.contract.fields
     ]
+    columns += [
+        dg.TableColumn(field.name, field.dataType.simpleString(), description=field.metadata.get("comment"))
+        for field in table.schema.fields
+        if field.name not in table.columns
+    ]
     return {
         "dagster/column_schema": dg.TableSchema(columns=columns),
         "source": str(table.source),
@@ -166,6 +171,8 @@ def _shown(table: Table) -> dict[str, Any]:
 
 def _materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.MaterializeResult[Any]]:
     """Load the run's partitions, oldest first; each succeeds or fails by itself."""
+    from incload_assets.checks.within_runs import check_after_range  # checks are made of what is in this package
+
     mark_process(context)
     keys = sorted(context.partition_keys, key=lambda key: window_of(table.partitions_def, key, table.name))
     failures: dict[str, BaseException] = {}
@@ -174,6 +181,8 @@ def _materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg
             yield from _load_each(context, table, spark, keys, failures)
     except IncrementalLoadError as error:  # no session to be had
         failures |= dict.fromkeys(keys, error)
+    if len(keys) > 1:
+        check_after_range(context, table)
     if failures:
         _fail(context, table, failures, len(keys))
 
@@ -186,7 +195,18 @@ def _load_each(
     failures: dict[str, BaseException],
 ) -> Iterator[dg.MaterializeResult[Any]]:
     lake, start = context.resources.lake, time.monotonic()
-    for number, key in enumerate(keys, 1):
+    windows = {key: window_of(table.partitions_def, key, table.name) for key in keys}
+    left = dict(windows)
+    try:
+        for reports in _load_together(context, table, spark, list(windows.values())):
+            metadata_by_key = metadata_of(spark, table, lake, reports)
+            for report in reports:
+                _log(context, table, report, metadata_by_key[report.window.key])
+                del left[report.window.key]
+    except Exception as error:  # whatever it was, each window that is left tells its own
+        reason = _told(translate(error, table.name), table)
+        context.log.warning(f"{table.name}: not loaded together, so each window by itself: {reason}")
+    for number, (key, window) in enumerate(left.items(), len(keys) - len(left) + 1):
         if len(keys) > 1:
             context.log.info(f"{table.name} {key}: partition {number} of {len(keys)}{_time_left(start, number, keys)}")
         try:
@@ -194,23 +214,48 @@ def _load_each(
                 spark,
                 table,
                 lake,
-                window_of(table.partitions_def, key, table.name),
+                window,
                 run_id=context.run.run_id,
-                checkpoint=_checkpoint(context, table, key),
+                checkpoint=_checkpoint(context, table, key, alone=len(keys) == 1),
                 say=context.log.info,
             )
-            metadata = metadata_of(spark, table, lake, report)
+            metadata = metadata_of(spark, table, lake, [report])[key]
         except Exception as error:
             failures[key] = _told(translate(error, f"{table.name} {key}"), table)
             context.log.error(f"{table.name} {key}: {failures[key]}")
             continue
-        context.log.info(_summary(table, report))
-        if len(keys) == 1:
+        if len(keys) > 1:
+            _log(context, table, report, metadata)
+        else:
+            context.log.info(_summary(table, report))
             version = dg.DataVersion(report.control.fingerprint)
             yield dg.MaterializeResult(asset_key=table.key, metadata=metadata, data_version=version)
-        else:
-            tags = {DATA_VERSION_TAG: report.control.fingerprint}
-            context.log_event(dg.AssetMaterialization(table.key, partition=key, metadata=metadata, tags=tags))
+
+
+def _load_together(
+    context: dg.AssetExecutionContext, table: Table, spark: SparkSession, windows: Sequence[Window]
+) -> Iterator[list[LoadReport]]:
+    """Those of the windows that nobody has tried before, as far as they can be loaded together."""
+    if len(windows) < 2 or context.retry_number > 0 or not table.write.ranges:
+        return
+    keys = [window.key for window in windows]
+    fresh = untried(context.instance, table.key, keys, context.run.run_id)
+    first = [window for window in windows if window.key in fresh]
+    if len(first) > 1:
+        on = Context(spark, table, context.resources.lake)
+
+        def still_first(windows: Sequence[Window]) -> set[str]:
+            return untried(context.instance, table.key, [window.key for window in windows], context.run.run_id)
+
+        yield from load_first_windows(on, first, still_first, run_id=context.run.run_id, say=context.log.info)
+
+
+def _log(context: dg.AssetExecutionContext, table: Table, report: LoadReport, metadata: Metadata) -> None:
+    """Checkpoint one of several partitions at once: what comes after may fail."""
+    context.log.info(_summary(table, report))
+    tags = {DATA_VERSION_TAG: report.control.fingerprint}
+    key = report.window.key
+    context.log_event(dg.AssetMaterialization(table.key, partition=key, metadata=metadata, tags=tags))
 
 
 def _told(error: BaseException, table: Table) -> BaseException:
@@ -269,29 +314,8 @@ def _cause(errors: Iterable[BaseException]) -> str:
     return next(cause for cause in ("error", "contract", "missing", "transient") if cause in causes)
 
 
-def _checkpoint(context: dg.AssetExecutionContext, table: Table, partition: str) -> Checkpoint:
-    """A retry within a run follows an attempt that did not end well, whatever the runs say."""
+def _checkpoint(context: dg.AssetExecutionContext, table: Table, partition: str, *, alone: bool) -> Checkpoint:
+    """What is known of a partition; this run itself may have tried it before, as a retry or together with others."""
     known = checkpoint_of(context.instance, table.key, partition, context.run.run_id)
-    return replace(known, clean=known.clean and context.retry_number == 0)
-
-
-def checkpoint_of(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str, run_id: str) -> Checkpoint:
-    """What the instance knows of a partition.
-
-    Clean means that no other run of the asset that was alive since the run of its last materialization began has ended
-    without success; where that is not certain it is not clean, which costs the load one more landing.
-    """
-    last = instance.fetch_materializations(
-        dg.AssetRecordsFilter(asset_key=key, asset_partitions=[partition]), limit=1
-    ).records
-    if not last or last[0].asset_materialization is None:
-        return Checkpoint()
-    fingerprint = (last[0].asset_materialization.tags or {}).get(DATA_VERSION_TAG)
-    record = instance.get_run_record_by_id(last[0].run_id)
-    if record is None:  # the run was deleted: nothing is known of what went on beside it
-        return Checkpoint(fingerprint)
-    unfinished = [status for status in dg.DagsterRunStatus if status is not dg.DagsterRunStatus.SUCCESS]
-    alive = RunsFilter(updated_after=record.create_timestamp, statuses=unfinished)
-    runs = instance.get_runs(alive, limit=RUNS_LOOKED_AT)
-    others = [r for r in runs if r.run_id != run_id and (not r.asset_selection or key in r.asset_selection)]
-    return Checkpoint(fingerprint, clean=not others and len(runs) < RUNS_LOOKED_AT)
+    again = context.retry_number > 0
+    return replace(known, clean=known.clean and not again, untried=known.untried and alone and not again)

@@ -108,6 +108,8 @@ class ChangeLog:
             T.StructField("_rescued", T.StringType()),
             T.StructField("_control", _CONTROL_TYPE),
         ]
+        if self.table.by_column:
+            engine.append(T.StructField("_unset", T.ArrayType(T.StringType())))
         return T.StructType(own + engine)
 
     def version(self) -> int | None:

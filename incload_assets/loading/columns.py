@@ -7,7 +7,9 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading.declaration import Table
 
-UPSERT, DELETE, REJECTED, REPLACED, CONTROL = "upsert", "delete", "rejected", "replaced", "control"
+UPSERT, DELETE, TRUNCATE, REJECTED = "upsert", "delete", "truncate", "rejected"
+REPLACED, CONTROL = "replaced", "control"
+CHANGES = (UPSERT, DELETE, TRUNCATE)
 
 
 def quoted(name: str) -> str:
@@ -36,6 +38,17 @@ def content_hash_sql(columns: Sequence[str], alias: str = "") -> str:
     return f"xxhash64(to_json(struct({row}), {_MICROSECONDS}))"
 
 
+def row_id_sql(columns: Sequence[str], alias: str = "") -> str:
+    """SQL of what tells rows apart by their content, even among very many: SHA-256 of the row as JSON.
+
+    In JSON every value stands quoted beside its column's name, so that neighbours cannot run into each other: ('a',
+    'bc') and ('ab', 'c') differ, and so do NULL (left out), '' and 'null'.
+    """
+    prefix = f"{alias}." if alias else ""
+    row = ", ".join(prefix + quoted(c) for c in columns)
+    return f"sha2(to_json(struct({row}), {_MICROSECONDS}), 256)"
+
+
 # to_json cuts to milliseconds unless told otherwise
 _MICROSECONDS = (
     "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", "
@@ -43,9 +56,15 @@ _MICROSECONDS = (
 )
 
 
-def order_sql(table: Table, *, alias: str, is_delete: str, content_hash: str) -> str:
+def sets(name: str) -> Column:
+    """Whether a change sets a column: it does unless ``_unset`` lists it."""
+    return ~F.coalesce(F.array_contains("_unset", name), F.lit(False))
+
+
+def order_sql(table: Table, *, alias: str = "", is_delete: str, content_hash: str) -> str:
     """SQL of the struct that orders a key's changes: sequence (NULL first), upsert before delete, content hash."""
-    sequence = [f"'s{i}', {alias}.{quoted(c)}" for i, c in enumerate(table.changes.sequence_by)]
+    prefix = f"{alias}." if alias else ""
+    sequence = [f"'s{i}', {prefix}{quoted(c)}" for i, c in enumerate(table.changes.sequence_by)]
     members = ", ".join([*sequence, f"'delete', {is_delete}", f"'hash', {content_hash}"])
     return f"named_struct({members})"
 

@@ -49,15 +49,18 @@ class Context:
 
         Args:
             windows: Landed windows.
-            app_id: Identifier of the fence.
+            app_id: Identifier of the fence, unless the table has only one.
         """
         table_version = self.lake.version(self.uri)
         assert table_version is not None
+        if self.table.write.whole:
+            app_id = f"{self.table.name}/*"
         fence = self.lake.transaction_version(self.uri, app_id, table_version) or 0
         log_version = self.log.version()
         assert log_version is not None
         controls = self.log.controls(log_version, only=[window.key for window in windows])
-        return Snapshot(table_version, log_version, app_id, fence, {w.key: controls[w.key] for w in windows})
+        chosen = {window.key: controls[window.key] for window in windows}
+        return Snapshot(table_version, log_version, app_id, fence, chosen, self.table.write.whole)
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Snapshot:
         app_id: Identifier of the fence that a merge of the plan carries.
         fence: Its last committed number in ``table_version``; 0 if none.
         controls: The control rows in ``log_version`` of the windows that the plan is for, by partition key.
+        whole: Whether the plan concerns the whole table.
     """
 
     table_version: int
@@ -77,11 +81,12 @@ class Snapshot:
     app_id: str
     fence: int
     controls: dict[str, Control]
+    whole: bool = False
 
     @property
     def landing(self) -> int:
-        """The latest landing among the windows."""
-        return max(control.landing for control in self.controls.values())
+        """The latest landing among the windows; 0 where all share one fence, which then refuses every older plan."""
+        return 0 if self.whole else max(control.landing for control in self.controls.values())
 
     @property
     def replaced(self) -> bool:
@@ -91,6 +96,8 @@ class Snapshot:
     @property
     def partitions(self) -> list[str] | None:
         """The table's partition values that the windows touch; None for all of them."""
+        if self.whole:
+            return None
         known: set[str] = set()
         for control in self.controls.values():
             if control.partitions is None:
@@ -122,12 +129,16 @@ class Plan:
         ledger: Rows to be summed per window: ``_window`` string; numbers ``_keys``, ``_pending``, ``_applied``,
             ``_stale``, ``_duplicate``, ``_present``; ``_log_hash`` and ``_table_hash``, content hashes (bigint, NULL
             for none) of the changes in effect, from either side.
+        waiting: Whether the ledger has a number ``_waiting``, too.
+        match: SQL over ``t`` and ``s``, beside equality of ``identity``: whether the action is for the row.
     """
 
     actions: DataFrame
     identity: tuple[str, ...]
     valid: str
     ledger: DataFrame
+    match: str = "true"
+    waiting: bool = False
 
 
 PENDING = ("insert", "update", "delete")

@@ -87,11 +87,12 @@ class Contract:
             reasons.append(F.when(failed, _reason(field, as_text(value, source), text)))
         return _reasons(reasons)
 
-    def reasons(self, only: Collection[str] | None = None) -> Column:
+    def reasons(self, only: Collection[str] | None = None, *, given: Callable[[str], Column] | None = None) -> Column:
         """``array<string>``: what is wrong with a row of the table's columns, empty if nothing is.
 
         Args:
             only: Judge these columns alone; deletes, for example, have little more than their key.
+            given: From a field's name to whether the row says something of it, where it need not: NULL is allowed then.
         """
         reasons = []
         for field in self.fields:
@@ -99,7 +100,8 @@ class Contract:
                 continue
             column = column_of(field.name)
             if not field.nullable:
-                reasons.append(F.when(column.isNull(), F.lit(f"{field.name}: NULL is not allowed")))
+                missing = column.isNull() if given is None else column.isNull() & given(field.name)
+                reasons.append(F.when(missing, F.lit(f"{field.name}: NULL is not allowed")))
             for rule in field.rules:
                 shown = _reason(field, as_text(column, field.data_type), rule.broken)
                 reasons.append(F.when(~rule.holds(column), shown))

@@ -11,16 +11,22 @@ from incload_assets.loading.window import Window
 SHOWN_REASONS = 5
 
 
+def is_tolerated(table: Table, rows: int, rejected: int) -> bool:
+    """Whether the table's threshold allows so many rejected rows."""
+    limit = table.quarantine
+    too_many = limit.max_rows is not None and rejected > limit.max_rows
+    return not rejected or not (too_many or rejected > limit.max_share * rows)
+
+
 def check_threshold(judged: DataFrame, table: Table, window: Window, rows: int, rejected: int) -> None:
     """Stop a load whose rejected rows exceed the table's threshold.
 
     Raises:
         ContractViolation: Naming the most frequent reasons with one place each.
     """
-    limit = table.quarantine
-    too_many = limit.max_rows is not None and rejected > limit.max_rows
-    if not rejected or not (too_many or rejected > limit.max_share * rows):
+    if is_tolerated(table, rows, rejected):
         return
+    limit = table.quarantine
     reasons = (
         judged.filter(F.col("_kind") == REJECTED)
         .select(F.element_at("_reasons", 1).alias("reason"), "_source")

@@ -3,17 +3,16 @@
 import hashlib
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 
 import dagster as dg
 import pyspark.sql.types as T
-import sqlglot
 from pyspark.sql import DataFrame
-from sqlglot import exp
 
+from incload_assets.loading.conditions import check_conditions
 from incload_assets.loading.contract import Contract, compile_contract
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.base import Source
@@ -32,6 +31,9 @@ class Changes:
             Needed where changes of one key are told older from newer.
         delete_when: SQL condition on the columns read from the source (fields outside the contract are strings there)
             that marks a change as a delete. NULL counts as false. None: the source never deletes.
+        truncate_when: Likewise, for a change without a key that deletes all rows of a smaller sequence than its own.
+        unavailable: Text that a source puts where it does not know a value (Debezium writes
+            ``__debezium_unavailable_value`` for large values that an update left alone): the column keeps what it had.
 
     Example:
         >>> Changes(keys=["order_id"], sequence_by=["updated_at"], delete_when="op = 'd'").keys
@@ -41,6 +43,8 @@ class Changes:
     keys: Sequence[str] = ()
     sequence_by: Sequence[str] = ()
     delete_when: str | None = None
+    truncate_when: str | None = None
+    unavailable: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("keys", "sequence_by"):
@@ -104,9 +108,14 @@ class Table:
         return self.write.identity(self.changes)
 
     @cached_property
+    def by_column(self) -> bool:
+        """Whether a change may leave columns as they are."""
+        return self.write.by_column(self.changes)
+
+    @cached_property
     def schema(self) -> T.StructType:
         """The table's columns: the contract's, and those that its way of writing adds."""
-        return self.write.schema(self.contract)
+        return self.write.schema(self.contract, self.changes)
 
     def type_of(self, column: str) -> T.DataType:
         """The type of a column of the contract."""
@@ -154,8 +163,9 @@ def declare(
     source.validate(table)
     _check_columns(table, compiled, changes, write)
     write.validate(table, compiled, changes, source)
+    write.validate_windows(table, compiled, partitions_def)
     _check_quarantine(table, quarantine)
-    control_fields = _control_fields(table, compiled, changes, write, source)
+    control_fields = check_conditions(table, compiled, changes, write, source)
     return Table(
         key=key,
         partitions_def=partitions_def,
@@ -187,7 +197,7 @@ _UNORDERED = (T.MapType, T.ArrayType, T.StructType, T.VariantType)
 
 def _check_columns(table: str, contract: Contract, changes: Changes, write: Write) -> None:
     types = {field.name: field.data_type for field in contract.fields}
-    for column in types:
+    for column in (name for field in contract.schema.fields for name in (field.name, *_members(field.dataType))):
         if bad := sorted(set(column) & set(" ,;{}()\n\t=")):
             raise DeclarationError(
                 f"{table}: {contract.model_name} has a column {column!r}, with {', '.join(map(repr, bad))} in its name",
@@ -233,6 +243,19 @@ def _check_columns(table: str, contract: Contract, changes: Changes, write: Writ
         )
 
 
+def _members(kind: T.DataType) -> Iterator[str]:
+    """The names of all members of a type, at any depth."""
+    if isinstance(kind, T.StructType):
+        for field in kind.fields:
+            yield field.name
+            yield from _members(field.dataType)
+    elif isinstance(kind, T.ArrayType):
+        yield from _members(kind.elementType)
+    elif isinstance(kind, T.MapType):
+        yield from _members(kind.keyType)
+        yield from _members(kind.valueType)
+
+
 def _check_quarantine(table: str, quarantine: Quarantine) -> None:
     share, rows = quarantine.max_share, quarantine.max_rows
     if not (isinstance(share, int | float) and math.isfinite(share) and 0 <= share <= 1):
@@ -245,49 +268,6 @@ def _check_quarantine(table: str, quarantine: Quarantine) -> None:
         raise DeclarationError(
             f"{table}: quarantine.max_rows is {rows!r}", rule="it is a number of rows, 0 or more, or None"
         )
-
-
-def _control_fields(table: str, contract: Contract, changes: Changes, write: Write, source: Source) -> tuple[str, ...]:
-    """Names in ``delete_when`` that are read from the source although the contract does not keep them."""
-    if changes.delete_when is None:
-        return ()
-    if not write.deletes:
-        raise DeclarationError(
-            f"{table}: changes.delete_when is {changes.delete_when!r}, but {type(write).__name__} knows no deletes",
-            rule="a change deletes a row only where rows are kept by key",
-            remedy="drop delete_when, or write Merge() or History()",
-        )
-    if not source.sees.deletes:
-        raise DeclarationError(
-            f"{table}: changes.delete_when is {changes.delete_when!r}, but {type(source).__name__} sees no deletes",
-            rule="a table asks only for what its source can show",
-            remedy="drop delete_when, or use a source that carries deletes",
-        )
-    try:
-        parsed = sqlglot.parse_one(changes.delete_when, dialect="spark")
-    except sqlglot.errors.SqlglotError as error:
-        reason = str(error).splitlines()[0]
-        raise DeclarationError(
-            f"{table}: changes.delete_when is {changes.delete_when!r}: {reason}",
-            rule="it is a SQL condition on the source's columns",
-            remedy="write for example delete_when=\"op = 'd'\"",
-        ) from None
-    names = dict.fromkeys(column.name for column in parsed.find_all(exp.Column))
-    if not names:
-        raise DeclarationError(
-            f"{table}: changes.delete_when is {changes.delete_when!r}, which names no column",
-            rule="it tells for each change whether it is a delete",
-            remedy="write for example delete_when=\"op = 'd'\"",
-        )
-    spelled = {name.lower(): name for name in contract.names}
-    for name in names:
-        if spelled.get(name.lower(), name) != name:
-            raise DeclarationError(
-                f"{table}: changes.delete_when names {name!r}, {contract.model_name} has {spelled[name.lower()]!r}",
-                rule="Spark does not tell names apart that differ only by case",
-                remedy="spell both alike, or rename the column of the contract",
-            )
-    return tuple(name for name in names if name not in contract.names)
 
 
 def _code_version(function: RowFunction, contract: Contract, changes: Changes, write: Write, source: Source) -> str:

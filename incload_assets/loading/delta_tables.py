@@ -1,12 +1,13 @@
 """Creating a Delta table and bringing it up to its declaration."""
 
 import json
+from collections.abc import Iterable, Mapping
 
 import pyspark.sql.types as T
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.columns import quoted
+from incload_assets.loading.columns import literal, quoted
 from incload_assets.loading.errors import SchemaMismatch
 from resources.lake import Lake
 
@@ -18,36 +19,91 @@ def lost_the_race(error: PySparkException) -> bool:
 
 
 def ensure_table(
-    spark: SparkSession, lake: Lake, uri: str, schema: T.StructType, partition_by: tuple[str, ...], table: str
+    spark: SparkSession,
+    lake: Lake,
+    uri: str,
+    schema: T.StructType,
+    partition_by: tuple[str, ...],
+    table: str,
+    properties: Mapping[str, str] | None = None,
 ) -> None:
     """Create the table, or add the columns it lacks.
 
-    A schema change aborts every concurrent writer, so it is a commit of its own, before any load.
+    A change of schema or properties aborts every concurrent writer, so it is a commit of its own, before any load.
+
+    Args:
+        spark: The session.
+        lake: Where tables are.
+        uri: Of the table.
+        schema: Its columns; those that only the table has stay as they are.
+        partition_by: Its partition columns.
+        table: For messages.
+        properties: What its rows are (table properties). A table that has other values is refused; one that has none
+            gets them.
 
     Raises:
-        SchemaMismatch: A column exists with another type, or the table is partitioned differently.
+        SchemaMismatch: The table's rows are something else, it is partitioned differently, or a column exists with
+            another type or spelling.
     """
+    properties = properties or {}
     if lake.version(uri) is None:
-        try:
-            empty = spark.createDataFrame([], schema)
-            empty.write.format("delta").mode("ignore").partitionBy(*partition_by).save(lake.spark_uri(uri))
-        except PySparkException as error:
-            if not lost_the_race(error):
-                raise
+        _create(spark, lake, uri, schema, partition_by, properties)
     delta = lake.delta(uri)
     assert delta is not None
-    if (actual := tuple(delta.metadata().partition_columns)) != partition_by:
+    metadata = delta.metadata()
+    if (actual := tuple(metadata.partition_columns)) != partition_by:
         raise SchemaMismatch(
             f"{table}: {uri} is partitioned by {list(actual)}, declared is {list(partition_by)}",
             rule="the partitioning of an existing table cannot be changed in place",
             remedy="restore the declaration, or give the table another name and load it anew",
         )
+    known = metadata.configuration
+    if any(known.get(name, value) != value for name, value in properties.items()):
+        was, now = (", ".join(f"{name} {of.get(name)}" for name in properties) for of in (known, properties))
+        raise SchemaMismatch(
+            f"{table}: {uri} has {was}, declared is {now}",
+            rule="what tells the rows of an existing table apart, and how they are written, is not changed in place",
+            remedy="restore the declaration, or give the table another name and load it anew",
+        )
     _add_columns(spark, lake, uri, schema, table)
+    if not properties.keys() <= known.keys():
+        try:
+            spark.sql(f"ALTER TABLE {lake.sql_name(uri)} SET TBLPROPERTIES ({_listed(properties)})")
+        except PySparkException as error:
+            if not lost_the_race(error):  # if lost, the next load sets them
+                raise
+
+
+def _create(
+    spark: SparkSession,
+    lake: Lake,
+    uri: str,
+    schema: T.StructType,
+    partition_by: tuple[str, ...],
+    properties: Mapping[str, str],
+) -> None:
+    statement = f"CREATE TABLE IF NOT EXISTS {lake.sql_name(uri)} ({_columns(schema.fields)}) USING delta"
+    if partition_by:
+        statement += f" PARTITIONED BY ({', '.join(map(quoted, partition_by))})"
+    if properties:
+        statement += f" TBLPROPERTIES ({_listed(properties)})"
+    try:
+        spark.sql(statement)
+    except PySparkException as error:
+        if not lost_the_race(error):
+            raise
 
 
 def _add_columns(spark: SparkSession, lake: Lake, uri: str, schema: T.StructType, table: str) -> None:
     present = _types(lake, uri)
+    spelled = {name.lower(): name for name in present}
     for field in schema.fields:
+        if field.name not in present and field.name.lower() in spelled:
+            raise SchemaMismatch(
+                f"{table}: column {spelled[field.name.lower()]!r} of {uri} is declared as {field.name!r}",
+                rule="Delta does not tell names apart that differ only by case, so no column is renamed like that",
+                remedy=f"declare it as {spelled[field.name.lower()]!r}",
+            )
         if field.name in present and present[field.name].simpleString() != field.dataType.simpleString():
             raise SchemaMismatch(
                 f"{table}: column {field.name!r} of {uri} is {present[field.name].simpleString()}, "
@@ -55,16 +111,36 @@ def _add_columns(spark: SparkSession, lake: Lake, uri: str, schema: T.StructType
                 rule="the type of an existing column is not changed by a load",
                 remedy="restore the type in the contract, or add the new type under another column name",
             )
-    missing = [f for f in schema.fields if f.name not in present]
-    if not missing:
-        return
-    columns = ", ".join(f"{quoted(f.name)} {f.dataType.simpleString()}" for f in missing)
-    try:
-        spark.sql(f"ALTER TABLE {lake.sql_name(uri)} ADD COLUMNS ({columns})")
-    except PySparkException as error:
-        # Another load of the same code added them at the same moment: then they are there now.
-        if not lost_the_race(error) or not {f.name for f in missing} <= set(_types(lake, uri)):
-            raise
+    if missing := [f for f in schema.fields if f.name not in present]:
+        try:
+            spark.sql(f"ALTER TABLE {lake.sql_name(uri)} ADD COLUMNS ({_columns(missing)})")
+        except PySparkException as error:
+            # Another load of the same code added them at the same moment: then they are there now.
+            if not lost_the_race(error) or not {f.name for f in missing} <= set(_types(lake, uri)):
+                raise
+
+
+def _columns(fields: Iterable[T.StructField]) -> str:
+    return ", ".join(f"{quoted(f.name)} {_sql_type(f.dataType)}{_comment(f)}" for f in fields)
+
+
+def _comment(field: T.StructField) -> str:
+    return f" COMMENT {literal(field.metadata['comment'])}" if "comment" in (field.metadata or {}) else ""
+
+
+def _sql_type(kind: T.DataType) -> str:
+    """A type as SQL; its own ``simpleString`` leaves the names of members unquoted."""
+    if isinstance(kind, T.StructType):
+        return f"struct<{', '.join(f'{quoted(f.name)}: {_sql_type(f.dataType)}' for f in kind.fields)}>"
+    if isinstance(kind, T.ArrayType):
+        return f"array<{_sql_type(kind.elementType)}>"
+    if isinstance(kind, T.MapType):
+        return f"map<{_sql_type(kind.keyType)}, {_sql_type(kind.valueType)}>"
+    return kind.simpleString()
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
 
 
 def _types(lake: Lake, uri: str) -> dict[str, T.DataType]:

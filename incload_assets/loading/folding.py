@@ -63,7 +63,7 @@ def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
         actions,
         identity=table.identity,
         valid=f"CASE WHEN s._full THEN {seen} <=> s._seen ELSE {seen} < s._order END",
-        ledger=_ledger(actions),
+        ledger=ledger_of(actions),
     )
 
 
@@ -160,7 +160,8 @@ def _compared(wanted: DataFrame, present: DataFrame, table: Table) -> DataFrame:
     absent = F.col("_seen").isNull()
     older = F.col("_seen") < F.col("_order")
     differs = ~F.col("_seen").eqNullSafe(F.col("_order"))
-    in_effect = F.coalesce(F.col("_mine_order") == F.col("_order"), F.lit(False))
+    overtaken = ~F.col("_full") & F.col("_seen").isNotNull() & (F.col("_seen") > F.col("_order"))
+    in_effect = F.coalesce((F.col("_mine_order") == F.col("_order")) & ~overtaken, F.lit(False))
     settled = F.when(in_effect, "same").otherwise("stale")
     fast = (
         F.when(gone & ~absent & older, "delete")
@@ -178,7 +179,7 @@ def _compared(wanted: DataFrame, present: DataFrame, table: Table) -> DataFrame:
     return both.withColumn("_action", F.when(~F.col("_leads"), settled).when(F.col("_full"), fully).otherwise(fast))
 
 
-def _ledger(actions: DataFrame) -> DataFrame:
+def ledger_of(actions: DataFrame) -> DataFrame:
     """Per key and window: how its changes count."""
 
     def number(condition: Column) -> Column:

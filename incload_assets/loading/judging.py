@@ -1,15 +1,27 @@
 """From extracted records to typed rows, each with the reasons why it cannot be accepted."""
 
 from collections.abc import Iterable
+from functools import reduce
+from operator import and_
 
 import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import DELETE, REJECTED, UPSERT, col, content_hash_sql
+from incload_assets.loading.columns import (
+    DELETE,
+    REJECTED,
+    TRUNCATE,
+    UPSERT,
+    col,
+    content_hash_sql,
+    order_sql,
+    sets,
+)
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.presence import known, told_by_record, unset
 from incload_assets.loading.window import Window as LoadWindow
 
 RECORD = "_record"
@@ -25,9 +37,9 @@ def judge(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> 
         windows: The windows that are in it.
 
     Returns:
-        One row per record: the table's columns, ``_kind`` (upsert, delete or rejected), ``_hash`` of the content,
-        ``_window``, ``_source``, ``_reasons`` (empty unless rejected), ``_payload`` (of rejected rows only),
-        ``_rescued``.
+        One row per record: the table's columns, ``_kind`` (upsert, delete, truncate or rejected), ``_hash`` of the
+        content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected), ``_payload`` (of rejected rows only),
+        ``_rescued``; and ``_unset``, columns that the change leaves as they are, where changes may do so.
 
     Raises:
         DeclarationError: The function dropped or added columns.
@@ -42,9 +54,11 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
     assert isinstance(raw_type, T.StructType)
     raw_types = {field.name: field.dataType for field in raw_type.fields}
 
-    def raw(name: str) -> Column:
+    def given(name: str) -> Column:
         return F.col("_raw").getField(name)
 
+    told = told_by_record(extracted, given, raw_types, table) if table.by_column else []
+    raw = known(given, raw_types, table)
     record = F.struct(
         "_window",
         "_source",
@@ -52,13 +66,20 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
         "_rescued",
         "_malformed",
         table.contract.type_reasons(raw, raw_types).alias("_type_reasons"),
+        *told,
     )
     control = [raw(name).cast("string").alias(name) for name in table.control_fields]
     typed = extracted.select(*table.contract.typed(raw, raw_types), *control, record.alias(RECORD))
-    is_delete = (
-        F.coalesce(F.expr(table.changes.delete_when), F.lit(False)) if table.changes.delete_when else F.lit(False)
+    kind = (
+        F.when(_condition(table.changes.truncate_when), TRUNCATE)
+        .when(_condition(table.changes.delete_when), DELETE)
+        .otherwise(UPSERT)
     )
-    return typed.withColumn(RECORD, F.col(RECORD).withField("_is_delete", is_delete))
+    return typed.withColumn(RECORD, F.col(RECORD).withField("_kind", kind))
+
+
+def _condition(sql: str | None) -> Column:
+    return F.coalesce(F.expr(sql), F.lit(False)) if sql else F.lit(False)
 
 
 def _check_output(out: DataFrame, table: Table) -> None:
@@ -98,11 +119,50 @@ def _same_type(left: T.DataType, right: T.DataType) -> bool:
 
 def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> DataFrame:
     record = F.col(RECORD)
-    is_delete = record.getField("_is_delete")
+    kind = record.getField("_kind")
     malformed = record.getField("_malformed")
-    needed = {*table.identity, *table.changes.sequence_by}
-    delete_reasons = table.contract.reasons(only=needed)
-    own = F.when(is_delete, delete_reasons).otherwise(table.contract.reasons())
+    if table.by_column:
+        out = out.withColumn("_unset", unset(record, table))
+    absent = _identity_reasons(out, table)
+    if table.changes.truncate_when:
+        unordered = reduce(and_, (col(name).isNull() for name in table.changes.sequence_by))
+        text = f"{', '.join(table.changes.sequence_by)}: NULL, but a truncate deletes what is older"
+        absent = F.when(kind == TRUNCATE, F.array_compact(F.array(F.when(unordered, text)))).otherwise(absent)
+    for window in windows:
+        if broken := table.write.reasons(table, window):
+            here = record.getField("_window") == window.key
+            absent = F.concat(absent, F.when(here, F.array_compact(F.array(*broken))).otherwise(F.array()))
+    reasons = F.when(malformed.isNotNull(), F.array(malformed)).otherwise(
+        F.array_distinct(F.concat(record.getField("_type_reasons"), _contract_reasons(kind, table), absent))
+    )
+    row = out.select(
+        *(col(name) for name in table.columns),
+        kind.alias("_kind"),
+        reasons.alias("_reasons"),
+        *(record.getField(name).alias(name) for name in ("_window", "_source", "_payload", "_rescued")),
+        *(["_unset"] if table.by_column else []),
+    )
+    if table.changes.truncate_when:  # it has no key, whatever the record says: so its rows are known by that
+        keyless = {name: F.when(F.col("_kind") != TRUNCATE, col(name)) for name in table.identity}
+        row = row.withColumns(keyless)
+    return row.withColumn("_hash", F.expr(content_hash_sql(table.columns)))
+
+
+def _contract_reasons(kind: Column, table: Table) -> Column:
+    """What the contract says of a row; deletes and truncates have little more than a sequence and perhaps a key."""
+    contract, sequence = table.contract, table.changes.sequence_by
+    needed = {*table.identity, *sequence}
+    if table.by_column:
+        reasons = contract.reasons(given=lambda name: F.lit(True) if name in needed else sets(name))
+    else:
+        reasons = contract.reasons()
+    if table.changes.truncate_when:
+        reasons = F.when(kind == TRUNCATE, contract.reasons(only=sequence)).otherwise(reasons)
+    return F.when(kind == DELETE, contract.reasons(only=needed)).otherwise(reasons)
+
+
+def _identity_reasons(out: DataFrame, table: Table) -> Column:
+    """Why a row cannot be told from others, or cannot be put in its partition."""
     absent = F.array_compact(
         F.array(
             *(F.when(col(name).isNull(), F.lit(f"{name}: NULL, but it identifies the row")) for name in table.identity)
@@ -114,43 +174,33 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
         text = F.concat(F.lit(f"{partition}: '"), col(partition), F.lit("' cannot be the value of a partition"))
         unusable = F.when(col(partition).isin("", "__HIVE_DEFAULT_PARTITION__"), text)
         absent = F.concat(absent, F.array_compact(F.array(unusable)))
-    for window in windows:
-        if broken := table.write.reasons(table, window):
-            here = record.getField("_window") == window.key
-            absent = F.concat(absent, F.when(here, F.array_compact(F.array(*broken))).otherwise(F.array()))
-    reasons = F.when(malformed.isNotNull(), F.array(malformed)).otherwise(
-        F.array_distinct(F.concat(record.getField("_type_reasons"), own, absent))
-    )
-    row = out.select(
-        *(col(name) for name in table.columns),
-        is_delete.alias("_is_delete"),
-        reasons.alias("_reasons"),
-        *(record.getField(name).alias(name) for name in ("_window", "_source", "_payload", "_rescued")),
-    )
-    return row.withColumn("_hash", F.expr(content_hash_sql(table.columns)))
+    return absent
 
 
 def _unique(judged: DataFrame, table: Table) -> DataFrame:
     """Reject rows that share a unique value, or whose key sits in two partitions, within the batch; then name the kind.
 
-    All of the colliding rows are rejected: which of them is right is not for the loader to guess.
+    All of the colliding rows are rejected: which of them is right is not for the loader to guess. A unique value
+    belongs to the key whose newest change in the window has it: older changes, and deletes, have handed it on.
     """
     accepted = F.size("_reasons") == 0
     collisions = []
     unique = table.contract.unique
-    if unique and table.changes.keys and not set(table.changes.keys) <= set(unique):
-        owner = F.when(accepted & ~F.col("_is_delete"), F.xxhash64(F.to_json(F.struct(*map(col, table.changes.keys)))))
+    keys = table.changes.keys
+    if unique and keys and not set(keys) <= set(unique):
+        judged = judged.withColumn("_owner", _owner(accepted, table))
         same_value = Over.partitionBy("_window", *map(col, unique))
+        taken = F.min("_owner").over(same_value) != F.max("_owner").over(same_value)
         collisions.append(
             F.when(
-                accepted & (F.min(owner).over(same_value) != F.max(owner).over(same_value)),
+                F.col("_owner").isNotNull() & taken,
                 F.lit(f"{', '.join(unique)}: the same value under two keys, but it is unique"),
             )
         )
     partition = table.write.partition_by
-    if partition is not None and table.changes.keys and partition not in table.changes.keys:
+    if partition is not None and keys and partition not in keys:
         place = F.when(accepted, col(partition))
-        same_key = Over.partitionBy("_window", *map(col, table.changes.keys))
+        same_key = Over.partitionBy("_window", *map(col, keys))
         collisions.append(
             F.when(
                 accepted & (F.min(place).over(same_key) != F.max(place).over(same_key)),
@@ -160,14 +210,32 @@ def _unique(judged: DataFrame, table: Table) -> DataFrame:
     if collisions:
         judged = judged.withColumn("_reasons", F.concat("_reasons", F.array_compact(F.array(*collisions))))
     rejected = F.size("_reasons") > 0
-    kind = F.when(rejected, REJECTED).when(F.col("_is_delete"), DELETE).otherwise(UPSERT)
+    if together := table.write.together():
+        torn = F.max(rejected).over(Over.partitionBy("_window", *map(col, together)))
+        reason = F.lit(f"{', '.join(together)}: another row with the same is quarantined, and they only come together")
+        judged = judged.withColumn("_reasons", F.when(torn & ~rejected, F.array(reason)).otherwise(F.col("_reasons")))
     return judged.select(
         *(col(name) for name in table.columns),
-        kind.alias("_kind"),
+        F.when(rejected, REJECTED).otherwise(F.col("_kind")).alias("_kind"),
         "_window",
         "_hash",
         "_source",
         "_reasons",
         F.when(rejected, F.col("_payload")).alias("_payload"),
         "_rescued",
+        *(["_unset"] if table.by_column else []),
     )
+
+
+def _owner(accepted: Column, table: Table) -> Column:
+    """A hash of the key where the row is the newest change of it in the window and holds a unique value, else NULL."""
+    holds = F.col("_kind") == UPSERT
+    for name in table.contract.unique if table.by_column else ():
+        holds = holds & sets(name)
+    order = F.lit(0)
+    if table.write.ordered:
+        order = F.expr(order_sql(table, is_delete=f"_kind = '{DELETE}'", content_hash="_hash"))
+    decides = accepted & (holds | (F.col("_kind") == DELETE))
+    newest = F.max(F.when(decides, order)).over(Over.partitionBy("_window", *map(col, table.changes.keys)))
+    key = F.expr(content_hash_sql(table.changes.keys))
+    return F.when(accepted & holds & (order == newest), key)

@@ -11,7 +11,18 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading import window as windows
 from incload_assets.loading.change_log import Control
-from incload_assets.loading.columns import CONTROL, DELETE, REJECTED, REPLACED, UPSERT, col, literal
+from incload_assets.loading.columns import (
+    CHANGES,
+    CONTROL,
+    DELETE,
+    REJECTED,
+    REPLACED,
+    UPSERT,
+    col,
+    literal,
+    row_id_sql,
+    sets,
+)
 from incload_assets.loading.context import MAX_PARTITIONS, Context
 from incload_assets.loading.contract_threshold import check_threshold
 from incload_assets.loading.declaration import Table
@@ -232,19 +243,21 @@ def _with_former(context: Context, landing: Landing, judged: DataFrame) -> DataF
     fresh = judged
     if carried := table.source.carried(landing.position):
         gone = spark.createDataFrame([(name,) for name in carried], "file string")
-        kept = former.filter(F.col("_kind").isin(UPSERT, DELETE, REJECTED)).select(*judged.columns)
-        broken = F.when(F.col("_kind") == UPSERT, table.contract.reasons()).otherwise(F.col("_reasons"))
+        kept = former.filter(F.col("_kind").isin(*CHANGES, REJECTED)).select(*judged.columns)
+        reasons = table.contract.reasons(given=sets if table.by_column else None)
+        broken = F.when(F.col("_kind") == UPSERT, reasons).otherwise(F.col("_reasons"))
         kept = kept.withColumn("_reasons", broken).withColumn(
             "_kind", F.when((F.col("_kind") == UPSERT) & (F.size("_reasons") > 0), REJECTED).otherwise(F.col("_kind"))
         )
         fresh = judged.unionByName(kept.join(gone, kept["_source.file"] == gone["file"], "left_semi"))
-    if not table.identity:  # written by scope: nothing to be told of single keys
+    names = table.write.marked(table.contract, table.changes)
+    if not names:  # written by scope: nothing to be told of single rows
         return fresh
-    new = fresh.filter(F.col("_kind").isin(UPSERT, DELETE)).select("_kind", "_hash", *map(col, table.identity))
-    old = former.filter(F.col("_kind").isin(UPSERT, DELETE)).select("_kind", "_hash", *map(col, table.identity))
-    taken = old.join(new, ["_kind", "_hash", *table.identity], "left_anti").select(*map(col, table.identity))
+    marked, row_id = list(map(col, names)), F.expr(row_id_sql(names)).alias("_id")
+    new = fresh.filter(F.col("_kind").isin(*CHANGES)).select("_kind", "_hash", row_id)
+    old = former.filter(F.col("_kind").isin(*CHANGES)).select("_kind", "_hash", row_id, *marked)
+    taken = old.join(new, ["_kind", "_hash", "_id"], "left_anti").select("_id", *marked)
     if not landing.settled:
-        marked = former.filter(F.col("_kind") == REPLACED).select(*map(col, table.identity))
-        taken = taken.unionByName(marked)
-    markers = taken.distinct().withColumn("_kind", F.lit(REPLACED)).withColumn("_window", F.lit(landing.window.key))
-    return fresh.unionByName(markers, allowMissingColumns=True)
+        taken = taken.unionByName(former.filter(F.col("_kind") == REPLACED).select(row_id, *marked))
+    markers = taken.dropDuplicates(["_id"]).drop("_id").withColumn("_kind", F.lit(REPLACED))
+    return fresh.unionByName(markers.withColumn("_window", F.lit(landing.window.key)), allowMissingColumns=True)

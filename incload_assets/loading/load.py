@@ -11,11 +11,13 @@ from pyspark.sql import SparkSession
 
 from incload_assets.loading.applying import Phases, apply_changes
 from incload_assets.loading.change_log import Control
+from incload_assets.loading.checkpoint import NOTHING_KNOWN, Checkpoint
 from incload_assets.loading.context import Context, Merged, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import ensure_table
 from incload_assets.loading.errors import SourceChanged, SourceMissing
 from incload_assets.loading.landing import Landing, land
+from incload_assets.loading.range_fences import call_off_ranges
 from incload_assets.loading.reconciliation import Evidence
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.tuning import tune
@@ -24,19 +26,6 @@ from incload_assets.loading.writes.merging import app_id
 from resources.lake import Lake
 
 LANDINGS = 5
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """What Dagster knows of a window.
-
-    Args:
-        fingerprint: Data version of its last materialization, None if there is none.
-        clean: Whether nothing was tried since that did not succeed: then no forgotten MERGE can still be running.
-    """
-
-    fingerprint: str | None = None
-    clean: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +62,7 @@ def load_window(
     window: Window,
     *,
     run_id: str = "",
-    checkpoint: Checkpoint = Checkpoint(),
+    checkpoint: Checkpoint = NOTHING_KNOWN,
     say: Callable[[str], None] = lambda _: None,
 ) -> LoadReport:
     """Bring the table to the fold of what the source now holds for a window.
@@ -96,6 +85,8 @@ def load_window(
     context, phases = Context(spark, table, lake), Phases()
     with phases.timed("prepare"):
         ensure_tables(context)
+        if not (checkpoint.clean or checkpoint.untried):
+            call_off_ranges(context, window)
     landed = _land(context, window, checkpoint, run_id, phases, say)
 
     def is_quiet(at: Snapshot) -> bool:
@@ -122,8 +113,8 @@ def ensure_tables(context: Context) -> None:
         SchemaMismatch: They and the declaration cannot be brought together.
     """
     spark, table, lake, log = context.spark, context.table, context.lake, context.log
-    partition = table.write.partition_by
-    ensure_table(spark, lake, context.uri, table.schema, (partition,) if partition else (), table.name)
+    rows = {"incload.write": type(table.write).__name__, "incload.keys": ", ".join(sorted(table.identity))}
+    ensure_table(spark, lake, context.uri, table.schema, table.write.stored_by, table.name, rows)
     ensure_table(spark, lake, log.uri, log.schema, ("_window", "_kind"), table.name)
 
 

@@ -1,9 +1,11 @@
 """What a materialization shows a person: counts, evidence, a sample with personal columns masked."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dagster as dg
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
+from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from incload_assets.loading.change_log import ChangeLog
@@ -11,6 +13,7 @@ from incload_assets.loading.columns import DELETE, UPSERT, col
 from incload_assets.loading.contract_types import as_text
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.load import LoadReport
+from incload_assets.loading.reconciliation import unsigned
 from resources.lake import Lake
 
 SAMPLE_ROWS = 5
@@ -20,15 +23,20 @@ MASK = "***"
 Metadata = dict[str, dg.MetadataValue]
 
 
-def metadata_of(spark: SparkSession, table: Table, lake: Lake, report: LoadReport) -> Metadata:
-    """The metadata of one materialization; its numbers are what the UI plots over time.
+def metadata_of(spark: SparkSession, table: Table, lake: Lake, reports: Sequence[LoadReport]) -> dict[str, Metadata]:
+    """The metadata of materializations, by partition key; its numbers are what the UI plots over time.
 
     Args:
-        spark: For the sample.
+        spark: For the samples.
         table: The declaration.
         lake: Where tables are.
-        report: The outcome of the load.
+        reports: Outcomes of loads that were reconciled with the same version of the log.
     """
+    samples = _samples(spark, table, lake, reports)
+    return {report.window.key: _metadata(table, lake, report, samples[report.window.key]) for report in reports}
+
+
+def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMetadataValue) -> Metadata:
     evidence, control, merged = report.evidence, report.control, report.merged
     numbers = {
         "rows_read": evidence.rows_read,
@@ -38,6 +46,7 @@ def metadata_of(spark: SparkSession, table: Table, lake: Lake, report: LoadRepor
         "applied": evidence.applied,
         "stale": evidence.stale,
         "duplicate": evidence.duplicate,
+        **({"waiting": evidence.waiting} if table.by_column else {}),
         "quarantined": evidence.quarantined,
         "keys_withdrawn": control.replaced,
         "delta_version": report.table_version,
@@ -55,7 +64,7 @@ def metadata_of(spark: SparkSession, table: Table, lake: Lake, report: LoadRepor
         "table": dg.MetadataValue.path(lake.table_uri(table.key.path)),
         "log": dg.MetadataValue.path(lake.log_uri(table.key.path)),
         "checks": dg.MetadataValue.url(f"/assets/{path}?view=checks"),
-        "sample": _sample(spark, table, lake, report),
+        "sample": sample,
     }
 
 
@@ -64,14 +73,17 @@ def _evidence(report: LoadReport) -> str:
     return (
         "| | log | table |\n|---|---|---|\n"
         f"| keys of the window in effect | {e.present} | {e.present} |\n"
-        f"| content hash of these | `{e.log_hash:#x}` | `{e.table_hash:#x}` |\n"
+        f"| content hash of these | `{unsigned(e.log_hash)}` | `{unsigned(e.table_hash)}` |\n"
         f"| version | {report.log_version} | {report.table_version} |\n\n"
         f"{e.rows_read} read = {e.applied} applied + {e.stale} stale + {e.duplicate} duplicate + "
-        f"{e.quarantined} quarantined"
+        f"{f'{e.waiting} waiting + ' if e.waiting else ''}{e.quarantined} quarantined"
     )
 
 
-def _sample(spark: SparkSession, table: Table, lake: Lake, report: LoadReport) -> dg.TableMetadataValue:
+def _samples(
+    spark: SparkSession, table: Table, lake: Lake, reports: Sequence[LoadReport]
+) -> dict[str, dg.TableMetadataValue]:
+    """A few changes of each window; one query for all of them."""
     log = ChangeLog(table, lake)
     personal = table.contract.personal
     kinds = {field.name: field.data_type for field in table.contract.fields}
@@ -83,18 +95,24 @@ def _sample(spark: SparkSession, table: Table, lake: Lake, report: LoadReport) -
         ).alias(name)
         for name in table.columns
     ]
-    rows = (
-        log.read(spark, report.log_version)
-        .filter((F.col("_window") == report.window.key) & F.col("_kind").isin(UPSERT, DELETE))
-        .select(F.col("_kind").alias("_change"), *shown)
-        .head(SAMPLE_ROWS)
+    keys = [report.window.key for report in reports]
+    changes = log.read(spark, reports[0].log_version).filter(
+        F.col("_window").isin(*keys) & F.col("_kind").isin(UPSERT, DELETE)
     )
+    if len(keys) > 1:
+        in_window = Over.partitionBy("_window").orderBy(F.lit(1))
+        changes = changes.withColumn("_number", F.row_number().over(in_window)).filter(f"_number <= {SAMPLE_ROWS}")
+    found: dict[str, list[dg.TableRecord]] = {key: [] for key in keys}
+    for row in changes.select("_window", F.col("_kind").alias("_change"), *shown).head(SAMPLE_ROWS * len(keys)):
+        cells = row.asDict()
+        found[cells.pop("_window")].append(dg.TableRecord(_printable(cells)))
     columns = [
         dg.TableColumn("_change"),
         *(dg.TableColumn(f.name, f.data_type.simpleString()) for f in table.contract.fields),
     ]
-    return dg.MetadataValue.table([dg.TableRecord(_printable(row)) for row in rows], dg.TableSchema(columns=columns))
+    schema = dg.TableSchema(columns=columns)
+    return {key: dg.MetadataValue.table(records, schema) for key, records in found.items()}
 
 
-def _printable(row: Row) -> Mapping[str, str]:
-    return {name: "" if value is None else str(value) for name, value in row.asDict().items()}
+def _printable(cells: Mapping[str, Any]) -> Mapping[str, str]:
+    return {name: "" if value is None else str(value) for name, value in cells.items()}

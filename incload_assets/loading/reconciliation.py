@@ -23,6 +23,7 @@ class Evidence:
         present: Keys whose newest change of the window is the table's row.
         log_hash: Combined content hash of those changes, from the log.
         table_hash: The same from the table.
+        waiting: Changes of single columns whose row the table cannot have yet, because required columns are unknown.
     """
 
     rows_read: int
@@ -35,6 +36,7 @@ class Evidence:
     present: int
     log_hash: int
     table_hash: int
+    waiting: int = 0
 
 
 def examine(plan: Plan, at: Snapshot) -> dict[str, Evidence]:
@@ -47,7 +49,7 @@ def examine(plan: Plan, at: Snapshot) -> dict[str, Evidence]:
     Returns:
         The evidence of every window of the snapshot, by partition key.
     """
-    sums = ("keys", "pending", "applied", "stale", "duplicate", "present")
+    sums = ("keys", "pending", "applied", "stale", "duplicate", "present", *(["waiting"] if plan.waiting else []))
     rows = (
         plan.ledger.groupBy("_window")
         .agg(
@@ -64,17 +66,23 @@ def examine(plan: Plan, at: Snapshot) -> dict[str, Evidence]:
     }
 
 
+def unsigned(content_hash: int) -> str:
+    """A 64-bit hash for people."""
+    return f"{content_hash % 2**64:#018x}"
+
+
 def check_bins(evidence: Evidence, where: str) -> None:
     """Each row read is in exactly one bin, and both sides hash alike.
 
     Raises:
         ReconciliationFailed: A row was lost or counted twice.
     """
-    bins = evidence.applied + evidence.stale + evidence.duplicate + evidence.quarantined
+    bins = evidence.applied + evidence.stale + evidence.duplicate + evidence.waiting + evidence.quarantined
     if bins != evidence.rows_read or evidence.log_hash != evidence.table_hash:
         raise ReconciliationFailed(
             f"{where}: {evidence.rows_read} rows were read, but {evidence.applied} applied + {evidence.stale} stale + "
-            f"{evidence.duplicate} duplicate + {evidence.quarantined} quarantined make {bins}; content hash "
+            f"{evidence.duplicate} duplicate + {evidence.waiting} waiting + {evidence.quarantined} quarantined make "
+            f"{bins}; content hash "
             f"{evidence.log_hash} in the log, {evidence.table_hash} in the table",
             rule="each row read falls in exactly one bin",
             remedy="materialize the partition again; if it repeats, the log was changed by something else than a load",

@@ -1,5 +1,6 @@
 """What keeps loaded tables in order: their progress, lateness and status."""
 
+from incload_assets.operations.advice import advice_for
 from incload_assets.operations.lateness import Lateness, lateness_of
 from incload_assets.operations.progress import (
     SourceState,
@@ -16,6 +17,7 @@ __all__ = [
     "SourceState",
     "TableStatus",
     "WindowProgress",
+    "advice_for",
     "lateness_of",
     "progress_from",
     "progress_of",

@@ -8,8 +8,8 @@ from typing import Literal
 import dagster as dg
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus  # status by partition has no public type
 
-from incload_assets.loading.asset import DATA_VERSION_TAG, FAILURE_TAG
 from incload_assets.loading.change_log import ChangeLog, Control
+from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.window import Window
@@ -24,9 +24,10 @@ class WindowProgress:
 
     Args:
         window: Which.
-        status: ``loaded``: the checkpoint is what the source holds. ``drifted``: the source now holds something else.
-            ``missing``: the source holds something (or the window is over and declared empty) that was never loaded.
-            ``failed``: the last attempt failed. ``in_progress``: a run has it. ``waiting``: the source holds nothing.
+        status: ``loaded``: the checkpoint is what the source holds. ``drifted``: source or log now hold something
+            else. ``missing``: the source holds something (or the window is over and declared empty) that was never
+            loaded. ``failed``: the last attempt failed. ``in_progress``: a run has it. ``waiting``: the source holds
+            nothing.
         position: What a load would find now; None if nothing (a load would wait).
         checkpoint: Fingerprint of the last materialization, None if there is none.
         code_changed: Whether the log holds rows of the window that another version of the code judged.
@@ -138,7 +139,7 @@ def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState
         progress.append(
             WindowProgress(
                 window=window,
-                status=_status(statuses.get(key), position, checkpoint),
+                status=_status(statuses.get(key), position, checkpoint, control),
                 position=position,
                 checkpoint=checkpoint,
                 code_changed=control is not None and control.code_version != table.code_version,
@@ -149,13 +150,17 @@ def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState
     return progress
 
 
-def _status(seen: AssetPartitionStatus | None, position: Position | None, checkpoint: str | None) -> Status:
+def _status(
+    seen: AssetPartitionStatus | None, position: Position | None, checkpoint: str | None, control: Control | None
+) -> Status:
     if seen is AssetPartitionStatus.IN_PROGRESS:
         return "in_progress"
     if seen is AssetPartitionStatus.FAILED:
         return "failed"
     if seen is AssetPartitionStatus.MATERIALIZED:
-        return "loaded" if position is None or position.fingerprint == checkpoint else "drifted"
+        # a log that holds something else than what was checkpointed is brought back to it by a load, too
+        known = {found.fingerprint for found in (position, control) if found is not None}
+        return "loaded" if known <= {checkpoint} else "drifted"
     return "waiting" if position is None else "missing"
 
 

@@ -16,7 +16,8 @@ from incload_assets.assembly import incremental_definitions
 from incload_assets.automation.policy import Plan
 from incload_assets.automation.source_sensor import look, run_requests
 from incload_assets.loading import Changes, Files, Merge, incremental_asset
-from incload_assets.loading.asset import DATA_VERSION_TAG, FAILURE_TAG, table_of
+from incload_assets.loading.asset import table_of
+from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.sources.base import Absent
 from resources.lake import Lake

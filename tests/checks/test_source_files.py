@@ -27,7 +27,7 @@ def test_a_deleted_file_is_reported_until_it_is_back(tmp_path: Path, spark_setti
         assert row["window"] == key(1)
         assert str(row["name"]).endswith("guests/2026-01-01/b.json")
         assert gone.description == (
-            "1 file of 1 window (2026-01-01) were loaded and are gone from the source. The table keeps their rows. "
+            "Loaded, and gone from the source: 1 file of 1 window (2026-01-01). The table keeps their rows. "
             'What to do: restore the files, or, if their rows are to go too, declare deleted="retract" on the source.'
         )
         assert h.load(1) == [True]

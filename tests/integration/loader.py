@@ -1,74 +1,141 @@
-"""A load in a process of its own, which can be killed at a chosen point.
+"""Loads in processes of their own, which end, or wait for each other, at a named point of the road.
 
-    python -m tests.integration.loader FOLDER DAY [POINT] [BARRIER]
-
-FOLDER holds ``content.json``. POINT is where the process kills itself with SIGKILL: ``landing`` (before the landing
-commits), ``landed`` (after it), ``merging`` (a moment after the MERGE was sent), ``merged`` (after its commit, before
-the reconciliation). BARRIER is a file to wait for before the load begins.
+The processes are forked from one that has imported everything, so that they are up at once.
 """
 
-import json
+import multiprocessing
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import landing, load
+from incload_assets.loading import Merge, asset, landing, load
+from incload_assets.loading.context import Plan
 from incload_assets.loading.writes import merge
+from resources.settings import Settings
+from tests.house import House, house
+from tests.loading.literal_source import Record
 from tests.loading.tables import make
 
-MERGE_RUNS_SECONDS = 0.4
+POINTS: dict[str, tuple[Any, str, str]] = {
+    "before landing": (landing, "commit", "before"),
+    "after landing": (load, "land", "after"),
+    "before merging": (merge, "merge", "before"),
+    "merging": (merge, "merge", "amid"),
+    "after merging": (merge, "merge", "after"),
+    "after reconciling": (load, "apply_changes", "after"),
+    "before the checkpoint": (asset, "metadata_of", "after"),
+}
+"""Where a load can be interrupted: module, function, and when."""
+
+ROW_TAKES_SECONDS = 4
+STATEMENT_IS_SENT_SECONDS = 1.0
+
+Act = Callable[[], None]
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([__name__])
 
 
 def die() -> None:
-    """End at once, as a machine that loses power."""
+    """End at once, as on a machine that loses power."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def before(action: Callable[[], None], function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with something done first."""
+def at(point: str, act: Act, patch: Callable[[Any, str, Any], None] = setattr) -> None:
+    """Do something whenever a load of this process comes to a point.
 
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        action()
-        return function(*args, **kwargs)
+    Args:
+        point: One of ``POINTS``. Amid the MERGE means: while the server is busy with the statement, which is slow.
+        act: What to do.
+        patch: Puts a function in place of another.
+    """
+    module, name, when = POINTS[point]
+    function = getattr(module, name)
 
-    return wrapped
-
-
-def after(action: Callable[[], None], function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with something done next."""
-
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        action()
+    def interrupted(*args: Any, **options: Any) -> Any:
+        if when == "before":
+            act()
+        if when == "amid":
+            threading.Timer(STATEMENT_IS_SENT_SECONDS, act).start()
+            args = (*args[:2], slowed(args[2]))
+        result = function(*args, **options)
+        if when == "after":
+            act()
         return result
 
-    return wrapped
+    patch(module, name, interrupted)
 
 
-def main(folder: str, day: str, point: str = "", barrier: str = "") -> None:
-    """Load the day of the content."""
-    spark = SparkSession.builder.remote(os.environ["INCLOAD_TEST_REMOTE"]).create()
-    table = make(spark, Path(folder), json.loads(Path(folder, "content.json").read_text()))
-    if point == "landing":
-        landing.commit = before(die, landing.commit)
-    elif point == "landed":
-        load.land = after(die, load.land)
-    elif point == "merging":
-        merge.merge = before(threading.Timer(MERGE_RUNS_SECONDS, die).start, merge.merge)
-    elif point == "merged":
-        merge.merge = after(die, merge.merge)
-    Path(folder, f"ready-{os.getpid()}").touch()
-    while barrier and not Path(folder, barrier).exists():
-        time.sleep(0.01)
-    table.load(int(day))
+def slowed(plan: Plan) -> Plan:
+    """The same plan, but each of its rows keeps the server busy for a while."""
+    sleep = f"java_method('java.lang.Thread', 'sleep', {int(1000 * ROW_TAKES_SECONDS)}L) = 'null'"
+    return replace(plan, actions=plan.actions.filter(sleep))
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def dagster_house(folder: Path, remote: str) -> AbstractContextManager[House]:
+    """A state table whose Dagster instance is kept in the folder."""
+    os.environ["INCLOAD_LANDING"] = str(folder / "landing")
+    (folder / "home").mkdir(exist_ok=True)
+    instance = dg.DagsterInstance.local_temp(str(folder / "home"))
+    return house(folder, Settings(spark=remote), write=Merge(), instance=instance)
+
+
+def materialize(folder: Path, remote: str, number: int, point: str) -> None:
+    """Materialize a day by a Dagster run, and die at a point of it."""
+    at(point, die)
+    with dagster_house(folder, remote) as h:
+        h.load(number)
+
+
+def load_day(
+    folder: Path, remote: str, number: int, content: dict[str, list[Record]], declared: dict[str, Any], meet: str
+) -> None:
+    """Load a day of a literal table, and wait for ``go`` when first at a point. What is said is written down."""
+    waited = False
+
+    def wait_once() -> None:
+        nonlocal waited
+        if not waited:
+            waited = True
+            (folder / f"ready-{os.getpid()}").touch()
+            while not (folder / "go").exists():
+                time.sleep(0.01)
+
+    at(meet, wait_once)
+    table = make(SparkSession.builder.remote(remote).create(), folder, content, **declared)
+    said: list[str] = []
+    table.load(number, say=said.append)
+    (folder / f"said-{os.getpid()}").write_text("\n".join(said))
+
+
+def started(function: Callable[..., None], *args: Any) -> BaseProcess:
+    """A process that runs a function."""
+    process = FORKS.Process(target=function, args=args)
+    process.start()
+    return process
+
+
+def at_once(
+    folder: Path, remote: str, loads: list[int], content: dict[str, list[Record]], *, meet: str, **declared: Any
+) -> list[str]:
+    """Load days in as many processes, which all go on from one point together; what each of them said."""
+    processes = [started(load_day, folder, remote, number, content, declared, meet) for number in loads]
+    deadline = time.monotonic() + 120
+    while len(list(folder.glob("ready-*"))) < len(loads):
+        assert time.monotonic() < deadline
+        assert all(process.is_alive() for process in processes)
+        time.sleep(0.02)
+    (folder / "go").touch()
+    for process in processes:
+        process.join(120)
+    assert [process.exitcode for process in processes] == [0] * len(loads)
+    return [(folder / f"said-{process.pid}").read_text() for process in processes]

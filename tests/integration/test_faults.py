@@ -2,10 +2,14 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -13,14 +17,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.loading import Files, Merge, Quarantine
-from incload_assets.loading import load as load_module
 from incload_assets.loading.errors import IncrementalLoadError, SparkUnavailable
+from incload_assets.loading.load import LoadReport
 from resources import connect_server
 from resources.failures import translate
 from resources.lake import Lake
 from resources.settings import Settings
 from resources.spark import open_session
-from tests.loading.tables import DatedItem, day, item, make
+from tests.integration.loader import POINTS, at
+from tests.loading.tables import DatedItem, Loaded, day, item, make
 from tests.s3_server import S3Server
 
 
@@ -32,48 +37,86 @@ def kill_server(settings: Settings) -> None:
         process.send_signal(signal.SIGKILL)
 
 
-def test_a_spark_server_killed_in_mid_merge_and_landing_and_lake_on_s3(
-    tmp_path: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One server of its own, with the S3 jars, serves both stories: starting one takes long."""
+CONTENT = {
+    day(1): [item("kept", "a", 1), item("changed", "a", 1), item("deleted", "a", 1)],
+    day(2): [item("changed", "b", 2), item("deleted", None, 2, "d"), item("new", "b", 2)],
+}
+BEFORE = {("kept", "a", 1), ("changed", "a", 1), ("deleted", "a", 1)}
+RIGHT = {("kept", "a", 1), ("changed", "b", 2), ("new", "b", 2)}
+
+
+@pytest.fixture
+def s3_settings(tmp_path: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
+    """A server of its own, which knows S3 and which a test may kill."""
     for name, value in s3_server.environment().items():
         monkeypatch.setenv(name, value)
-    bucket = f"lake-{tmp_path.name.lower().replace('_', '-')}"
-    rows = [item("1", "a", 1), item("2", "b", 1), {**item("3", "c", 1), "seq": "soon"}, item("4", "d", 1)]
-    lines = "\n".join(
-        json.dumps({**row, "seq": int(row["seq"] or 0) if row["seq"] != "soon" else "soon"}) for row in rows
-    )
-    s3_server.put(bucket, {"landing/items/2026-01-01/a.json": lines.encode()})
-    root = f"s3://{bucket}"
+    root = f"s3://lake-{tmp_path.name.lower().replace('_', '-')}"
     settings = Settings(
         home=tmp_path, lake=f"{root}/lake", landing=f"{root}/landing", spark="local", spark_idle_minutes=5
     )
     monkeypatch.setenv("INCLOAD_LANDING", settings.landing_root)
+    yield settings
+    connect_server.stop(settings)
+
+
+def test_a_spark_server_killed_under_loads_at_every_point_of_their_road_and_a_lake_on_s3(
+    spark: SparkSession,
+    s3_settings: Settings,
+    s3_server: S3Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One server, killed once, serves all points: each has a load and a lake of its own, amid the MERGE one on S3."""
+    make(spark, tmp_path / "first day", CONTENT).load(1)
+    points = [point for point in POINTS if point not in ("merging", "before the checkpoint")]
+    tables = {
+        point: make(spark, shutil.copytree(tmp_path / "first day", tmp_path / point), CONTENT) for point in points
+    }
+    on_s3 = records_on_s3(s3_settings, s3_server, tmp_path)
+    arrived, killed, road = {point: threading.Event() for point in points}, threading.Event(), threading.local()
+
+    def wait_for_the_end(point: str) -> None:
+        if getattr(road, "point", None) == point:
+            arrived[point].set()
+            assert killed.wait(240)
+
+    def load(point: str) -> LoadReport:
+        road.point = point
+        with open_session(s3_settings, point) as session:
+            return replace(tables[point], spark=session).load(2)
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(len(points)) as threads:
+        for point in points:
+            at(point, partial(wait_for_the_end, point), patch.setattr)
+        loads = {point: threads.submit(load, point) for point in points}
+        assert all(event.wait(120) for event in arrived.values())
+        at("merging", partial(kill_server, s3_settings), patch.setattr)
+        with pytest.raises(SparkUnavailable), open_session(s3_settings, "items 2026-01-01") as session:
+            replace(on_s3, spark=session).load(1)
+        killed.set()
+        ends = {point: load.exception() for point, load in loads.items()}
+    assert ends.pop("after reconciling") is None  # all was done then
+    assert [repr(error) for error in ends.values() if not isinstance(error, SparkUnavailable)] == []
+    for point, table in tables.items():
+        assert table.rows() == (RIGHT if point in ("after merging", "after reconciling") else BEFORE)
+    with open_session(s3_settings, "items") as session:
+        for table in tables.values():
+            replace(table, spark=session).load(2)
+            assert table.rows() == RIGHT
+        report = replace(on_s3, spark=session).load(1)
+        assert on_s3.rows() == {("1", "a", 1), ("2", "b", 1)}
+        assert report.evidence.quarantined == 1
+        assert on_s3.log("rejected", "_reasons") == [(["seq: 'soon' is not bigint"],)]
+
+
+def records_on_s3(settings: Settings, server: S3Server, folder: Path) -> Loaded:
+    """A table of two good records and a bad one, landing area and lake on S3."""
+    rows = [{"id": "1", "value": "a", "seq": 1}, {"id": "2", "value": "b", "seq": 1}, {"id": "3", "seq": "soon"}]
+    lines = "\n".join(json.dumps(row) for row in rows).encode()
+    server.put(settings.lake_root.removeprefix("s3://").split("/")[0], {f"landing/items/{day(1)}/a.json": lines})
     source = Files("{landing}/items/{window:%Y-%m-%d}/*.json")
-    try:
-        with pytest.raises(SparkUnavailable), open_session(settings, "items 2026-01-01") as spark:
-            table = make(spark, tmp_path, source=source, quarantine=Quarantine(max_share=0.5))
-            table.lake = Lake.of(settings)
-            with pytest.MonkeyPatch.context() as patch:
-                merge = load_module.merge
-
-                def merge_and_lose_the_server(*args: object) -> object:
-                    threading.Timer(0.3, kill_server, [settings]).start()
-                    return merge(*args)  # type: ignore[arg-type]
-
-                patch.setattr(load_module, "merge", merge_and_lose_the_server)
-                table.load(1)
-        with open_session(settings, "items 2026-01-01") as spark:
-            table.spark = spark
-            report = table.load(1)
-            assert table.rows() == {("1", "a", 1), ("2", "b", 1), ("4", "d", 1)}
-            assert report.evidence.quarantined == 1
-            assert table.log("rejected", "_reasons") == [(["seq: 'soon' is not bigint"],)]
-            s3_server.put(bucket, {"landing/items/2026-01-01/a.json": lines.splitlines()[0].encode()})
-            table.load(1)
-            assert table.rows() == {("1", "a", 1)}
-    finally:
-        connect_server.stop(settings)
+    table = make(None, folder, source=source, quarantine=Quarantine(max_share=0.5))  # type: ignore[arg-type]
+    return replace(table, lake=Lake.of(settings))
 
 
 @pytest.fixture

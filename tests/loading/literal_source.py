@@ -46,8 +46,9 @@ class LiteralSource(Source):
         """The rows as strings."""
         rows: list[Record] = position.detail.get("rows", [])
         raw = T.StructType([T.StructField(name, T.StringType()) for name in fields])
-        schema = T.StructType([T.StructField("_raw", raw), T.StructField("_payload", T.StringType())])
-        data = [(tuple(row.get(name) for name in fields), json.dumps(row)) for row in rows]
+        present = T.StructField("_present", T.ArrayType(T.StringType()))
+        schema = T.StructType([T.StructField("_raw", raw), T.StructField("_payload", T.StringType()), present])
+        data = [(tuple(row.get(name) for name in fields), json.dumps(row), list(row)) for row in rows]
         return (
             spark.createDataFrame(data, schema)
             .withColumn("_rescued", F.lit(None).cast("string"))

@@ -10,8 +10,9 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame, SparkSession
 
+from incload_assets.loading.checkpoint import Checkpoint
 from incload_assets.loading.declaration import Changes, Quarantine, Table, declare
-from incload_assets.loading.load import Checkpoint, LoadReport, load_window
+from incload_assets.loading.load import LoadReport, load_window
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import window_of
 from incload_assets.loading.writes.base import Write

@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.model.protocol import CASES, SWITCHES, Case, Model, down, fold, once, up
+from tests.model.checking import Record, check_right, check_wrong
+from tests.model.protocol import CASES, SWITCHES, Model
+from tests.model.terms import Case, down, fold, once, up
 
 TEETH = {
     "fence": "fix of a replay killed",
@@ -17,17 +19,13 @@ TEETH = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_whatever_the_order_of_steps_the_table_is_the_fold_in_the_end(name: str) -> None:
-    outcome = Model(CASES[name]).explore()
-    assert outcome.wrong == []
-    assert outcome.at_rest > 0
+def test_whatever_the_order_of_steps_the_table_is_the_fold_in_the_end(name: str, record_property: Record) -> None:
+    check_right(Model(CASES[name]), record_property)
 
 
 @pytest.mark.parametrize("part", SWITCHES)
 def test_without_any_one_part_of_the_protocol_some_order_of_steps_goes_wrong(part: str) -> None:
-    outcome = Model(CASES[TEETH[part]], without=frozenset({part})).explore(stop_when_wrong=True)
-    assert outcome.wrong != [], f"nothing goes wrong without it, so it is not needed: {SWITCHES[part]}"
-    assert outcome.wrong[0][-1].startswith("WRONG: ")
+    check_wrong(Model(CASES[TEETH[part]], frozenset({part})), SWITCHES[part])
 
 
 def test_a_load_that_nobody_disturbs_takes_one_way_to_one_end() -> None:

@@ -17,6 +17,9 @@ Absent = Literal["wait", "empty"]
 EXTRACTED_COLUMNS = ("_raw", "_payload", "_rescued", "_malformed", "_source")
 """The columns every ``extract`` returns; see :class:`Source`."""
 
+PRESENT = "_present"
+"""A column that ``extract`` may return, too; see there."""
+
 
 @dataclass(frozen=True)
 class Position:
@@ -94,6 +97,8 @@ class Source(ABC):
             ``_rescued`` string: JSON object of the fields not in ``fields``; NULL where there are none.
             ``_malformed`` string: why the record cannot be parsed; NULL where it can.
             ``_source`` struct<file: string, block: bigint, row: bigint>: where it came from.
+            ``_present`` array<string>, where records may lack fields that others have: those of ``fields`` that this
+            one has, be they NULL. Without this column every record has every field.
 
         Raises:
             SourceUnreadable: A file cannot be read at all; the message names it.

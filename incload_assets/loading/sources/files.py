@@ -56,6 +56,9 @@ class Files(Source):
 
     sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=False)
 
+    def __str__(self) -> str:
+        return f"Files({self.path!r})"
+
     def validate(self, table: str) -> None:
         """Check path, format and options; see :meth:`Source.validate`."""
         Template.parse(table, self.path, "/landing")

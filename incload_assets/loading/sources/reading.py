@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
 from incload_assets.loading.errors import SourceChanged, SourceUnreadable
-from incload_assets.loading.sources.base import EXTRACTED_COLUMNS
+from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT
 from incload_assets.loading.sources.csv_shape import CsvOptions
 from incload_assets.loading.sources.file_hashes import local_hashes
 from incload_assets.loading.sources.file_position import File
@@ -25,7 +25,7 @@ _LISTED_BY_DRIVER = 32
 
 _EMPTY = (
     "_raw struct<{members}>, _payload string, _rescued string, _malformed string,"
-    " _source struct<file: string, block: bigint, row: bigint>"
+    " _source struct<file: string, block: bigint, row: bigint>, _present array<string>"
 )
 
 
@@ -50,7 +50,8 @@ def read(
         csv: How CSV files are written.
 
     Returns:
-        One row per record. A field has the type it has in the files; where files disagree, it is a string in all.
+        One row per record, with ``_present``. A field has the type it has in the files; where files disagree, it is a
+        string in all.
 
     Raises:
         SourceChanged: A local file is not what its etag says.
@@ -113,7 +114,9 @@ def _with_types(group: Records, fields: Sequence[str], types: Sequence[DataType]
         _as(F.col("_raw").getField(field), was, wanted).alias(field)
         for field, was, wanted in zip(fields, group.types, types, strict=True)
     ]
-    return group.frame.select(F.struct(*members).alias("_raw"), *EXTRACTED_COLUMNS[1:])
+    named = F.array(*(F.lit(field) for field, was in zip(fields, group.types, strict=True) if was is not None))
+    present = F.col(PRESENT) if group.varied else named.cast("array<string>").alias(PRESENT)
+    return group.frame.select(F.struct(*members).alias("_raw"), *EXTRACTED_COLUMNS[1:], present)
 
 
 def _as(value: Column, was: DataType | None, wanted: DataType) -> Column:

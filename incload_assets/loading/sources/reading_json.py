@@ -13,6 +13,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
+from incload_assets.loading.sources.base import PRESENT
 from incload_assets.loading.sources.records import Records, key_column, numbered, source_column, spark_path
 from incload_assets.loading.sources.template import Template
 
@@ -64,9 +65,10 @@ def read_json(spark: SparkSession, template: Template, paths: Sequence[str], fie
             F.when(F.size(rescued) > 0, F.to_json(rescued)).alias("_rescued"),
             malformed.alias("_malformed"),
             source_column(),
+            F.array_intersect(F.map_keys("__record"), F.array(*map(F.lit, fields))).alias(PRESENT),
         )
     )
-    return [Records(frame, [StringType()] * len(fields))]
+    return [Records(frame, [StringType()] * len(fields), varied=True)]
 
 
 def _value(field: str) -> Column:

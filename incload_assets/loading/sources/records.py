@@ -26,10 +26,12 @@ class Records:
     Args:
         frame: With the columns of :class:`Source`.
         types: The type of each member of ``_raw``; None where these files do not have the field.
+        varied: Whether records differ in the fields they have; the frame then has a column ``_present``.
     """
 
     frame: DataFrame
     types: Sequence[DataType | None]
+    varied: bool = False
 
 
 def spark_path(path: str) -> str:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import dagster as dg
 import pyspark.sql.types as T
 from pyspark.sql import Column
 
@@ -39,11 +40,18 @@ class Write(ABC):
     """Whether changes need a sequence."""
     deletes: ClassVar[bool] = True
     """Whether a change can be a delete."""
+    ranges: ClassVar[bool] = True
+    """Whether several windows can be planned and applied at once."""
+    whole: ClassVar[bool] = False
+    """Whether the load of any window concerns the whole table, so that all share one fence."""
+
+    truncates: ClassVar[bool] = False
+    """Whether a change can delete everything that is older."""
 
     @property
     def serialized(self) -> bool:
         """Whether loads of different windows may touch the same rows, so that they wait for each other."""
-        return self.partition_by is None
+        return self.whole or self.partition_by is None
 
     def validate(  # noqa: B027 - nothing more to check unless a way of writing says so
         self, table: str, contract: Contract, changes: Changes, source: Source
@@ -54,7 +62,30 @@ class Write(ABC):
             DeclarationError: With table, field, why, and what to write instead.
         """
 
-    def schema(self, contract: Contract) -> T.StructType:
+    def validate_windows(  # noqa: B027 - any windows will do unless a way of writing says so
+        self, table: str, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition
+    ) -> None:
+        """Check that the table's windows fit.
+
+        Raises:
+            DeclarationError: As :meth:`validate` does.
+        """
+
+    @property
+    def stored_by(self) -> tuple[str, ...]:
+        """Columns by whose values the table's files lie apart."""
+        return (self.partition_by,) if self.partition_by is not None else ()
+
+    @property
+    def sets_named_columns(self) -> bool:
+        """Whether a change sets only the columns that its record names."""
+        return False
+
+    def by_column(self, changes: Changes) -> bool:
+        """Whether a change may leave columns as they are; the log then tells which ones it sets."""
+        return False
+
+    def schema(self, contract: Contract, changes: Changes) -> T.StructType:
         """The table's columns: the contract's, and those that the way of writing adds."""
         return contract.schema
 
@@ -62,6 +93,14 @@ class Write(ABC):
         """The columns that no change may lack: the keys, and the partition column, which is part of what a row is."""
         partition = self.partition_by
         return (*changes.keys, *((partition,) if partition and partition not in changes.keys else ()))
+
+    def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
+        """What is kept of a row that a landing takes away, so that the table can be told; empty: nothing."""
+        return self.identity(changes)
+
+    def together(self) -> tuple[str, ...]:
+        """Columns whose rows, where they are equal, are only accepted together; empty: each row for itself."""
+        return ()
 
     def unique_rows(self, changes: Changes) -> tuple[tuple[str, ...], str | None]:
         """Columns that identify a row of the whole table, and a SQL condition on the rows meant; empty: none do."""

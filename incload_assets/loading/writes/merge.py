@@ -1,9 +1,17 @@
 """Upsert by key, the newest change wins (slowly changing dimension type 1)."""
 
 from dataclasses import dataclass
+from typing import ClassVar
+
+import pyspark.sql.types as T
 
 from incload_assets.loading.context import Context, Merged, Plan, Snapshot
+from incload_assets.loading.contract import Contract
+from incload_assets.loading.declaration import Changes
+from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.folding import fold_plan
+from incload_assets.loading.folding_columns import column_plan
+from incload_assets.loading.sources.base import Source
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge
 
@@ -12,15 +20,95 @@ from incload_assets.loading.writes.merging import merge
 class Merge(Write):
     """Upsert by key (slowly changing dimension type 1) with deletes.
 
+    The table holds one row per key, as its newest change made it, in whatever order changes were loaded:
+
+    - Newer is what has the greater sequence; NULL is older than any value. Of equal sequences a delete is newer than
+      an upsert; between two upserts a hash of their content decides, repeatably but without meaning.
+    - A change with a NULL in its key is quarantined, and so is a change without ``partition_by``'s value.
+    - A delete removes the row, and stays remembered: an older change that comes later does not bring it back, a newer
+      one does. A delete of a key that is not there changes nothing.
+    - With ``soft_delete`` a deleted row stays, with the values of its newest upsert, the sequence of the delete, and
+      true in that column. A key that was only ever deleted has no row: it has no values that the contract would
+      accept. If its upsert comes late, the row appears, deleted. A newer upsert revives a row.
+    - With ``partial`` (or ``Changes(unavailable=...)``) each column has the value of the newest change that sets it,
+      and the row has the sequence of the newest change. A deletion ends what was known of the key: nothing of before
+      shows through when it is inserted anew. As long as a column that the contract requires has not been set, there
+      is no row yet; its changes count as waiting, and the row appears with the change that completes it, even a late
+      one.
+    - A truncate (``Changes(truncate_when=...)``) deletes the rows whose sequence is smaller than its own, as if each of
+      their keys had been deleted just then; rows of an equal sequence stay. One without a sequence is quarantined.
+
+    Plain merges mostly read only what is new, and the deletes in the log. With ``soft_delete``, ``partial``,
+    ``unavailable`` or ``truncate_when`` a load reads all changes that the log holds of its keys; of all keys, where it
+    brings a truncate.
+
     Args:
         partition_by: Column that partitions the table and is fixed for a row's whole life, deletes included (an event
             table: orders by order date). None: a state table, where any load may touch any row; its loads are
             serialized.
+        soft_delete: Name of a boolean column that the table gets beside the contract's: whether the row is deleted.
+            None: deleted rows leave the table.
+        partial: Whether a change sets only the columns that its record has (in JSON, null is a value; a CSV or Parquet
+            file has the columns of its header). A column that the function computes is set where that is not NULL.
+
+    Example:
+        >>> Merge(soft_delete="is_deleted").soft_delete
+        'is_deleted'
     """
 
+    soft_delete: str | None = None
+    partial: bool = False
+
+    truncates: ClassVar[bool] = True
+
+    def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
+        """Check the soft delete's column."""
+        name = self.soft_delete
+        if name is None:
+            return
+        problem = f"{table}: write.soft_delete is {name!r}"
+        if not name or set(name) & set(" ,;{}()\n\t="):
+            raise DeclarationError(
+                problem, rule="it is the name of a column", remedy='write Merge(soft_delete="is_deleted")'
+            )
+        if name.lower() in {column.lower() for column in contract.names}:
+            raise DeclarationError(
+                f"{problem}, which {contract.model_name} has, too",
+                rule="the loader adds this column and fills it",
+                remedy=f"take {name!r} out of {contract.model_name}, or name another column",
+            )
+        if changes.delete_when is None and changes.truncate_when is None:
+            raise DeclarationError(
+                f"{problem}, but nothing says which change deletes",
+                rule="rows are marked whose newest change is a delete",
+                remedy="add delete_when to changes, or drop soft_delete",
+            )
+
+    @property
+    def sets_named_columns(self) -> bool:
+        """Where changes are declared partial."""
+        return self.partial
+
+    def by_column(self, changes: Changes) -> bool:
+        """Where changes are partial, or hold unavailable values."""
+        return self.partial or changes.unavailable is not None
+
+    def schema(self, contract: Contract, changes: Changes) -> T.StructType:
+        """The contract's columns, and that of the soft delete."""
+        if self.soft_delete is None:
+            return contract.schema
+        comment = {"comment": "Whether the row is deleted at its source"}
+        return T.StructType([*contract.schema.fields, T.StructField(self.soft_delete, T.BooleanType(), True, comment)])
+
     def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
-        """The newest change of each key; see :mod:`incload_assets.loading.folding`."""
-        return fold_plan(context, at, full=full)
+        """The newest change of each key, or of each of its columns.
+
+        See :mod:`incload_assets.loading.folding` and :mod:`incload_assets.loading.folding_columns`.
+        """
+        changes = context.table.changes
+        if self.soft_delete is None and changes.truncate_when is None and not self.by_column(changes):
+            return fold_plan(context, at, full=full)
+        return column_plan(context, at, soft_delete=self.soft_delete)
 
     def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
         """One fenced MERGE."""

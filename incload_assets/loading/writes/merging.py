@@ -16,9 +16,11 @@ from incload_assets.loading.columns import literal, quoted
 from incload_assets.loading.context import PENDING, Context, Merged, Plan, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
+from incload_assets.loading.errors import ConcurrentLoad
 from incload_assets.loading.window import Window
 
 LANDING_SHIFT = 20
+FENCES = 8
 
 
 def app_id(table: Table, window: Window) -> str:
@@ -64,7 +66,7 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
         The rows changed, or None if another load committed first and the plan has to be made anew.
     """
     plan.actions.filter(F.col("_action").isin(*PENDING)).createOrReplaceTempView("_plan")
-    one_file = at.partitions is not None and len(at.partitions) <= 1
+    one_file = context.table.write.partition_by is None or (at.partitions is not None and len(at.partitions) <= 1)
     values = {
         "spark.databricks.delta.write.txnAppId": at.app_id,
         "spark.databricks.delta.write.txnVersion": str(fence_number(at)),
@@ -83,9 +85,47 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     return Merged(counts.num_inserted_rows, counts.num_updated_rows, counts.num_deleted_rows)
 
 
+def bare_fence(context: Context, uri: str, app_id: str, *, landing: int = 0) -> int:
+    """Commit nothing but a fence, with a number above all before it: what was sent under a lower one is refused.
+
+    Args:
+        context: Of the load.
+        uri: Of the table or its log.
+        app_id: Identifier of the fence.
+        landing: Of the merges to be refused; 0 for landings.
+
+    Returns:
+        The number.
+
+    Raises:
+        ConcurrentLoad: Others kept moving the fence.
+    """
+    for _ in range(FENCES):
+        number = max(landing << LANDING_SHIFT, context.lake.transaction_version(uri, app_id) or 0) + 1
+        values = {
+            "spark.databricks.delta.write.txnAppId": app_id,
+            "spark.databricks.delta.write.txnVersion": str(number),
+        }
+        try:
+            with settings(context, values):
+                nothing = f"MERGE INTO {context.lake.sql_name(uri)} AS t USING (SELECT 1 WHERE false) AS s ON false"
+                context.spark.sql(f"{nothing} WHEN MATCHED THEN DELETE").first()
+        except PySparkException as error:
+            if not lost_the_race(error):
+                raise
+        if context.lake.transaction_version(uri, app_id) == number:
+            return number
+    raise ConcurrentLoad(
+        f"{context.table.name}: the fence {app_id} could not be moved in {FENCES} attempts",
+        rule="a load moves a fence a bounded number of times",
+        remedy="it is tried again later",
+    )
+
+
 def _statement(context: Context, at: Snapshot, plan: Plan) -> str:
     table = context.table
-    on = [f"t.{quoted(c)} = s.{quoted(c)}" for c in plan.identity]
+    on = [f"t.{quoted(c)} {'=' if c in table.identity else '<=>'} s.{quoted(c)}" for c in plan.identity]
+    on.append(f"({plan.match})")
     partition = table.write.partition_by
     if partition is not None and (values := at.partitions) is not None:
         kind = table.type_of(partition).simpleString()

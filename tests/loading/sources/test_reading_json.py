@@ -140,6 +140,6 @@ def test_rows_are_numbered_in_each_block_of_a_file_that_is_read_in_parts(spark: 
 def test_a_position_without_files_has_no_rows_and_the_same_columns(spark: SparkSession, landing: Path) -> None:
     write(landing / FOLDER / "a.json", b"")
     empty = SOURCE.extract(spark, "orders", SOURCE.empty_position(day(1)), ["id", "a b"])
-    assert tuple(empty.columns) == EXTRACTED_COLUMNS
+    assert tuple(empty.columns) == (*EXTRACTED_COLUMNS, "_present")
     assert empty.select("_raw.*").columns == ["id", "a b"]
     assert extracted(spark, SOURCE, ["id", "a b"]) == empty.collect() == []

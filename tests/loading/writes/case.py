@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from incload_assets.loading.declaration import Changes
 from incload_assets.loading.writes.base import Write
 from tests.loading.literal_source import Record
-from tests.loading.tables import DAYS, Item, day, item
+from tests.loading.tables import DAYS, Item, Loaded, day, item
 from tests.oracle import change_streams
 
 WINDOWS = 4
@@ -36,6 +36,7 @@ class Case:
         changes: As declared.
         contents: Random content of the windows.
         partitions_def: As declared.
+        rows: The table's rows, for a table in which equal rows may stand; ``columns`` is then unused.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Case:
     changes: Changes = field(default=Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd'"))
     contents: st.SearchStrategy[Content] | None = None
     partitions_def: Any = DAYS
+    rows: Callable[[Loaded], set[tuple[Any, ...]]] | None = None
 
 
 def crowds(**options: Any) -> st.SearchStrategy[Content]:

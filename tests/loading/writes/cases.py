@@ -1,6 +1,29 @@
 """Every way of writing, as the conformance suite runs it."""
 
 from tests.loading.writes.case import Case
+from tests.loading.writes.case_append import APPEND, APPEND_ROWS, APPEND_UNORDERED
+from tests.loading.writes.case_delete_insert import DELETE_INSERT, DELETE_INSERT_PARTITIONED
+from tests.loading.writes.case_full_reload import FULL_RELOAD
+from tests.loading.writes.case_history import HISTORY, HISTORY_IN_TIME
 from tests.loading.writes.case_merge import MERGE
+from tests.loading.writes.case_merge_partial import MERGE_PARTIAL
+from tests.loading.writes.case_merge_soft_delete import MERGE_SOFT_DELETE
+from tests.loading.writes.case_overwrite import OVERWRITE
+from tests.loading.writes.case_snapshot import SNAPSHOT, SNAPSHOT_KEEPING
 
-CASES: list[Case] = [MERGE]
+CASES: list[Case] = [
+    MERGE,
+    MERGE_PARTIAL,
+    MERGE_SOFT_DELETE,
+    HISTORY,
+    HISTORY_IN_TIME,
+    APPEND,
+    APPEND_UNORDERED,
+    APPEND_ROWS,
+    SNAPSHOT,
+    SNAPSHOT_KEEPING,
+    FULL_RELOAD,
+    OVERWRITE,
+    DELETE_INSERT,
+    DELETE_INSERT_PARTITIONED,
+]

@@ -1,0 +1,112 @@
+"""Checks in a run that also loads: after several partitions at once, and verdicts that a load does not change."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord  # has no public name
+
+from incload_assets.checks import reconciliation, uniqueness
+from incload_assets.checks.cheap import CHEAP
+from incload_assets.checks.look import look
+from incload_assets.loading import window as windows
+from incload_assets.loading.declaration import Table
+
+LOOKED_BACK = 20
+"""Evaluations of a check among which the last that came to a verdict is sought."""
+
+
+def check_after_range(context: dg.AssetExecutionContext, table: Table) -> None:
+    """Evaluate the cheap checks of the run here and now, and repeat the last verdict of the others.
+
+    A run over several partitions reports each by itself and has no output for all of them, so Dagster skips the steps
+    of its checks.
+    """
+    wanted = context.run.asset_check_selection
+    names = [
+        name
+        for name in (*CHEAP, uniqueness.NAME, reconciliation.NAME)
+        if wanted is None or dg.AssetCheckKey(table.key, name) in wanted
+    ]
+    if not names:
+        return
+    seen = look(context.instance, table, context.resources.lake, windows.now())
+    for name in names:
+        key = dg.AssetCheckKey(table.key, name)
+        result = CHEAP[name][1](seen) if name in CHEAP else _repeated(last_verdict(context.instance, key))
+        if result is not None:
+            context.log_event(
+                dg.AssetCheckEvaluation(
+                    asset_key=table.key,
+                    check_name=name,
+                    passed=result.passed,
+                    severity=result.severity,
+                    description=result.description,
+                    metadata=dict(result.metadata or {}),
+                )
+            )
+
+
+def last_verdict(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> tuple[datetime, dg.AssetCheckResult] | None:
+    """When a check last came to a verdict, and which; None if it never did, or long ago."""
+    history: list[AssetCheckExecutionRecord] = list(
+        instance.event_log_storage.get_asset_check_execution_history(key, limit=LOOKED_BACK)
+    )
+    for record in history:
+        event = record.event.dagster_event if record.event else None
+        if event is None or event.event_type is not dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+            continue
+        found = event.asset_check_evaluation_data
+        if (at := found.metadata.get("evaluated_at")) is not None:
+            when = datetime.fromisoformat(str(at.value))
+        else:
+            when = datetime.fromtimestamp(record.create_timestamp, UTC)
+        return when, dg.AssetCheckResult(
+            asset_key=key.asset_key,
+            check_name=key.name,
+            passed=found.passed,
+            severity=found.severity,
+            description=found.description,
+            metadata=dict(found.metadata),
+        )
+    return None
+
+
+def kept_or_new(
+    instance: dg.DagsterInstance,
+    key: dg.AssetCheckKey,
+    valid: timedelta | None,
+    evaluate: Callable[[], dg.AssetCheckResult],
+) -> dg.AssetCheckResult:
+    """The verdict of a check that a load need not repeat: the last one, saying when it was made, or a new one.
+
+    Dagster shows of each check only what its last run said, and a run that loads includes the checks: without a word
+    from them a nightly finding would be gone with the next load.
+
+    Args:
+        instance: Where verdicts are.
+        key: Of the check.
+        valid: For how long a verdict is good; None: for ever.
+        evaluate: Makes a new one.
+    """
+    last = last_verdict(instance, key)
+    if last is not None and valid is not None and windows.now() - last[0] > valid:
+        last = None
+    return _repeated(last) or evaluate()
+
+
+def _repeated(last: tuple[datetime, dg.AssetCheckResult] | None) -> dg.AssetCheckResult | None:
+    if last is None:
+        return None
+    when, verdict = last
+    description = verdict.description or ""
+    return dg.AssetCheckResult(
+        asset_key=verdict.asset_key,
+        check_name=verdict.check_name,
+        passed=verdict.passed,
+        severity=verdict.severity,
+        description=description
+        if description.startswith("As of ")
+        else f"As of {when:%Y-%m-%d %H:%M} UTC: {description}",
+        metadata={**(verdict.metadata or {}), "evaluated_at": dg.MetadataValue.text(when.isoformat())},
+    )

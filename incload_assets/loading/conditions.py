@@ -1,0 +1,95 @@
+"""The conditions that tell what kind a change is, and the fields of the source that they need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot import exp
+
+from incload_assets.loading.contract import Contract
+from incload_assets.loading.errors import DeclarationError
+
+if TYPE_CHECKING:
+    from incload_assets.loading.declaration import Changes
+    from incload_assets.loading.sources.base import Source
+    from incload_assets.loading.writes.base import Write
+
+
+def check_conditions(table: str, contract: Contract, changes: Changes, write: Write, source: Source) -> tuple[str, ...]:
+    """Check what a declaration says of deletes, truncates and unavailable values.
+
+    Returns:
+        Names in the conditions that are read from the source although the contract does not keep them.
+
+    Raises:
+        DeclarationError: The way of writing, or the source, does not know them; or a condition is no SQL.
+    """
+    way = type(write).__name__
+    if changes.unavailable is not None and not (changes.unavailable and write.by_column(changes)):
+        raise DeclarationError(
+            f"{table}: changes.unavailable is {changes.unavailable!r}"
+            + (f", but {way} writes whole rows" if changes.unavailable else ""),
+            rule="it is the text where a source does not know a value, for ways of writing that can keep the old one",
+            remedy="drop unavailable, or write Merge()",
+        )
+    if changes.truncate_when is not None and not write.truncates:
+        raise DeclarationError(
+            f"{table}: changes.truncate_when is {changes.truncate_when!r}, but {way} knows no truncates",
+            rule="a truncate deletes all older rows of a table that is kept by key",
+            remedy="drop truncate_when, or write Merge()",
+        )
+    if changes.truncate_when is not None and write.partition_by is not None:
+        raise DeclarationError(
+            f"{table}: changes.truncate_when is {changes.truncate_when!r} and write.partition_by is "
+            f"{write.partition_by!r}",
+            rule="a truncate concerns all partitions, a load of a partitioned table only those of its changes",
+            remedy="drop truncate_when, or drop partition_by: the table is a state table then",
+        )
+    if changes.delete_when is not None and not write.deletes:
+        raise DeclarationError(
+            f"{table}: changes.delete_when is {changes.delete_when!r}, but {way} knows no deletes",
+            rule="a change deletes a row only where rows are kept by key",
+            remedy="drop delete_when, or write Merge() or History()",
+        )
+    names: dict[str, None] = {}
+    for field in ("delete_when", "truncate_when"):
+        if (condition := getattr(changes, field)) is None:
+            continue
+        if not source.sees.deletes:
+            raise DeclarationError(
+                f"{table}: changes.{field} is {condition!r}, but {type(source).__name__} sees no deletes",
+                rule="a table asks only for what its source can show",
+                remedy=f"drop {field}, or use a source that carries deletes",
+            )
+        names |= dict.fromkeys(_names_in(table, contract, f"changes.{field}", condition))
+    return tuple(name for name in names if name not in contract.names)
+
+
+def _names_in(table: str, contract: Contract, place: str, condition: str) -> list[str]:
+    example = f"write for example {place.split('.')[1]}=\"op = 'd'\""
+    try:
+        parsed = sqlglot.parse_one(condition, dialect="spark")
+    except sqlglot.errors.SqlglotError as error:
+        reason = str(error).splitlines()[0]
+        raise DeclarationError(
+            f"{table}: {place} is {condition!r}: {reason}",
+            rule="it is a SQL condition on the source's columns",
+            remedy=example,
+        ) from None
+    names = list(dict.fromkeys(column.name for column in parsed.find_all(exp.Column)))
+    if not names:
+        raise DeclarationError(
+            f"{table}: {place} is {condition!r}, which names no column",
+            rule="it tells for each change what kind it is",
+            remedy=example,
+        )
+    spelled = {name.lower(): name for name in contract.names}
+    for name in names:
+        if spelled.get(name.lower(), name) != name:
+            raise DeclarationError(
+                f"{table}: {place} names {name!r}, {contract.model_name} has {spelled[name.lower()]!r}",
+                rule="Spark does not tell names apart that differ only by case",
+                remedy="spell both alike, or rename the column of the contract",
+            )
+    return names

@@ -1,0 +1,246 @@
+"""The full fold, for what the newest change of a key alone does not tell: soft deletes, partial changes, truncates.
+
+A deletion, be it a delete of the key or a truncate of the table, ends what is known of a key: values come only from
+changes between the key's newest upsert and the newest deletion before it. Each column has the value of the newest of
+these changes that sets it. All of it is a function of the set of changes that the log holds of the key, and so
+independent of the order of loads.
+"""
+
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Over
+from pyspark.sql import functions as F
+
+from incload_assets.loading.columns import (
+    DELETE,
+    REPLACED,
+    TRUNCATE,
+    UPSERT,
+    col,
+    content_hash_sql,
+    log_order,
+    order_sql,
+    sets,
+)
+from incload_assets.loading.context import PENDING, Context, Plan, Snapshot
+from incload_assets.loading.declaration import Table
+from incload_assets.loading.folding import near
+
+
+def column_plan(context: Context, at: Snapshot, *, soft_delete: str | None) -> Plan:
+    """The plan for the keys of a snapshot's windows; for all keys where a truncate came or went.
+
+    Args:
+        context: Of the load.
+        at: The versions to read, and the windows.
+        soft_delete: Column that marks rows whose newest change is a deletion; None: such rows are deleted.
+    """
+    table = context.table
+    changes = context.changes(at)
+    here = changes.filter(F.col("_window").isin(*at.controls))
+    truncates = changes.filter(F.col("_kind") == TRUNCATE) if table.changes.truncate_when else None
+    keys = _keys(changes, here, table)
+    states = _states(near(changes, table, at), keys, truncates, table, soft_delete)
+    actions = _actions(context, at, keys, states)
+    ledger = _ledger(here, actions, table)
+    if truncates is not None:
+        ledger = ledger.unionByName(_truncate_ledger(here, truncates, table))
+    return Plan(
+        actions,
+        identity=table.identity,
+        valid=f"{content_hash_sql(table.schema.names, 't')} <=> s._seen",
+        ledger=ledger,
+        waiting=True,
+    )
+
+
+def _keys(changes: DataFrame, here: DataFrame, table: Table) -> DataFrame:
+    """The keys that the windows concern, with the window."""
+    place, has_key = [*map(col, table.identity), F.col("_window")], col(table.identity[0]).isNotNull()
+    keys = here.filter(F.col("_kind").isin(UPSERT, DELETE, REPLACED) & has_key).select(*place)
+    if table.changes.truncate_when:  # a marker without a key stands for a truncate that was taken away
+        truncated = here.filter((F.col("_kind") == TRUNCATE) | ((F.col("_kind") == REPLACED) & ~has_key))
+        if first := truncated.select("_window").head(1):
+            every = changes.filter(F.col("_kind").isin(UPSERT, DELETE))
+            keys = keys.unionByName(every.withColumn("_window", F.lit(first[0]["_window"])).select(*place))
+    return keys.distinct()
+
+
+def _truncate_order(table: Table) -> Column:
+    """A truncate deletes what is older than its sequence: the NULL is older than any content of that sequence."""
+    return F.expr(order_sql(table, alias="log", is_delete="false", content_hash="CAST(NULL AS BIGINT)"))
+
+
+def _told(changes: DataFrame, keys: DataFrame, truncates: DataFrame | None, table: Table) -> DataFrame:
+    """The upserts and deletes of the keys, each with what else its key went through.
+
+    ``_order``: of the change. ``_last``: of the key's newest upsert; ``_before``: of the newest deletion before it;
+    ``_ended``: of the newest deletion of all.
+    """
+    identity = list(table.identity)
+    concerned = keys.select(*map(col, identity)).distinct()
+    kept = changes.filter(F.col("_kind").isin(UPSERT, DELETE)).join(concerned, identity, "left_semi").alias("log")
+    key, order = Over.partitionBy(*map(col, identity)), F.col("_order")
+    deletes = F.col("_kind") == DELETE
+    told = (
+        kept.select(
+            *(col(name, "log") for name in table.columns), "_kind", *_unset(table), log_order(table).alias("_order")
+        )
+        .withColumn("_last", F.max(F.when(~deletes, order)).over(key))
+        .withColumn("_before", F.max(F.when(deletes & (order < F.col("_last")), order)).over(key))
+        .withColumn("_ended", F.max(F.when(deletes, order)).over(key))
+    )
+    if truncates is None:
+        return told
+    all_truncates = truncates.alias("log").agg(F.collect_set(_truncate_order(table)).alias("_truncates"))
+    earlier = F.filter("_truncates", lambda truncate: truncate < F.col("_last"))
+    return (
+        told.crossJoin(F.broadcast(all_truncates))
+        .withColumn("_before", F.greatest("_before", F.array_max(earlier)))
+        .withColumn("_ended", F.greatest("_ended", F.array_max("_truncates")))
+        .drop("_truncates")
+    )
+
+
+def _unset(table: Table) -> list[str]:
+    return ["_unset"] if table.by_column else []
+
+
+def _states(
+    changes: DataFrame, keys: DataFrame, truncates: DataFrame | None, table: Table, soft_delete: str | None
+) -> DataFrame:
+    """What the table should hold of each key.
+
+    ``_row`` as it should be; ``_exists``; ``_waiting``, if only columns are missing; ``_sources``, the orders of the
+    upserts that made it; ``_last`` and ``_ended``.
+    """
+    told = _told(changes, keys, truncates, table)
+    order, last, ended = F.col("_order"), F.col("_last"), F.col("_ended")
+    lives = (F.col("_kind") == UPSERT) & (F.col("_before").isNull() | (order > F.col("_before")))
+    fixed = {*table.identity, *table.changes.sequence_by}
+    free = [name for name in table.columns if name not in fixed]
+    if table.by_column:
+        setting = {name: F.when(lives & sets(name), order) for name in free}
+        values = [F.max_by(col(name), setting[name]).alias(f"_v{i}") for i, name in enumerate(free)]
+        sources = [F.max(setting[name]) for name in free]
+    else:
+        newest = F.when(order == last, order)
+        values = [F.max_by(col(name), newest).alias(f"_v{i}") for i, name in enumerate(free)]
+        sources = []
+    folded = told.groupBy(*map(col, table.identity)).agg(
+        *values,
+        F.first("_last").alias("_last"),
+        F.first("_ended").alias("_ended"),
+        F.array(F.first("_last"), *sources).alias("_sources"),
+    )
+    is_deleted = F.coalesce(ended > last, F.lit(False))
+    of = F.when(is_deleted, ended).otherwise(last) if soft_delete else last
+    value = {name: F.col(f"_v{i}") for i, name in enumerate(free)}
+    value |= {
+        name: of.getField(f"s{i}") for i, name in enumerate(table.changes.sequence_by) if name not in table.identity
+    }
+    row = [value.get(name, col(name)).alias(name) for name in table.columns]
+    required = {field.name for field in table.contract.fields if not field.nullable} if table.by_column else set()
+    complete = reduce(and_, (value[name].isNotNull() for name in free if name in required), F.lit(True))
+    alive = last.isNotNull() & (F.lit(soft_delete is not None) | ~is_deleted)
+    return folded.select(
+        *map(col, table.identity),
+        F.struct(*row, *([is_deleted.alias(soft_delete)] if soft_delete else [])).alias("_row"),
+        (alive & complete).alias("_exists"),
+        (alive & ~complete).alias("_waiting"),
+        F.when(alive, F.array_compact("_sources")).alias("_sources"),
+        "_last",
+        "_ended",
+    )
+
+
+def _actions(context: Context, at: Snapshot, keys: DataFrame, states: DataFrame) -> DataFrame:
+    """The states of the keys beside the table's rows, and what is to do."""
+    table, identity = context.table, list(context.table.identity)
+    present = near(context.rows(at), table, at).select(
+        *map(col, identity), F.expr(content_hash_sql(table.schema.names)).alias("_seen")
+    )
+    both = keys.join(states, identity, "left").join(present, identity, "left")
+    wanted = F.when(F.coalesce("_exists", F.lit(False)), F.expr(content_hash_sql(table.schema.names, "_row")))
+    first = Over.partitionBy(*map(col, identity)).orderBy("_window")  # the action stands with one window of the key
+    leads = F.row_number().over(first) == 1 if len(at.controls) > 1 else F.lit(True)
+    wants, has = F.col("_wanted").isNotNull(), F.col("_seen").isNotNull()
+    action = (
+        F.when(~leads, "same")
+        .when(wants & ~has, "insert")
+        .when(~wants & has, "delete")
+        .when(wants & (F.col("_wanted") != F.col("_seen")), "update")
+        .otherwise("same")
+    )
+    return both.withColumn("_wanted", wanted).withColumn("_action", action)
+
+
+def _ledger(here: DataFrame, actions: DataFrame, table: Table) -> DataFrame:
+    """How the changes of each key and window count, by what became of the key."""
+    place = [*table.identity, "_window"]
+    mine = (
+        here.alias("log")
+        .filter(F.col("_kind").isin(UPSERT, DELETE))
+        .select(*(col(name, "log") for name in place), "_kind", *_unset(table), log_order(table).alias("_order"))
+        .groupBy(*map(col, place), "_kind", *_unset(table), "_order")
+        .count()
+        .groupBy(*map(col, place))
+        .agg(F.collect_list(F.struct("_kind", "_order", "count")).alias("_mine"))
+    )
+    last, ended = F.col("_last"), F.col("_ended")
+
+    def is_source(change: Column) -> Column:
+        return (change["_kind"] == UPSERT) & F.array_contains("_sources", change["_order"])
+
+    def is_applied(change: Column) -> Column:
+        deletes = (change["_kind"] == DELETE) & (change["_order"] == ended) & (last.isNull() | (ended > last))
+        return deletes | (is_source(change) & F.col("_exists"))
+
+    applied = _count(F.filter("_mine", is_applied))
+    waiting = F.when(F.col("_waiting"), _count(F.filter("_mine", is_source))).otherwise(0)
+    is_newest = F.exists("_mine", lambda change: is_source(change) & (change["_order"] == last))
+    present = is_newest & (F.col("_wanted") == F.col("_seen"))
+    more = F.aggregate("_mine", F.lit(0).cast("long"), lambda sum, change: sum + change["count"] - 1)
+    return actions.join(mine, place, "left").select(
+        "_window",
+        *_numbers(
+            keys=F.lit(1),
+            pending=F.col("_action").isin(*PENDING),
+            applied=applied,
+            waiting=waiting,
+            stale=_count(F.col("_mine")) - applied - waiting,
+            duplicate=more,
+            present=present,
+        ),
+        F.when(present, F.col("_wanted")).alias("_log_hash"),
+        F.when(present, F.col("_seen")).alias("_table_hash"),
+    )
+
+
+def _count(changes: Column) -> Column:
+    return F.coalesce(F.array_size(changes), F.lit(0))
+
+
+def _numbers(**numbers: Column) -> list[Column]:
+    """The numbers of a ledger; those not given are 0."""
+    names = ("keys", "pending", "applied", "stale", "duplicate", "waiting", "present")
+    return [F.coalesce(numbers.get(name, F.lit(0)).cast("long"), F.lit(0)).alias(f"_{name}") for name in names]
+
+
+def _truncate_ledger(here: DataFrame, truncates: DataFrame, table: Table) -> DataFrame:
+    """The newest truncate of all is in effect, the ones before it are overtaken."""
+    nothing = F.lit(None).cast("long")
+    newest = truncates.alias("log").agg(F.max(_truncate_order(table)).alias("_newest"))
+    mine = (
+        here.filter(F.col("_kind") == TRUNCATE).alias("log").select("_window", _truncate_order(table).alias("_order"))
+    )
+    counted = mine.groupBy("_window", "_order").count().crossJoin(F.broadcast(newest))
+    applied = F.col("_order").eqNullSafe(F.col("_newest"))
+    return counted.select(
+        "_window",
+        *_numbers(applied=applied, stale=~applied, duplicate=F.col("count") - 1),
+        nothing.alias("_log_hash"),
+        nothing.alias("_table_hash"),
+    )

@@ -1,0 +1,149 @@
+"""First loads of many windows at once: one landing, one MERGE and one look for all of them.
+
+Loaded one by one, a year of small partitions costs a year of small commits. Windows that were never landed, and that no
+other run has tried, have nothing behind them that a load would have to fence off one by one; so a run over several
+partitions lands such windows in one commit and merges them in one. All others, and whatever goes wrong here, are loaded
+one by one.
+
+The commits of a range are fenced, too; see :mod:`incload_assets.loading.range_fences`.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import groupby
+
+from incload_assets.loading.applying import Phases, apply_changes
+from incload_assets.loading.change_log import Control
+from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.contract_threshold import is_tolerated
+from incload_assets.loading.declaration import Table
+from incload_assets.loading.landing import Landing, commit, control_of, judged_rows, landing_app_id
+from incload_assets.loading.load import LoadReport, detect, ensure_tables
+from incload_assets.loading.range_fences import FIRST_LANDING, range_app_id
+from incload_assets.loading.sources.base import Position
+from incload_assets.loading.tuning import tune
+from incload_assets.loading.window import Window
+from incload_assets.loading.writes.merging import bare_fence
+
+BYTES_AT_ONCE = 256 * 2**20
+
+
+def load_first_windows(
+    context: Context,
+    windows: Sequence[Window],
+    still_first: Callable[[Sequence[Window]], Collection[str]],
+    *,
+    run_id: str,
+    say: Callable[[str], None],
+) -> Iterator[list[LoadReport]]:
+    """Load as many as can be loaded together, stretch by stretch.
+
+    A window that is not among the reports is to be loaded by itself, whatever the reason, an error included.
+
+    Args:
+        context: Of the run.
+        windows: Windows that no other run has tried, oldest first.
+        still_first: Asked again when the intent stands: the keys of the windows that still no other run has tried.
+        run_id: For control rows and commits.
+        say: Called with one line per step.
+
+    Raises:
+        IncrementalLoadError: As the steps raise it, for all of a stretch.
+    """
+    ensure_tables(context)
+    positions = detect(context, list(windows))
+    found = {window: positions[window.key] for window in windows if window.key in positions}
+    for chunk in _chunks(context.table, found):
+        if reports := _load_together(context, chunk, still_first, run_id, say):
+            yield reports
+
+
+def _chunks(table: Table, found: dict[Window, Position]) -> Iterator[dict[Window, Position]]:
+    """Stretches of one group each, and of bounded size."""
+    for _, group in groupby(sorted(found), key=lambda window: range_app_id(table, window)):
+        chunk: dict[Window, Position] = {}
+        size = 0
+        for window in group:
+            if chunk and size + found[window].size > BYTES_AT_ONCE:
+                yield chunk
+                chunk, size = {}, 0
+            chunk[window] = found[window]
+            size += found[window].size
+        yield chunk
+
+
+def _load_together(
+    context: Context,
+    chunk: dict[Window, Position],
+    still_first: Callable[[Sequence[Window]], Collection[str]],
+    run_id: str,
+    say: Callable[[str], None],
+) -> list[LoadReport]:
+    table, log, phases = context.table, context.log, Phases()
+    app_id = range_app_id(table, min(chunk))
+    intent = bare_fence(context, log.uri, f"{app_id}/landing")
+    # Only now: a load that begins later sees the intent, and calls it off.
+    first = still_first(list(chunk))
+    chunk = _never_landed(context, {w: position for w, position in chunk.items() if w.key in first})
+    if len(chunk) < 2:
+        return []
+    size = sum(position.size for position in chunk.values())
+    tune(context.spark, context.lake, size, context.uri, log.uri)
+    say(f"{table.name}: loading {len(chunk)} windows together, {min(chunk).key} to {max(chunk).key}")
+    with phases.timed("land"):
+        controls = _land(context, chunk, run_id, f"{app_id}/landing", intent + 1)
+    with phases.timed("detect"):  # looking again proves that what was landed was read from a source at rest
+        now = detect(context, sorted(chunk))
+    landed = tuple(w for w in sorted(chunk) if w.key in controls and now.get(w.key) == chunk[w])
+    if not landed:
+        return []
+
+    def never(_: Snapshot) -> bool:
+        return False
+
+    applied = apply_changes(context, landed, app_id, is_quiet=never, phases=phases, say=say)
+    share = {name: seconds / len(landed) for name, seconds in phases.seconds.items()}
+    return [
+        LoadReport(
+            window=window,
+            control=applied.at.controls[window.key],
+            evidence=applied.evidence[window.key],
+            merged=applied.merged[window.key],
+            landed=True,
+            committed=True,
+            table_version=applied.at.table_version,
+            log_version=applied.at.log_version,
+            seconds=share,
+        )
+        for window in landed
+    ]
+
+
+def _never_landed(context: Context, chunk: dict[Window, Position]) -> dict[Window, Position]:
+    """Those of the windows that the log knows nothing of, neither rows nor a fence."""
+    delta = context.lake.delta(context.log.uri)
+    assert delta is not None
+    known = context.log.controls(delta.version(), only=[window.key for window in chunk])
+    return {
+        window: position
+        for window, position in chunk.items()
+        if window.key not in known and delta.transaction_version(landing_app_id(context.table, window)) is None
+    }
+
+
+def _land(context: Context, chunk: dict[Window, Position], run_id: str, app_id: str, number: int) -> dict[str, Control]:
+    """Land what the contract tolerates, in one commit; nothing if another load came first."""
+    with judged_rows(context, chunk) as (judged, facts):
+        good = [
+            window
+            for window in sorted(chunk)
+            if is_tolerated(context.table, facts[window.key].rows, facts[window.key].rejected)
+        ]
+        controls = {
+            window.key: control_of(
+                context.table, Landing(window, chunk[window], None, 0, False, run_id), facts[window.key], FIRST_LANDING
+            )
+            for window in good
+        }
+        if len(good) < len(chunk):
+            judged = judged.filter(judged["_window"].isin(*controls))
+        return controls if controls and commit(context, judged, controls, app_id, number) else {}

@@ -1,0 +1,137 @@
+"""A partition of the table is what its window holds."""
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import ClassVar
+from zoneinfo import ZoneInfo
+
+import dagster as dg
+import pyspark.sql.types as T
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from incload_assets.loading.columns import UPSERT, col, literal, quoted
+from incload_assets.loading.context import Context, Merged, Plan, Snapshot
+from incload_assets.loading.contract import Contract
+from incload_assets.loading.declaration import Changes, Table
+from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.sources.base import Source
+from incload_assets.loading.window import Window, window_of
+from incload_assets.loading.writes.base import Write
+from incload_assets.loading.writes.replacing import content_plan, replace_content
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overwrite(Write):
+    """Replace the rows of a window, atomically, by what the source now holds for it.
+
+    The partition column tells which window a row belongs to: a date or an instant lies in the window, in the time zone
+    of the partitions definition; a string is the partition key. A row that belongs to another window is quarantined,
+    and so is one without a value there. Nothing else decides: keys and sequence are not needed, and a row that occurs
+    twice stays twice. A window that has become empty empties its partition. Windows load in parallel.
+
+    Args:
+        partition_by: Column that partitions the table; of type date, timestamp (few values per window: each is a
+            partition of its own) or string.
+
+    Example:
+        >>> Overwrite(partition_by="day").serialized
+        False
+    """
+
+    keyed: ClassVar[bool] = False
+    ordered: ClassVar[bool] = False
+    deletes: ClassVar[bool] = False
+
+    def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
+        """There is a partition column, of a type that a window can be told by."""
+        if self.partition_by is None:
+            raise DeclarationError(
+                f"{table}: write is Overwrite() without partition_by",
+                rule="a partition is replaced by its window, so the table is partitioned by a column of the contract",
+                remedy='write Overwrite(partition_by="day"), or FullReload() to replace the whole table',
+            )
+        kind = _type_of(contract, self.partition_by)
+        if not isinstance(kind, T.DateType | T.TimestampType | T.StringType):
+            raise DeclarationError(
+                f"{table}: write.partition_by names {self.partition_by!r} of type {kind.simpleString()}",
+                rule="the window of a row is told by a date, a timestamp, or a string that is the partition key",
+                remedy="fill a column of one of these types in the table's function, and name it",
+            )
+
+    def validate_windows(
+        self, table: str, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition
+    ) -> None:
+        """Dates tell only windows of whole days."""
+        assert self.partition_by is not None
+        if not isinstance(_type_of(contract, self.partition_by), T.DateType):
+            return
+        first = window_of(partitions_def, partitions_def.get_first_partition_key() or "", table)
+        zone = ZoneInfo(partitions_def.timezone)
+        bounds = [bound.astimezone(zone) for bound in (first.start, first.end)]
+        if any((bound.hour, bound.minute) != (0, 0) for bound in bounds):
+            raise DeclarationError(
+                f"{table}: write.partition_by names {self.partition_by!r} of type date, and the first window is "
+                f"[{bounds[0].isoformat()}, {bounds[1].isoformat()})",
+                rule="a date tells the window of a row only if windows begin at midnight",
+                remedy="partition by a timestamp, or by a string that is the partition key",
+            )
+
+    def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
+        """Nothing: all rows of the partition are compared."""
+        return ()
+
+    def reasons(self, table: Table, window: Window) -> list[Column]:
+        """The row belongs to another window."""
+        assert self.partition_by is not None
+        value = col(self.partition_by)
+        inside = F.expr(_condition(table, window))
+        text = F.concat(
+            F.lit(f"{self.partition_by}: "), value.cast("string"), F.lit(f" does not lie in the window {window.key}")
+        )
+        return [F.when(~inside, text)]
+
+    def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
+        """The accepted rows of the windows, against the rows of their partitions."""
+        table = context.table
+        wanted = context.changes(at).filter(F.col("_window").isin(*at.controls) & (F.col("_kind") == UPSERT))
+        present = context.rows(at).filter(_part(table, at))
+        inside = [F.when(F.expr(_condition(table, window)), window.key) for window in _windows(table, at)]
+        return content_plan(table, wanted, present.withColumn("_window", reduce(_or_else, inside)))
+
+    def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+        """One fenced ``replaceWhere``."""
+        wanted = context.changes(at).filter(F.col("_window").isin(*at.controls) & (F.col("_kind") == UPSERT))
+        return replace_content(context, at, plan, wanted, _part(context.table, at))
+
+
+def _type_of(contract: Contract, column: str) -> T.DataType:
+    return next(field.data_type for field in contract.fields if field.name == column)
+
+
+def _windows(table: Table, at: Snapshot) -> list[Window]:
+    return [window_of(table.partitions_def, key, table.name) for key in at.controls]
+
+
+def _part(table: Table, at: Snapshot) -> str:
+    """The table's rows that belong to the windows of a snapshot."""
+    return " OR ".join(f"({_condition(table, window)})" for window in _windows(table, at))
+
+
+def _condition(table: Table, window: Window) -> str:
+    """SQL with literals: whether a row belongs to a window."""
+    name = table.write.partition_by
+    assert name is not None
+    column, kind = quoted(name), table.type_of(name)
+    if isinstance(kind, T.StringType):
+        return f"{column} = {literal(window.key)}"
+    if isinstance(kind, T.DateType):
+        zone = ZoneInfo(table.partitions_def.timezone)
+        start, end = (f"DATE'{bound.astimezone(zone).date()}'" for bound in (window.start, window.end))
+    else:
+        start, end = (f"TIMESTAMP'{bound.isoformat()}'" for bound in (window.start, window.end))
+    return f"{column} >= {start} AND {column} < {end}"
+
+
+def _or_else(first: Column, second: Column) -> Column:
+    return F.coalesce(first, second)

@@ -1,0 +1,105 @@
+"""Whether a table would be cheaper to load another way, by what its recent loads have read, changed and taken."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import dagster as dg
+
+from incload_assets.loading.declaration import Table
+from incload_assets.loading.writes.full_reload import FullReload
+from incload_assets.loading.writes.merge import Merge
+from incload_assets.loading.writes.snapshot import Snapshot
+from incload_assets.operations.status import rows_of
+from resources.lake import Lake
+
+LOADS = 30
+"""How many of the last loads are looked at."""
+ENOUGH_LOADS = 5
+SMALL_BYTES = 2 * 2**30
+SLOW_SECONDS = 60.0
+FEW_CHANGES = 0.1
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one load took.
+
+    Args:
+        rows_read: From the source.
+        changed: Rows of the table.
+        seconds: In all.
+    """
+
+    rows_read: int
+    changed: int
+    seconds: float
+
+
+def advice_for(instance: dg.DagsterInstance, table: Table, lake: Lake) -> str | None:
+    """Advice from the table's materializations and its Delta log, without Spark; see :func:`advise`.
+
+    Args:
+        instance: Where the materializations are.
+        table: The declaration.
+        lake: Where the table is.
+    """
+    delta = lake.delta(lake.table_uri(table.key.path))
+    rows = None if delta is None else rows_of(delta)
+    if delta is None or rows is None:
+        return None
+    size = sum(delta.get_add_actions(flatten=True).column("size_bytes").to_pylist())
+    in_full = isinstance(table.write, FullReload | Snapshot)
+    return advise(_recent(instance, table), rows, size, in_full=in_full) if in_full or _foldable(table) else None
+
+
+def advise(loads: Sequence[Cost], rows: int, size: int, *, in_full: bool) -> str | None:
+    """Say so if the other way would be cheaper: a small table in full, or a large one by its changes.
+
+    Args:
+        loads: Recent ones; fewer than five say nothing.
+        rows: Of the table.
+        size: Of the table, in bytes.
+        in_full: Whether each load reads all of the source; otherwise it reads what changed.
+
+    Returns:
+        One sentence with the figures it goes by, or None.
+
+    Example:
+        >>> advise([Cost(rows_read=500, changed=90, seconds=6.0)] * 5, rows=400, size=20_000, in_full=False)
+        'a load reads 500 rows (median of 5) in 6.0 s, the whole table has 400 rows in 0.02 MB: if the source can be \
+read in full, FullReload() or Snapshot() would be cheaper'
+    """
+    if len(loads) < ENOUGH_LOADS or not rows:
+        return None
+    read, changed, seconds = (
+        median(getattr(load, name) for load in loads) for name in ("rows_read", "changed", "seconds")
+    )
+    about = f"a load reads {read:,.0f} rows (median of {len(loads)}) in {seconds:.1f} s"
+    whole = f"the whole table has {rows:,} rows in {size / 1e6:,.2f} MB"
+    if in_full:
+        if changed <= FEW_CHANGES * rows and (size > SMALL_BYTES or seconds > SLOW_SECONDS):
+            return f"{about} to change {changed:,.0f}, {whole}: Merge() of what changed would be cheaper"
+    elif rows <= read and size <= SMALL_BYTES:
+        cheaper = "if the source can be read in full, FullReload() or Snapshot() would be cheaper"
+        return f"{about}, {whole}: {cheaper}"
+    return None
+
+
+def _foldable(table: Table) -> bool:
+    """Whether the table holds what the source holds now, so that reading that in full could make it."""
+    return isinstance(table.write, Merge)
+
+
+def _recent(instance: dg.DagsterInstance, table: Table) -> list[Cost]:
+    records = instance.fetch_materializations(dg.AssetRecordsFilter(asset_key=table.key), limit=LOADS).records
+    costs = []
+    for record in records:
+        shown = record.asset_materialization.metadata if record.asset_materialization else {}
+        names = ("rows_read", "inserted", "updated", "deleted", "seconds")
+        figures = [shown[name].value for name in names if name in shown]
+        numbers = [figure for figure in figures if isinstance(figure, int | float)]
+        if len(numbers) == len(names):
+            read, inserted, updated, deleted, seconds = numbers
+            costs.append(Cost(int(read), int(max(inserted, deleted) + updated), seconds))
+    return costs

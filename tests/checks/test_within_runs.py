@@ -1,0 +1,51 @@
+"""What checks say in runs that also load."""
+
+from pathlib import Path
+
+import dagster as dg
+
+from incload_assets.automation.tags import RANGE_END_TAG, RANGE_START_TAG
+from incload_assets.checks import CHEAP
+from resources.settings import Settings
+from tests.house import House, guest, house, key
+
+
+def shown(h: House, name: str) -> tuple[str, str]:
+    """Status and description of a check's last run, as the UI shows them."""
+    check = dg.AssetCheckKey(h.table.key, name)
+    record = h.instance.event_log_storage.get_latest_asset_check_execution_by_key([check])[check]
+    event = record.event.dagster_event if record.event else None
+    if event is None or event.event_type is not dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+        return record.status.value, ""
+    return record.status.value, event.asset_check_evaluation_data.description or ""
+
+
+def test_a_run_over_several_partitions_evaluates_its_checks(tmp_path: Path, spark_settings: Settings) -> None:
+    with house(tmp_path, spark_settings) as h:
+        for number in range(1, 5):
+            h.deliver(number, guest(str(number), day=number))
+        assert h.run(tags={RANGE_START_TAG: key(1), RANGE_END_TAG: key(4)}).success
+        assert {name: shown(h, name)[0] for name in CHEAP} == dict.fromkeys(CHEAP, "SUCCEEDED") | {
+            "freshness": "FAILED",  # the house stands long after its days
+            "gaps": "FAILED",
+        }
+
+
+def test_a_load_repeats_the_last_verdict_of_the_checks_that_are_too_dear_for_it(
+    tmp_path: Path, spark_settings: Settings
+) -> None:
+    with house(tmp_path, spark_settings) as h:
+        h.deliver(1, guest("1"))
+        assert h.run(partition=key(1)).success
+        assert shown(h, "reconciliation")[0] == "SUCCEEDED"
+        h.deliver(1, guest("1", name="changed behind its back"))
+        assert h.run(dg.AssetSelection.checks(dg.AssetCheckKey(h.table.key, "reconciliation"))).success
+        verdict, finding = shown(h, "reconciliation")
+        assert (verdict, "changed at the source" in finding) == ("FAILED", True)
+        h.deliver(2, guest("2", day=2))
+        assert h.run(partition=key(2)).success
+        verdict, repeated = shown(h, "reconciliation")
+        assert verdict == "FAILED"
+        assert repeated.startswith("As of 20") and repeated.endswith(finding)
+        assert h.run(tags={RANGE_START_TAG: key(1), RANGE_END_TAG: key(2)}).success
+        assert shown(h, "reconciliation") == ("FAILED", repeated)

@@ -1,0 +1,53 @@
+"""A backfill run in a process of its own, which can be killed.
+
+    python -m tests.integration.backfill FOLDER DAGSTER_HOME SPARK START END
+
+START and END are the first and the last partition key.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, timedelta
+from pathlib import Path
+
+import dagster as dg
+
+from incload_assets.automation.tags import RANGE_END_TAG, RANGE_START_TAG
+from resources.settings import Settings
+from tests.house import House, house
+
+YEAR = dg.DailyPartitionsDefinition("2025-01-01", end_date="2026-01-01")
+DAYS = [str(date(2025, 1, 1) + timedelta(n)) for n in range(365)]
+
+
+@contextmanager
+def year(folder: Path, home: Path, settings: Settings) -> Iterator[House]:
+    """A table of 365 days, with a Dagster instance that outlives the process."""
+    os.environ["INCLOAD_LANDING"] = str(folder / "landing")
+    home.mkdir(exist_ok=True)
+    with (
+        dg.DagsterInstance.local_temp(str(home)) as instance,
+        house(folder, settings, partitions_def=YEAR, instance=instance) as h,
+    ):
+        yield h
+
+
+def deliver(folder: Path, day: str, room: int = 1) -> None:
+    """The file of a day, with one guest who comes again the day after: so every day changes two rows' stories."""
+    guests = [{"id": f"{day[5:7]}/{n}", "name": f"{day}/{n}", "room": room, "seq": 1, "day": day} for n in (1, 2)]
+    path = folder / "landing" / "guests" / day / "a.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(guest) + "\n" for guest in guests))
+
+
+def load(h: House, start: str, end: str) -> dg.ExecuteInProcessResult:
+    """One run over a range, as a backfill asks for it."""
+    return h.run(h.loads, tags={RANGE_START_TAG: start, RANGE_END_TAG: end})
+
+
+if __name__ == "__main__":
+    with year(Path(sys.argv[1]), Path(sys.argv[2]), Settings(spark=sys.argv[3])) as this:
+        load(this, *sys.argv[4:6])

@@ -1,0 +1,139 @@
+"""A step that loses, doubles or changes rows is caught by the load itself, or healed, and is never checkpointed."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.loading import Merge, applying, landing
+from incload_assets.loading.context import Context, Plan, Snapshot
+from incload_assets.loading.errors import DeclarationError, ReconciliationFailed
+from incload_assets.loading.writes import merge
+from tests.loading.tables import Loaded, day, item, make
+
+CONTENT = {day(1): [item("1", "a", 1), item("2", "b", 1), item("3", "c", 1)]}
+ALL = {("1", "a", 1), ("2", "b", 1), ("3", "c", 1)}
+BUT_2 = "id IS DISTINCT FROM '2'"
+
+Patch = Callable[[Any, str, Any], None]
+
+
+def judging_loses_a_row(patch: Patch) -> None:
+    judge = landing.judge
+    patch(landing, "judge", lambda *args: judge(*args).filter(BUT_2))
+
+
+def judging_doubles_a_row(patch: Patch) -> None:
+    judge = landing.judge
+    patch(landing, "judge", lambda *args: with_another(judge(*args)))
+
+
+def landing_loses_a_row(patch: Patch) -> None:
+    commit = landing.commit
+    patch(landing, "commit", lambda context, rows, *rest: commit(context, rows.filter(BUT_2), *rest))
+
+
+def landing_doubles_a_row(patch: Patch) -> None:
+    commit = landing.commit
+    patch(landing, "commit", lambda context, rows, *rest: commit(context, with_another(rows), *rest))
+
+
+def the_ledger_forgets_a_key(patch: Patch) -> None:
+    plan = Merge.plan
+
+    def forgetful(self: Merge, context: Context, at: Snapshot, *, full: bool) -> Plan:
+        made = plan(self, context, at, full=full)
+        return replace(made, ledger=made.ledger.withColumn("_applied", F.lit(0)))
+
+    patch(Merge, "plan", forgetful)
+
+
+def the_merge_loses_a_row(patch: Patch, *, times: int = 99) -> None:
+    broken_merge(patch, lambda actions: actions.filter(BUT_2), times)
+
+
+def the_merge_deletes_a_row_elsewhere(patch: Patch) -> None:
+    function = merge.merge
+
+    def clumsy(context: Context, at: Snapshot, plan: Plan) -> Any:
+        done = function(context, at, plan)
+        context.spark.sql(f"DELETE FROM {context.lake.sql_name(context.uri)} WHERE id = '2'")
+        return done
+
+    patch(merge, "merge", clumsy)
+
+
+def the_merge_writes_an_older_sequence(patch: Patch) -> None:
+    wrong = F.col("_row").withField("seq", F.col("_row.seq") - 1)
+    broken_merge(patch, lambda actions: actions.withColumn("_row", wrong), 99)
+
+
+def the_table_gets_a_row_twice(patch: Patch) -> None:
+    function = merge.merge
+
+    def doubling(context: Context, at: Snapshot, plan: Plan) -> Any:
+        done = function(context, at, plan)
+        name = context.lake.sql_name(context.uri)
+        context.spark.sql(f"INSERT INTO {name} SELECT * FROM {name} WHERE id = '2'")
+        return done
+
+    patch(merge, "merge", doubling)
+
+
+def broken_merge(patch: Patch, change: Callable[[DataFrame], DataFrame], times: int) -> None:
+    function, calls = merge.merge, []
+
+    def broken(context: Context, at: Snapshot, plan: Plan) -> Any:
+        calls.append(at)
+        return function(context, at, replace(plan, actions=change(plan.actions)) if len(calls) <= times else plan)
+
+    patch(merge, "merge", broken)
+
+
+def with_another(rows: DataFrame) -> DataFrame:
+    return rows.unionByName(rows.filter("id = '2'"))
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Loaded:
+    monkeypatch.setattr(applying, "MERGES", 3)  # what cannot be repaired need not be tried eight times
+    return make(spark, tmp_path, CONTENT)
+
+
+@pytest.mark.parametrize(
+    ("breakage", "error", "message"),
+    [
+        (judging_loses_a_row, DeclarationError, "made 2 rows of 3"),
+        (judging_doubles_a_row, DeclarationError, "made 4 rows of 3"),
+        (landing_loses_a_row, ReconciliationFailed, "3 rows were read, but 2 applied"),
+        (landing_doubles_a_row, ReconciliationFailed, r"3 rows were read, but 3 applied \+ 0 stale \+ 1 duplicate"),
+        (the_ledger_forgets_a_key, ReconciliationFailed, "3 rows were read, but 0 applied"),
+        (the_merge_loses_a_row, ReconciliationFailed, "still differ after 3 merges"),
+        (the_merge_deletes_a_row_elsewhere, ReconciliationFailed, "still differ after 3 merges"),
+        (the_merge_writes_an_older_sequence, ReconciliationFailed, "still differ after 3 merges"),
+        (the_table_gets_a_row_twice, ReconciliationFailed, "3 rows were read, but 4 applied"),
+    ],
+)
+def test_a_broken_step_fails_the_load(
+    table: Loaded,
+    monkeypatch: pytest.MonkeyPatch,
+    breakage: Callable[[Patch], None],
+    error: type[Exception],
+    message: str,
+) -> None:
+    breakage(monkeypatch.setattr)
+    with pytest.raises(error, match=message):
+        table.load(1)
+
+
+def test_a_merge_that_lost_a_row_once_is_made_good_by_the_same_load(
+    table: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    the_merge_loses_a_row(monkeypatch.setattr, times=1)
+    report = table.load(1)
+    assert table.rows() == ALL
+    assert (report.evidence.applied, report.merged.inserted) == (3, 3)

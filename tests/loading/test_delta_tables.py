@@ -1,0 +1,87 @@
+"""What stands between a declaration and a table that exists: brought together, or refused before any write."""
+
+from pathlib import Path
+
+import pyspark.sql.types as T
+import pytest
+from pyspark.sql import SparkSession
+
+from incload_assets.loading import Append, Changes, Merge
+from incload_assets.loading.context import Context
+from incload_assets.loading.delta_tables import ensure_table
+from incload_assets.loading.errors import SchemaMismatch
+from incload_assets.loading.load import ensure_tables
+from incload_assets.loading.writes.base import Write
+from resources.lake import Lake
+from tests.loading.tables import make
+
+
+@pytest.mark.parametrize(
+    ("write", "changes", "declared"),
+    [
+        (Merge(), Changes(keys=["id", "value"], sequence_by=["seq"]), "incload.write Merge, incload.keys id, value"),
+        (Append(), Changes(keys=["id"]), "incload.write Append, incload.keys id"),
+        (Append(), Changes(), "incload.write Append, incload.keys "),
+    ],
+)
+def test_other_keys_or_another_way_of_writing_are_refused_before_any_write(
+    spark: SparkSession, tmp_path: Path, write: Write, changes: Changes, declared: str
+) -> None:
+    first = make(spark, tmp_path)
+    ensure_tables(Context(spark, first.table, first.lake))
+    other = make(spark, tmp_path, write=write, changes=changes)
+    with pytest.raises(SchemaMismatch) as refused:
+        ensure_tables(Context(spark, other.table, other.lake))
+    assert str(refused.value) == (
+        f"items: {tmp_path}/items has incload.write Merge, incload.keys id, declared is {declared}. "
+        "Rule: what tells the rows of an existing table apart, and how they are written, is not changed in place. "
+        "Remedy: restore the declaration, or give the table another name and load it anew."
+    )
+    assert first.lake.version(first.uri) == 0
+
+
+def test_a_table_that_does_not_say_what_its_rows_are_is_told_so_once(spark: SparkSession, tmp_path: Path) -> None:
+    lake, uri, schema = Lake(str(tmp_path)), f"{tmp_path}/items", T.StructType.fromDDL("id string")
+    ensure_table(spark, lake, uri, schema, (), "items")
+    for _ in range(2):
+        ensure_table(spark, lake, uri, schema, (), "items", {"incload.write": "Merge", "incload.keys": "it's"})
+    delta = lake.delta(uri)
+    assert delta is not None
+    assert delta.metadata().configuration == {"incload.write": "Merge", "incload.keys": "it's"}
+    assert delta.version() == 1
+
+
+def test_columns_are_added_whatever_they_and_their_members_are_called_and_those_taken_out_stay(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake, uri = Lake(str(tmp_path)), f"{tmp_path}/items"
+    ensure_table(spark, lake, uri, T.StructType.fromDDL("`order` string, gone int"), ("order",), "items")
+    inner = T.StructType([T.StructField("a-b", T.IntegerType()), T.StructField("it`s", T.DecimalType(38, 18))])
+    deep = T.MapType(T.StringType(), T.ArrayType(inner))
+    added = T.StructField("select", deep, True, {"comment": "it's \\ new"})
+    wider = T.StructType([T.StructField("order", T.StringType()), added])
+    for _ in range(2):
+        ensure_table(spark, lake, uri, wider, ("order",), "items")
+    assert lake.version(uri) == 1
+    rows = spark.read.format("delta").load(uri)
+    assert rows.schema.names == ["order", "gone", "select"]
+    assert rows.schema["select"] == added
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ("ID int", "column 'id' of .* is declared as 'ID'. Rule: Delta does not tell names apart .*declare it as 'id'"),
+        ("id bigint", "column 'id' of .* is int, declared is bigint. Rule: the type of an existing column"),
+        ("id smallint", "column 'id' of .* is int, declared is smallint"),
+        ("id int, part struct<b: int>", r"'part' of .* is struct<a:int>, declared is struct<b:int>"),
+    ],
+)
+def test_a_column_of_another_type_or_spelling_is_refused(
+    spark: SparkSession, tmp_path: Path, declared: str, message: str
+) -> None:
+    lake, uri = Lake(str(tmp_path)), f"{tmp_path}/items"
+    ensure_table(spark, lake, uri, T.StructType.fromDDL("id int, part struct<a: int>"), (), "items")
+    with pytest.raises(SchemaMismatch, match=message):
+        ensure_table(spark, lake, uri, T.StructType.fromDDL(declared), (), "items")
+    assert lake.version(uri) == 0

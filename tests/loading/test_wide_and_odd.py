@@ -1,0 +1,112 @@
+"""Three hundred columns with names and values that trip loaders, through every way of writing by rows."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandera.pyspark as pa
+import pyspark.sql.types as T
+import pytest
+from pyspark.sql import SparkSession
+
+from incload_assets.loading import Append, Changes, DeleteInsert, Files, Merge
+from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.writes.base import Write
+from tests.loading.tables import Item, day, make
+
+WORDS = ["order", "select", "window", "log", "row", "values", "from", "a.b", "a-b", "per`cent`", "naïve", "😀"]
+ALIKE = {  # what the statements of the loader call their two sides, with what they look for in them
+    "t": T.StructType([T.StructField("seq", T.LongType()), T.StructField("order", T.StringType())]),
+    "s": T.StructType([T.StructField("_row", T.StructType([T.StructField("seq", T.LongType())]))]),
+}
+NUMBERS = [f"n{i}" for i in range(300 - len(WORDS) - len(ALIKE) - 3)]
+BIG = "x" * 10 * 2**20
+COMMON = {
+    "order": "'; DROP TABLE t; --",
+    "select": "👩‍👩‍👧 🇨🇭",
+    "log": BIG,
+    "a.b": "",
+    "😀": "\\ \" ' ` \n",
+    "t": {"seq": 9, "order": "other"},
+    "s": {"_row": {"seq": 8}},
+}
+
+
+def wide() -> type[Any]:
+    types: dict[str, Any] = {
+        **dict.fromkeys(WORDS, T.StringType),
+        **ALIKE,
+        **dict.fromkeys(NUMBERS, T.IntegerType),
+        "seq": T.LongType,
+        "exact": Annotated[T.DecimalType, 38, 18],
+        "empty": T.StringType,
+    }
+    names = {f"f{i}": name for i, name in enumerate(types)}
+    fields = {field: pa.Field(alias=name, nullable=True) for field, name in names.items()}
+    annotations = {field: types[name] for field, name in names.items()}
+    return type("Wide", (pa.DataFrameModel,), {"__annotations__": annotations, "__module__": __name__, **fields})
+
+
+def record(**values: Any) -> dict[str, Any]:
+    return COMMON | dict.fromkeys(NUMBERS, 7) | values
+
+
+KEYED = Changes(keys=["order", "a.b"], sequence_by=["seq"])
+
+
+@pytest.mark.parametrize(
+    ("write", "changes"),
+    [
+        (Merge(partition_by="order"), KEYED),
+        (Append(partition_by="order"), KEYED),
+        (Append(), Changes()),
+        (DeleteInsert(by=["order", "a.b"], partition_by="order"), Changes(sequence_by=["seq"])),
+    ],
+)
+def test_three_hundred_columns_with_odd_names_and_values_arrive_as_they_are(
+    spark: SparkSession, tmp_path: Path, write: Write, changes: Changes
+) -> None:
+    exact = "-12345678901234567890.123456789012345678"
+    folder = tmp_path / "landing" / day(1)
+    folder.mkdir(parents=True)
+    source = Files(f"{tmp_path}/landing/{{window:%Y-%m-%d}}/*.json")
+    table = make(spark, tmp_path, source=source, contract=wide(), write=write, changes=changes)
+    (folder / "a.json").write_text(json.dumps(record(seq=1, exact=exact)))
+    table.load(1)
+    (folder / "a.json").write_text(json.dumps(record(seq=2, exact="0.000000000000000001")))
+    report = table.load(1)
+    evidence = report.evidence
+    assert (evidence.applied, evidence.stale, evidence.duplicate, evidence.quarantined) == (1, 0, 0, 0)
+    delta = table.lake.delta(table.uri)
+    assert delta is not None
+    [row] = delta.to_pyarrow_table().to_pylist()
+    assert len(row) == 300
+    assert {name: value for name, value in row.items() if value is not None} == record(
+        seq=2, exact=Decimal("0.000000000000000001")
+    )
+
+
+class Twins(Item):
+    """Two columns that differ only by case."""
+
+    Value: T.StringType = pa.Field(nullable=True)
+
+
+@pytest.mark.parametrize("name", ["_window", "_action", "_row"])
+def test_names_of_the_loader_itself_are_refused(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    fields = {"__annotations__": {"field": T.StringType}, "field": pa.Field(alias=name), "__module__": __name__}
+    with pytest.raises(DeclarationError, match="names that begin with an underscore are the loader's own"):
+        make(spark, tmp_path, contract=type("Own", (Item,), fields))
+
+
+def test_names_that_differ_only_by_case_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(DeclarationError, match=r"fields value and Value differ only by case.*Remedy: rename one"):
+        make(spark, tmp_path, contract=Twins)
+
+
+def test_a_member_with_a_name_that_delta_cannot_hold_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    inner = T.ArrayType(T.StructType([T.StructField("a b", T.StringType())]))
+    fields = {"__annotations__": {"more": inner}, "__module__": __name__}
+    with pytest.raises(DeclarationError, match="a column 'a b', with ' ' in its name"):
+        make(spark, tmp_path, contract=type("Nested", (Item,), fields))

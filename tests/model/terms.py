@@ -1,0 +1,179 @@
+"""What the models speak of: changes, what is in the log, what is on the server, runs, states, cases."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+Change = tuple[int, bool, int]
+"""(sequence, is delete, content hash): the natural order of these tuples is the order of changes."""
+
+Content = tuple[Change, ...]
+
+
+def up(sequence: int, content: int = 0) -> Change:
+    """An upsert."""
+    return (sequence, False, content)
+
+
+def down(sequence: int, content: int = 0) -> Change:
+    """A delete."""
+    return (sequence, True, content)
+
+
+class Landed(NamedTuple):
+    """A window in the log: the control row's landing number and fingerprint, and the rows.
+
+    The fingerprint is what the source held; ``content`` is the same, but for what a compaction has removed.
+    """
+
+    number: int
+    fingerprint: Content
+    content: Content
+    marked: bool
+
+
+class Checkpoint(NamedTuple):
+    """What Dagster knows of a window: the position materialized last, and whether a run failed since, or ever."""
+
+    content: Content | None = None
+    clean: bool = False
+    failed: bool = False
+
+
+class Plan(NamedTuple):
+    """What a MERGE is told to do with the key. ``action`` is insert, update, delete, or empty for nothing."""
+
+    action: str
+    order: Change | None
+    seen: Change | None
+    full: bool
+
+
+NOTHING = Plan("", None, None, False)
+
+
+class Merge(NamedTuple):
+    """A MERGE under way. ``begun``: it took its own snapshot; ``stale``: a row it read, or its fence, changed since."""
+
+    fence: str
+    plan: Plan
+    number: tuple[int, int]
+    begun: bool = False
+    row: Change | None = None
+    stale: bool = False
+
+
+class Landing(NamedTuple):
+    """A landing under way."""
+
+    window: str
+    landed: Landed
+
+
+Work = Any
+"""Something sent to the server: a MERGE, a landing, or what another module of the model adds."""
+
+
+class Lost(NamedTuple):
+    """Something sent to the server that can only be refused."""
+
+    what: str = "it"
+
+
+LOST = Lost()
+
+
+class Run(NamedTuple):
+    """A load: where it stands, and what it remembers.
+
+    ``pending``: windows asked for and not yet checkpointed; the first is the one being loaded. ``together``: those that
+    are loaded in one landing and one MERGE. ``trusted``: the position of a clean checkpoint. ``overlapped``: another
+    run of one of its windows was killed meanwhile.
+    """
+
+    asked: tuple[str, ...]
+    at: str = "idle"
+    pending: tuple[str, ...] = ()
+    together: tuple[str, ...] = ()
+    trusted: Content | None = None
+    landed: bool = False
+    committed: bool = False
+    overlapped: bool = False
+    row: Change | None = None
+    fence: tuple[int, int] = (0, 0)
+    noted: tuple[Content, ...] = ()
+    work: Work | None = None
+
+    @property
+    def window(self) -> str:
+        """The window being loaded."""
+        return self.pending[0]
+
+    @property
+    def active(self) -> bool:
+        """Whether it is under way."""
+        return self.at not in ("idle", "killed")
+
+
+class State(NamedTuple):
+    """Everything there is. Windows are positions in the tuples; see ``Case.windows``.
+
+    The fences of MERGEs and of landings have one place more, for what is not of one window.
+    """
+
+    source: tuple[int, ...]
+    log: tuple[Landed | None, ...]
+    landings: tuple[int, ...]
+    row: Change | None
+    fences: tuple[tuple[int, int], ...]
+    checkpoints: tuple[Checkpoint, ...]
+    runs: tuple[Run, ...]
+    zombies: tuple[Work, ...]
+    kills: int
+    replays: int
+    frozen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """What happens at the source, and how much may go wrong.
+
+    Args:
+        windows: Per window the contents that its source has, one after the other.
+        kills: How many runs may be killed.
+        replays: How many runs may be started although nothing changed.
+        runs: Per run the windows it loads; by default there is one for each.
+        old: Windows that may be compacted.
+        chosen: Old windows for which the rewrite of a compacted window has been chosen.
+    """
+
+    windows: dict[str, tuple[Content, ...]]
+    kills: int = 1
+    replays: int = 0
+    runs: tuple[tuple[str, ...], ...] = ()
+    old: tuple[str, ...] = ()
+    chosen: tuple[str, ...] = ()
+
+
+def newest(changes: tuple[Change, ...]) -> Change | None:
+    """The change that decides, or None."""
+    return max(changes, default=None)
+
+
+def fold(contents: tuple[Content, ...]) -> Change | None:
+    """The row that the table should have: the newest change, unless it is a delete."""
+    last = newest(tuple(change for content in contents for change in content))
+    return None if last is None or last[1] else last
+
+
+def once(*changes: Change) -> tuple[Content, ...]:
+    """A source that never changes again."""
+    return (tuple(sorted(changes)),)
+
+
+def each_work(state: State, change: Callable[[Work], Work]) -> State:
+    """The state with everything that is under way on the server changed."""
+    return state._replace(
+        runs=tuple(run if run.work is None else run._replace(work=change(run.work)) for run in state.runs),
+        zombies=tuple(change(zombie) for zombie in state.zombies),
+    )

@@ -1,0 +1,89 @@
+"""Break the program line by line, and show that a test notices.
+
+    python -m tests.mutations.run [--jobs N] [WORD ...]
+
+Runs the mutants whose name contains one of the words, by default all. First the tests named must pass as the program
+is. Ends with 1 if a mutant survives, or if its tests cannot be run.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from resources import connect_server
+from resources.settings import Settings
+from tests.mutations.mutants import MUTANTS, Mutant
+
+PROJECT = Path(__file__).parents[2]
+PARTS = ("incload_assets", "resources", "tests", "pyproject.toml")
+PASSED, FAILED = 0, 1
+SECONDS_PER_TEST = 300
+
+
+def main() -> int:
+    """Run mutants and print what became of each."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--jobs", type=int, default=1)
+    arguments = parser.parse_args()
+    mutants = [m for m in MUTANTS if not arguments.words or any(word in m.name for word in arguments.words)]
+    with TemporaryDirectory(prefix="mutations-") as folder:
+        settings = Settings(home=Path(folder), spark="local")
+        remote = os.environ.get("INCLOAD_TEST_REMOTE") or connect_server.find_or_start(settings)
+        try:
+            tests = sorted({test for mutant in mutants for test in mutant.tests})
+            if _pytest(_copied(Path(folder, "as-it-is")), tests, remote) != PASSED:
+                print("the tests do not pass as the program is")
+                return 1
+            with ThreadPoolExecutor(arguments.jobs) as pool:
+                names = [Path(folder, str(number)) for number in range(len(mutants))]
+                outcomes = list(pool.map(lambda pair: _report(*pair, remote), zip(mutants, names, strict=True)))
+        finally:
+            connect_server.stop(settings)
+    print(f"{sum(outcomes)} of {len(mutants)} mutants killed")
+    return 0 if all(outcomes) else 1
+
+
+def _report(mutant: Mutant, folder: Path, remote: str) -> bool:
+    """Whether a mutant's tests fail; says so."""
+    start = time.monotonic()
+    source = (_copied(folder) / mutant.file).read_text()
+    if source.count(mutant.old) != 1:
+        word = f"stands {source.count(mutant.old)} times in {mutant.file}"
+    else:
+        (folder / mutant.file).write_text(source.replace(mutant.old, mutant.new))
+        code = _pytest(folder, mutant.tests, remote)
+        word = {PASSED: "SURVIVED", FAILED: "killed"}.get(code, f"not run: pytest ended with {code}")
+    shutil.rmtree(folder)
+    print(f"{word:<10} {time.monotonic() - start:5.0f} s  {mutant.name} (law {mutant.law.split()[0]})", flush=True)
+    return word == "killed"
+
+
+def _copied(folder: Path) -> Path:
+    for name in PARTS:
+        target = folder / name
+        if (PROJECT / name).is_dir():
+            shutil.copytree(PROJECT / name, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(PROJECT / name, target)
+    return folder
+
+
+def _pytest(folder: Path, tests: Iterable[str], remote: str) -> int:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--timeout={SECONDS_PER_TEST}"]
+    environment = {**os.environ, "INCLOAD_TEST_REMOTE": remote, "PYTHONPATH": str(folder)}
+    done = subprocess.run([*command, *tests], cwd=folder, env=environment, capture_output=True, text=True)
+    if done.returncode not in (PASSED, FAILED):
+        print(done.stdout[-2000:], done.stderr[-2000:])
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

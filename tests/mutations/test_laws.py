@@ -1,0 +1,135 @@
+"""Literal cases of the laws that only one line of the program keeps, line by line."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from incload_assets.loading import Merge
+from incload_assets.loading.applying import Phases
+from incload_assets.loading.context import Context
+from incload_assets.loading.landing import Landing, land
+from incload_assets.loading.load import Checkpoint, _land, ensure_tables
+from incload_assets.loading.reconciliation import examine
+from incload_assets.loading.window import Window, window_of
+from incload_assets.loading.writes.merging import app_id, merge
+from resources.lake import Lake
+from tests.loading.literal_source import Record
+from tests.loading.tables import DAYS, DatedItem, Loaded, day, item, make
+
+FIRST = window_of(DAYS, day(1))
+
+
+def context(table: Loaded) -> Context:
+    return Context(table.spark, table.table, table.lake)
+
+
+def only_land(table: Loaded, window: Window) -> None:
+    """What a load does that is killed after its landing."""
+    ensure_tables(context(table))
+    _land(context(table), window, Checkpoint(), "", Phases(), lambda _: None)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_plan_that_another_window_overtook_leaves_its_newer_row_alone(
+    spark: SparkSession, tmp_path: Path, full: bool
+) -> None:
+    table = make(spark, tmp_path, {day(n): [item("k", value, n)] for n, value in ((1, "old"), (2, "a"), (3, "b"))})
+    table.load(1)
+    second = window_of(DAYS, day(2))
+    only_land(table, second)
+    at = context(table).snapshot((second,), app_id(table.table, second))
+    plan = table.table.write.plan(context(table), at, full=full)
+    table.load(3)
+    merged = merge(context(table), at, plan)
+    assert merged is None or merged.updated == 0
+    assert table.rows() == {("k", "b", 3)}
+
+
+def test_a_plan_is_of_the_versions_that_it_was_made_from(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path, {day(1): [item("k", "a", 1), item("m", "a", 1)], day(2): [item("k", None, 2, "d")]})
+    table.load(1)
+    at = context(table).snapshot((FIRST,), app_id(table.table, FIRST))
+    plan = table.table.write.plan(context(table), at, full=False)
+    before = examine(plan, at)[FIRST.key]
+    only_land(table, window_of(DAYS, day(2)))
+    assert examine(plan, at)[FIRST.key] == before  # whatever the log has become
+    spark.sql(f"DELETE FROM {table.lake.sql_name(table.uri)} WHERE id = 'm'")
+    assert examine(plan, at)[FIRST.key] == before  # whatever the table has become
+
+
+def test_a_load_between_the_two_looks_of_a_snapshot_is_not_undone(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(spark, tmp_path, {day(1): [item("k", "a", 1)], day(2): [item("k", "b", 2)]})
+    table.load(1)
+    look, looks = Lake.version, []
+
+    def version(lake: Lake, uri: str) -> int | None:
+        found = look(lake, uri)
+        looks.append(uri)
+        if len(looks) == 1:
+            table.load(2)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lake, "version", version)
+        at = context(table).snapshot((FIRST,), app_id(table.table, FIRST))
+    merge(context(table), at, table.table.write.plan(context(table), at, full=True))
+    assert table.rows() == {("k", "b", 2)}
+
+
+def test_a_landing_that_was_held_back_is_refused_after_its_repetition(spark: SparkSession, tmp_path: Path) -> None:
+    """The source changes, a load of that is held before its landing, the source changes back, the load is repeated."""
+    table = make(spark, tmp_path, {day(1): [item("k", "right", 1)]})
+    table.load(1)
+    control = context(table).log.control(FIRST.key)
+    version = context(table).log.version()
+    assert control is not None
+    assert version is not None
+    wrong: dict[str, list[Record]] = {day(1): [item("k", "wrong", 1)]}
+    position = make(spark, tmp_path, wrong).table.source.detect("items", [FIRST], {})[FIRST.key]
+    held = Landing(FIRST, position, control, version, settled=False, run_id="")
+    table.load(1)
+    assert not land(context(table), held)
+    assert table.log("upsert", "id", "value") == [("k", "right")]
+
+
+def test_a_key_withdrawn_by_a_load_that_was_killed_is_withdrawn_by_the_next(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = make(spark, tmp_path, {day(1): [item("kept", "a", 1), item("withdrawn", "a", 1)]})
+    table.load(1)
+    table.content[day(1)] = [item("kept", "a", 1)]
+    only_land(table, FIRST)
+    table.load(1)
+    assert table.rows() == {("kept", "a", 1)}
+
+
+def test_a_delete_wins_against_upserts_of_its_sequence_from_any_window(spark: SparkSession, tmp_path: Path) -> None:
+    keys = [f"k{n}" for n in range(10)]
+    deletes = [item(key, None, 5, "d") for key in keys]
+    upserts = [item(key, f"of {key}", 5) for key in keys]
+    table = make(spark, tmp_path, {day(1): deletes, day(2): upserts})
+    table.load(1)
+    table.load(2)
+    assert table.rows() == set()
+
+
+def test_a_load_reads_no_file_of_other_partitions_and_windows(spark: SparkSession, tmp_path: Path) -> None:
+    """Files that are gone cannot be read: so the load that succeeds has not tried."""
+    content = {day(n): [item(str(n), "a", 1, day=day(n))] for n in (1, 2)}
+    declared: dict[str, Any] = {"contract": DatedItem, "write": Merge(partition_by="day")}
+    table = make(spark, tmp_path, content, **declared)
+    table.load(1)
+    table.load(2)
+    log = table.lake.delta(table.lake.log_uri(table.table.key.path))
+    assert log is not None
+    foreign = [file for file in table.files() if day(1) in file]
+    foreign += [file for file in log.file_uris() if f"_window={day(1)}/_kind=upsert" in file]
+    assert len(foreign) == 2
+    for file in foreign:
+        Path(file).unlink()
+    table.content[day(2)] = [item("2", "b", 2, day=day(2)), item("new", "b", 2, day=day(2))]
+    assert (table.load(2).merged.updated, table.load(2).merged.updated) == (1, 0)

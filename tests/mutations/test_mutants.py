@@ -1,0 +1,23 @@
+"""The table of mutants keeps up with the program."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.mutations.mutants import MUTANTS, Mutant
+
+PROJECT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_replaces_source_that_stands_once_and_names_tests_that_exist(mutant: Mutant) -> None:
+    source = (PROJECT / mutant.file).read_text()
+    assert source.count(mutant.old) == 1
+    ast.parse(source.replace(mutant.old, mutant.new))
+    for test in mutant.tests:
+        file, _, rest = test.partition("::")
+        functions = {
+            n.name for n in ast.walk(ast.parse((PROJECT / file).read_text())) if isinstance(n, ast.FunctionDef)
+        }
+        assert rest.partition("[")[0] in functions

@@ -1,0 +1,45 @@
+"""Advice on the way of loading, from what loads have cost."""
+
+from pathlib import Path
+
+from incload_assets.operations.advice import SMALL_BYTES, Cost, advice_for, advise
+from resources.settings import Settings
+from tests.house import guest, house
+
+
+def test_a_small_table_whose_loads_read_as_much_as_it_holds_is_better_loaded_in_full() -> None:
+    loads = [Cost(rows_read=500, changed=90, seconds=6.0), *[Cost(rows_read=700, changed=90, seconds=7.0)] * 4]
+    assert advise(loads, rows=700, size=250_000, in_full=False) == (
+        "a load reads 700 rows (median of 5) in 7.0 s, the whole table has 700 rows in 0.25 MB: if the source can be "
+        "read in full, FullReload() or Snapshot() would be cheaper"
+    )
+    assert advise(loads, rows=701, size=250_000, in_full=False) is None
+    assert advise(loads, rows=700, size=SMALL_BYTES + 1, in_full=False) is None
+    assert advise(loads[1:], rows=700, size=250_000, in_full=False) is None
+
+
+def test_a_large_table_of_which_little_changes_is_better_loaded_by_its_changes() -> None:
+    loads = [Cost(rows_read=2_000_000, changed=120, seconds=95.0)] * 6
+    assert advise(loads, rows=2_000_000, size=900_000_000, in_full=True) == (
+        "a load reads 2,000,000 rows (median of 6) in 95.0 s to change 120, the whole table has 2,000,000 rows in "
+        "900.00 MB: Merge() of what changed would be cheaper"
+    )
+    assert advise([Cost(2_000_000, 300_000, 95.0)] * 6, rows=2_000_000, size=900_000_000, in_full=True) is None
+    assert advise([Cost(2_000_000, 120, 20.0)] * 6, rows=2_000_000, size=900_000_000, in_full=True) is None
+    assert advise([Cost(2_000_000, 120, 20.0)] * 6, rows=2_000_000, size=SMALL_BYTES + 1, in_full=True) is not None
+
+
+def test_the_figures_are_those_of_the_materializations(tmp_path: Path, spark_settings: Settings) -> None:
+    with house(tmp_path, spark_settings) as h:
+        assert advice_for(h.instance, h.table, h.lake) is None
+        h.deliver(1, guest("1"))
+        assert h.load(1) == [True]
+        loaded = h.instance.get_latest_materialization_event(h.table.key)
+        assert loaded is not None and loaded.asset_materialization is not None
+        assert advice_for(h.instance, h.table, h.lake) is None
+        for _ in range(4):
+            h.instance.report_runless_asset_event(loaded.asset_materialization)
+        advice = advice_for(h.instance, h.table, h.lake)
+    assert advice is not None
+    assert advice.startswith("a load reads 1 rows (median of 5) in ")
+    assert ", the whole table has 1 rows in 0.00 MB: " in advice
