@@ -22,7 +22,7 @@ def spark_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setting
         yield Settings(spark=remote)
         return
     # The server ends itself, should the test run be killed before it can.
-    settings = Settings(home=tmp_path_factory.mktemp("spark"), spark="local", spark_idle_minutes=5)
+    settings = Settings(home=tmp_path_factory.mktemp("spark"), spark="local", spark_idle_minutes=5, spark_memory="4g")
     yield settings
     connect_server.stop(settings)
 

@@ -46,9 +46,9 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
     ]
 
 
-def test_a_load_is_followed_by_the_checks_that_need_no_spark() -> None:
+def test_a_load_is_followed_by_its_checks_in_the_same_process() -> None:
     job = incremental_definitions([items_asset()], Settings()).resolve_job_def("load_items")
-    assert {node.name for node in job.nodes} == {"items", "items__checks"}
+    assert {node.name for node in job.nodes} == {"items", "items__checks", "items__uniqueness", "items__reconciliation"}
     assert job.executor_def is dg.in_process_executor
 
 

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
+from pyspark.sql import functions as F
+
 from incload_assets.loading.context import PENDING, Context, Merged, Plan, Snapshot
 from incload_assets.loading.errors import ConcurrentLoad, ReconciliationFailed
 from incload_assets.loading.reconciliation import Evidence, check_bins, examine
@@ -87,7 +89,7 @@ def apply_changes(
             say(f"{where}: {pending} keys differ from the log, folding them in full")
             plan = table.write.plan(context, at, full=True)
         with phases.timed("merge"):
-            planned = _planned(plan) if len(windows) > 1 else {}
+            planned = _planned(plan, len(windows)) if len(windows) > 1 else {}
             done = table.write.apply(context, at, plan)
         if done is None:
             lost += 1
@@ -110,13 +112,13 @@ def apply_changes(
     )
 
 
-def _planned(plan: Plan) -> dict[str, Merged]:
+def _planned(plan: Plan, windows: int) -> dict[str, Merged]:
     """Rows to be changed per window: of a commit for several windows Delta tells only the sum."""
     counts: dict[str, Merged] = {}
-    for row in plan.actions.groupBy("_window", "_action").count().collect():  # a few numbers per window
-        if (action := row["_action"]) in PENDING:
-            change = Merged(**{_COUNTED_AS[action]: row["count"]})
-            counts[row["_window"]] = counts.get(row["_window"], Merged()) + change
+    pending = plan.actions.filter(F.col("_action").isin(*PENDING))
+    for row in pending.groupBy("_window", "_action").count().head(len(PENDING) * windows):
+        change = Merged(**{_COUNTED_AS[row["_action"]]: row["count"]})
+        counts[row["_window"]] = counts.get(row["_window"], Merged()) + change
     return counts
 
 

@@ -157,7 +157,7 @@ def _facts(frame: DataFrame, table: Table, of: Mapping[Window, Position] | list[
             F.size(values).alias("n_partitions"),
             F.slice(values, 1, MAX_PARTITIONS).alias("partitions"),
         )
-        .collect()  # one row per window
+        .head(len(of))
     )
     nothing = Facts(partitions=[] if partition else None)
     return {window.key: nothing for window in of} | {

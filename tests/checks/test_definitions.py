@@ -11,14 +11,14 @@ from tests.house import guest, house, key
 ALL = {"freshness", "gaps", "volume", "quarantine", "source_files", "uniqueness", "reconciliation"}
 
 
-def test_a_load_runs_the_cheap_checks_and_leaves_reconciliation_to_its_own_run(
+def test_a_first_load_runs_every_check_and_reconciliation_runs_alone_where_it_is_asked_for(
     tmp_path: Path, spark_settings: Settings
 ) -> None:
     with house(tmp_path, spark_settings) as h:
         h.deliver(1, guest("1"))
         run = h.run(partition=key(1))
         assert run.success
-        assert {e.check_name for e in run.get_asset_check_evaluations()} == ALL - {"reconciliation"}
+        assert {e.check_name for e in run.get_asset_check_evaluations()} == ALL
         alone = h.run(
             dg.AssetSelection.checks(dg.AssetCheckKey(h.table.key, "reconciliation")),
             config={"ops": {"guests__reconciliation": {"config": {"partitions": [key(1)]}}}},

@@ -23,8 +23,10 @@ from tests.oracle import change_streams, fold
 WINDOWS = 4
 CROWD = 20
 
-crowds = st.lists(change_streams(max_batches=WINDOWS), min_size=CROWD, max_size=CROWD)
-orders = st.permutations(range(1, WINDOWS + 1))
+crowds = st.lists(change_streams(max_batches=WINDOWS), min_size=CROWD, max_size=CROWD).filter(
+    lambda crowd: sum(len(batch) for stream in crowd for batch in stream) > CROWD  # the simplest, tried first, is empty
+)
+orders = st.permutations(range(1, WINDOWS + 1)).filter(lambda order: order != sorted(order))
 
 
 def batches(crowd: list[list[list[dict[str, Any]]]]) -> dict[str, list[Record]]:
@@ -67,7 +69,7 @@ def pending_in_full(table: Loaded) -> int:
 
 
 @settings(
-    max_examples=2,
+    max_examples=1,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would take hours
