@@ -11,6 +11,9 @@ from resources.settings import Settings
 from resources.spark import open_session
 from tests.s3_server import refusing_s3_server, s3_server
 
+# The tables of a whole test run; in the environment, so that every program of the run agrees on the server.
+os.environ.setdefault("INCLOAD_SPARK_MEMORY", "3g")
+
 __all__ = ["refusing_s3_server", "s3_server", "spark", "spark_settings", "spark_url"]
 
 
@@ -22,7 +25,7 @@ def spark_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setting
         yield Settings(spark=remote)
         return
     # The server ends itself, should the test run be killed before it can.
-    settings = Settings(home=tmp_path_factory.mktemp("spark"), spark="local", spark_idle_minutes=5, spark_memory="4g")
+    settings = Settings(home=tmp_path_factory.mktemp("spark"), spark="local", spark_idle_minutes=5)
     yield settings
     connect_server.stop(settings)
 
