@@ -25,8 +25,7 @@ DAYS = [str(date(2025, 1, 1) + timedelta(n)) for n in range(365)]
 
 @contextmanager
 def year(folder: Path, home: Path, settings: Settings) -> Iterator[House]:
-    """A table of 365 days, with a Dagster instance that outlives the process."""
-    os.environ["INCLOAD_LANDING"] = str(folder / "landing")
+    """A table of 365 days, with a Dagster instance that outlives the process; INCLOAD_LANDING has to name its files."""
     home.mkdir(exist_ok=True)
     with (
         dg.DagsterInstance.local_temp(str(home)) as instance,
@@ -36,7 +35,7 @@ def year(folder: Path, home: Path, settings: Settings) -> Iterator[House]:
 
 
 def deliver(folder: Path, day: str, room: int = 1) -> None:
-    """The file of a day, with one guest who comes again the day after: so every day changes two rows' stories."""
+    """The file of a day, with two guests."""
     guests = [{"id": f"{day[5:7]}/{n}", "name": f"{day}/{n}", "room": room, "seq": 1, "day": day} for n in (1, 2)]
     path = folder / "landing" / "guests" / day / "a.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,5 +48,6 @@ def load(h: House, start: str, end: str) -> dg.ExecuteInProcessResult:
 
 
 if __name__ == "__main__":
+    os.environ["INCLOAD_LANDING"] = str(Path(sys.argv[1], "landing"))
     with year(Path(sys.argv[1]), Path(sys.argv[2]), Settings(spark=sys.argv[3])) as this:
         load(this, *sys.argv[4:6])

@@ -19,11 +19,11 @@ from tests.integration.backfill import DAYS, YEAR, deliver, load, year
 
 POISONED = [DAYS[n] for n in (3, 40, 41, 200, 364)]
 KILLED = (DAYS[28], DAYS[35])  # two stretches of the calendar: the first is loaded before the second begins
-A_RUN = 32
+A_RUN = 128
 
 
 def stretches(days: list[str]) -> list[tuple[str, str]]:
-    """Adjacent days of the year in runs of bounded length, as Dagster's backfill makes them."""
+    """Adjacent days of the year in runs of bounded length, each longer than what is loaded together."""
     found: list[list[str]] = []
     for day in days:
         if found and len(found[-1]) < A_RUN and DAYS.index(day) == DAYS.index(found[-1][-1]) + 1:
@@ -47,8 +47,9 @@ def rows_by_day(h: House) -> dict[str, int]:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_year_with_five_poisoned_days_killed_in_the_middle_is_loaded_but_for_those_five(
-    tmp_path: Path, spark_settings: Settings, spark_url: str
+    tmp_path: Path, spark_settings: Settings, spark_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("INCLOAD_LANDING", str(tmp_path / "landing"))
     for day in DAYS:
         deliver(tmp_path, day, room=0 if day in POISONED else 1)
     home = tmp_path / "home"

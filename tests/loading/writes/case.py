@@ -1,5 +1,6 @@
 """What the conformance suite has to know of a way of writing."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,8 @@ from tests.loading.literal_source import Record
 from tests.loading.tables import DAYS, Item, Loaded, day, item
 from tests.oracle import change_streams
 
+EXAMPLES = int(os.environ.get("INCLOAD_TEST_EXAMPLES", "1"))
+"""Random examples of each case: 1 for every day, 100 for a night."""
 WINDOWS = 4
 CROWD = 15
 

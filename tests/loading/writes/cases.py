@@ -1,6 +1,6 @@
-"""Every way of writing, as the conformance suite runs it."""
+"""Every way of writing, as the conformance suite runs it: each one every day, its variants in a night run."""
 
-from tests.loading.writes.case import Case
+from tests.loading.writes.case import EXAMPLES, Case
 from tests.loading.writes.case_append import APPEND, APPEND_ROWS, APPEND_UNORDERED
 from tests.loading.writes.case_delete_insert import DELETE_INSERT, DELETE_INSERT_PARTITIONED
 from tests.loading.writes.case_full_reload import FULL_RELOAD
@@ -11,19 +11,17 @@ from tests.loading.writes.case_merge_soft_delete import MERGE_SOFT_DELETE
 from tests.loading.writes.case_overwrite import OVERWRITE
 from tests.loading.writes.case_snapshot import SNAPSHOT, SNAPSHOT_KEEPING
 
-CASES: list[Case] = [
+DAILY: list[Case] = [
     MERGE,
     MERGE_PARTIAL,
     MERGE_SOFT_DELETE,
     HISTORY,
-    HISTORY_IN_TIME,
     APPEND,
-    APPEND_UNORDERED,
     APPEND_ROWS,
     SNAPSHOT,
-    SNAPSHOT_KEEPING,
     FULL_RELOAD,
     OVERWRITE,
     DELETE_INSERT,
-    DELETE_INSERT_PARTITIONED,
 ]
+VARIANTS: list[Case] = [HISTORY_IN_TIME, APPEND_UNORDERED, SNAPSHOT_KEEPING, DELETE_INSERT_PARTITIONED]
+CASES = [*DAILY, *VARIANTS] if EXAMPLES > 1 else DAILY

@@ -8,7 +8,7 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Append, Changes
+from incload_assets.loading import Append, Changes, Quarantine
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.reconciliation import Evidence
 from tests.loading.tables import DatedItem, Loaded, day, item, make
@@ -28,9 +28,8 @@ def bins(evidence: Evidence) -> tuple[int, int, int, int]:
 
 
 def append(spark: SparkSession, folder: Path, content: dict[str, Any], changes: Changes, **more: Any) -> Loaded:
-    return make(
-        spark, folder, content, write=Append(partition_by=more.pop("partition_by", None)), changes=changes, **more
-    )
+    write = Append(partition_by=more.pop("partition_by", None))
+    return make(spark, folder, content, write=write, changes=changes, quarantine=Quarantine(max_share=0.5), **more)
 
 
 def test_an_event_delivered_again_is_there_once_and_every_row_is_in_one_bin(

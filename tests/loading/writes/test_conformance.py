@@ -1,4 +1,7 @@
-"""What every way of writing has to do, whatever it means: the laws, on random changes through the real loads."""
+"""What every way of writing has to do, whatever it means: the laws, on random changes through the real loads.
+
+INCLOAD_TEST_EXAMPLES is the number of random examples of each; the default is for every day, 100 for a night.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +20,7 @@ from incload_assets.loading.window import window_of
 from incload_assets.loading.writes.merging import app_id
 from tests.loading.literal_source import Record
 from tests.loading.tables import Loaded, day, make
-from tests.loading.writes.case import WINDOWS, Case, Content, crowds
+from tests.loading.writes.case import EXAMPLES, WINDOWS, Case, Content, crowds
 from tests.loading.writes.cases import CASES
 
 ROWS = 12
@@ -25,7 +28,7 @@ ROWS = 12
 windows = st.permutations(range(1, WINDOWS + 1)).filter(lambda order: order != sorted(order))
 by_name = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 light = settings(
-    max_examples=1,
+    max_examples=EXAMPLES,
     deadline=None,
     derandomize=False,
     suppress_health_check=list(HealthCheck),
