@@ -14,6 +14,7 @@ from incload_assets.loading import Append, Changes, DeleteInsert, Files, Merge
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.writes.base import Write
 from tests.loading.tables import Item, day, make
+from tests.loading.writes.case import EXAMPLES
 
 WORDS = ["order", "select", "window", "log", "row", "values", "from", "a.b", "a-b", "per`cent`", "naïve", "😀"]
 ALIKE = {  # what the statements of the loader call their two sides, with what they look for in them
@@ -55,15 +56,17 @@ def record(**values: Any) -> dict[str, Any]:
 KEYED = Changes(keys=["order", "a.b"], sequence_by=["seq"])
 
 
-@pytest.mark.parametrize(
-    ("write", "changes"),
-    [
-        (Merge(partition_by="order"), KEYED),
-        (Append(partition_by="order"), KEYED),
-        (Append(), Changes()),
-        (DeleteInsert(by=["order", "a.b"], partition_by="order"), Changes(sequence_by=["seq"])),
-    ],
-)
+WAYS = [
+    (Merge(partition_by="order"), KEYED),
+    (Append(partition_by="order"), KEYED),
+    (Append(), Changes()),
+    (DeleteInsert(by=["order", "a.b"], partition_by="order"), Changes(sequence_by=["seq"])),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("write", "changes"), WAYS if EXAMPLES > 1 else WAYS[:1])
 def test_three_hundred_columns_with_odd_names_and_values_arrive_as_they_are(
     spark: SparkSession, tmp_path: Path, write: Write, changes: Changes
 ) -> None:
