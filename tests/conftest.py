@@ -12,7 +12,7 @@ from resources.spark import open_session
 from tests.s3_server import refusing_s3_server, s3_server
 
 # The tables of a whole test run; in the environment, so that every program of the run agrees on the server.
-os.environ.setdefault("INCLOAD_SPARK_MEMORY", "3g")
+os.environ.setdefault("INCLOAD_SPARK_MEMORY", "6g")
 
 __all__ = ["refusing_s3_server", "s3_server", "spark", "spark_settings", "spark_url"]
 
