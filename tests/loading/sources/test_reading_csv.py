@@ -29,6 +29,7 @@ def test_a_record_has_its_place_its_text_and_its_unknown_fields(spark: SparkSess
             "_rescued": '{"extra":null}',
             "_malformed": None,
             "_source": {"file": "2026-01-01/a.csv", "block": 0, "row": 1},
+            "_present": ["name", "id"],
         },
         {
             "_raw": {"name": "", "id": "2", "none": None},
@@ -36,6 +37,7 @@ def test_a_record_has_its_place_its_text_and_its_unknown_fields(spark: SparkSess
             "_rescued": '{"extra":"x"}',
             "_malformed": None,
             "_source": {"file": "2026-01-01/a.csv", "block": 0, "row": 2},
+            "_present": ["name", "id"],
         },
     ]
 
