@@ -24,6 +24,7 @@ def test_a_line_becomes_a_record_with_its_place(spark: SparkSession, landing: Pa
             "_rescued": None,
             "_malformed": None,
             "_source": {"file": "2026-01-01/a.json", "block": 0, "row": 1},
+            "_present": ["id", "name"],
         },
         {
             "_raw": {"id": "2", "name": None},
@@ -31,6 +32,7 @@ def test_a_line_becomes_a_record_with_its_place(spark: SparkSession, landing: Pa
             "_rescued": '{"extra":[1,{"b":null}]}',
             "_malformed": None,
             "_source": {"file": "2026-01-01/a.json", "block": 0, "row": 2},
+            "_present": ["id"],
         },
     ]
 
