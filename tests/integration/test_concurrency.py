@@ -19,7 +19,8 @@ from resources.spark import open_session
 from tests.integration.loader import STATEMENT_IS_SENT_SECONDS, at_once, slowed
 from tests.loading.literal_source import Record
 from tests.loading.tables import DatedItem, Loaded, day, item, make
-from tests.properties.test_convergence import expected
+from tests.loading.writes.case import order_of
+from tests.loading.writes.case_merge import newest
 
 EVENTS: dict[str, Any] = {"contract": DatedItem, "write": Merge(partition_by="day")}
 LOST = "another load committed first"
@@ -77,7 +78,7 @@ def test_loads_of_a_state_table_at_once_and_without_its_pool_give_the_fold(
     table = make(spark, tmp_path, random_changes(seed))
     ensure_tables(Context(spark, table.table, table.lake))
     told = at_once(tmp_path, spark_url, [1, 2, 3], table.content, meet="before merging")
-    assert table.rows() == expected(table)
+    assert table.rows() == newest(table.content, order_of(table))
     assert [said for said in told if LOST in said]
 
 

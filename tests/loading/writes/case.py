@@ -71,3 +71,17 @@ def crowds(**options: Any) -> st.SearchStrategy[Content]:
 
     streams = change_streams(max_batches=WINDOWS, **options)
     return st.lists(streams, min_size=CROWD, max_size=CROWD).map(spread)
+
+
+def order_of(table: Loaded) -> Order:
+    """The order of what a table has loaded. Ties are decided by a content hash, taken from the log: any would do."""
+    names = table.table.columns
+    known = table.log("upsert", *names, "_hash") + table.log("delete", *names, "_hash")
+    hashes = {tuple(map(str, row[:-1])): row[-1] for row in known}
+
+    def order(record: Record) -> tuple[Any, ...]:
+        seq = record["seq"]
+        place = tuple(str(record.get(name)) for name in names)
+        return (seq is not None, int(seq or 0), record["op"] == "d", hashes[place])
+
+    return order

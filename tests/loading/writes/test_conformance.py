@@ -20,7 +20,7 @@ from incload_assets.loading.window import window_of
 from incload_assets.loading.writes.merging import app_id
 from tests.loading.literal_source import Record
 from tests.loading.tables import Loaded, day, make
-from tests.loading.writes.case import EXAMPLES, WINDOWS, Case, Content, crowds
+from tests.loading.writes.case import EXAMPLES, WINDOWS, Case, Content, crowds, order_of
 from tests.loading.writes.cases import CASES
 
 ROWS = 12
@@ -50,17 +50,8 @@ def declared(spark: SparkSession, case: Case, content: Content) -> Loaded:
 
 
 def expected(table: Loaded, case: Case, loaded: Mapping[str, Sequence[Record]]) -> set[tuple[Any, ...]]:
-    """The oracle's rows. Ties are decided by a content hash, which is taken from the log: any would do."""
-    names = table.table.columns
-    known = table.log("upsert", *names, "_hash") + table.log("delete", *names, "_hash")
-    hashes = {tuple(map(str, row[:-1])): row[-1] for row in known}
-
-    def order(record: Record) -> tuple[Any, ...]:
-        seq = record["seq"]
-        place = tuple(str(record.get(name)) for name in names)
-        return (seq is not None, int(seq or 0), record["op"] == "d", hashes[place])
-
-    return case.expected(loaded, order)
+    """The oracle's rows."""
+    return case.expected(loaded, order_of(table))
 
 
 def rows(table: Loaded, case: Case) -> set[tuple[Any, ...]]:
