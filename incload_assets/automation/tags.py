@@ -4,14 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from incload_assets.loading.checkpoint import RANGE_END_TAG, RANGE_START_TAG
+
 TABLE_TAG = "incload/table"
 PARTITION_TAG = "incload/partition"
 PARTITIONS_TAG = "incload/partitions"
 FINGERPRINT_TAG = "incload/fingerprint"
 ATTEMPT_TAG = "incload/attempt"
 CODE_VERSION_TAG = "incload/code_version"
-RANGE_START_TAG = "dagster/asset_partition_range_start"
-RANGE_END_TAG = "dagster/asset_partition_range_end"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -188,7 +188,7 @@ def _row(c: Compared) -> tuple[object, ...]:
         c.window.key,
         c.verdict,
         *(side.rows if side else None for side in (c.source, c.log)),
-        *(f"{side.hash % 2**64:#x}" if side else None for side in (c.source, c.log)),
+        *(unsigned(side.hash) if side else None for side in (c.source, c.log)),
         *((e.keys, e.pending, e.present, unsigned(e.log_hash), unsigned(e.table_hash)) if e else [None] * 5),
         c.trouble,
     )

@@ -89,13 +89,13 @@ def apply_changes(
             say(f"{where}: {pending} keys differ from the log, folding them in full")
             plan = table.write.plan(context, at, full=True)
         with phases.timed("merge"):
-            planned = _planned(plan, len(windows)) if len(windows) > 1 else {}
+            planned = _planned(plan, len(windows)) if len(windows) > 1 else None
             done = table.write.apply(context, at, plan)
         if done is None:
             lost += 1
             say(f"{where}: another load committed first, planning anew")
             continue
-        for key, count in (planned if len(windows) > 1 else {windows[0].key: done}).items():
+        for key, count in (planned if planned is not None else {windows[0].key: done}).items():
             total[key] += count
         committed = True
         say(f"{where}: merged {done.inserted} inserts, {done.updated} updates, {done.deleted} deletes")

@@ -238,16 +238,14 @@ def _load_together(
     """Those of the windows that nobody has tried before, as far as they can be loaded together."""
     if len(windows) < 2 or context.retry_number > 0 or not table.write.ranges:
         return
-    keys = [window.key for window in windows]
-    fresh = untried(context.instance, table.key, keys, context.run.run_id)
-    first = [window for window in windows if window.key in fresh]
+
+    def first_of(windows: Sequence[Window]) -> set[str]:
+        return untried(context.instance, table.key, [window.key for window in windows], context.run.run_id)
+
+    first = first_of(windows)
     if len(first) > 1:
-        on = Context(spark, table, context.resources.lake)
-
-        def still_first(windows: Sequence[Window]) -> set[str]:
-            return untried(context.instance, table.key, [window.key for window in windows], context.run.run_id)
-
-        yield from load_first_windows(on, first, still_first, run_id=context.run.run_id, say=context.log.info)
+        on, chosen = Context(spark, table, context.resources.lake), [w for w in windows if w.key in first]
+        yield from load_first_windows(on, chosen, first_of, run_id=context.run.run_id, say=context.log.info)
 
 
 def _log(context: dg.AssetExecutionContext, table: Table, report: LoadReport, metadata: Metadata) -> None:

@@ -47,6 +47,10 @@ class Contract:
         """The columns, in order."""
         return tuple(field.name for field in self.fields)
 
+    def type_of(self, column: str) -> T.DataType:
+        """The type of a column."""
+        return next(field.data_type for field in self.fields if field.name == column)
+
     @property
     def schema(self) -> T.StructType:
         """The table's schema. Every column may be NULL, because the log also holds rejected rows and bare deletes."""

@@ -119,7 +119,7 @@ class Table:
 
     def type_of(self, column: str) -> T.DataType:
         """The type of a column of the contract."""
-        return next(field.data_type for field in self.contract.fields if field.name == column)
+        return self.contract.type_of(column)
 
 
 def declare(

@@ -46,8 +46,9 @@ def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
         wanted = _folded(changes, keys, mine, table, at)
     elif at.replaced:
         marked = here.filter(F.col("_kind") == REPLACED).select(*map(col, place)).distinct()
-        fast = mine.join(marked.select(*map(col, table.identity)).distinct(), list(table.identity), "left_anti")
-        slow = mine.join(marked.select(*map(col, table.identity)).distinct(), list(table.identity), "left_semi")
+        taken = marked.select(*map(col, table.identity)).distinct()
+        fast = mine.join(taken, list(table.identity), "left_anti")
+        slow = mine.join(taken, list(table.identity), "left_semi")
         keys = marked.unionByName(slow.select(*map(col, place))).distinct() if several else marked
         wanted = _against_deletes(changes, fast, table, at).unionByName(_folded(changes, keys, slow, table, at))
     else:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.applying import Phases, apply_changes
+from incload_assets.loading.applying import Applied, Phases, apply_changes
 from incload_assets.loading.change_log import Control
 from incload_assets.loading.checkpoint import NOTHING_KNOWN, Checkpoint
 from incload_assets.loading.context import Context, Merged, Snapshot
@@ -21,7 +21,7 @@ from incload_assets.loading.range_fences import call_off_ranges
 from incload_assets.loading.reconciliation import Evidence
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.tuning import tune
-from incload_assets.loading.window import Window, window_of
+from incload_assets.loading.window import Window, first_window
 from incload_assets.loading.writes.merging import app_id
 from resources.lake import Lake
 
@@ -93,6 +93,11 @@ def load_window(
         return not landed and checkpoint == Checkpoint(at.controls[window.key].fingerprint, clean=True)
 
     applied = apply_changes(context, (window,), app_id(table, window), is_quiet=is_quiet, phases=phases, say=say)
+    return report_of(applied, window, landed=landed, seconds=phases.seconds)
+
+
+def report_of(applied: Applied, window: Window, *, landed: bool, seconds: dict[str, float]) -> LoadReport:
+    """What there is to tell of one of the windows that were brought to the table."""
     return LoadReport(
         window=window,
         control=applied.at.controls[window.key],
@@ -102,7 +107,7 @@ def load_window(
         committed=applied.committed,
         table_version=applied.at.table_version,
         log_version=applied.at.log_version,
-        seconds=phases.seconds,
+        seconds=seconds,
     )
 
 
@@ -121,7 +126,7 @@ def ensure_tables(context: Context) -> None:
 def detect(context: Context, windows: list[Window]) -> dict[str, Position]:
     """What the source holds now for each of the windows that it has something for, or that may be empty."""
     table = context.table
-    first = window_of(table.partitions_def, table.partitions_def.get_first_partition_key() or "").start
+    first = first_window(table.partitions_def).start
     found = table.source.detect(table.name, windows, context.log.landed, first=first)
     if table.source.absent == "empty":
         return {window.key: table.source.empty_position(window) for window in windows} | found

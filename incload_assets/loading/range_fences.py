@@ -9,7 +9,7 @@ explores all this.
 
 from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
-from incload_assets.loading.window import Window, window_of
+from incload_assets.loading.window import Window, first_window
 from incload_assets.loading.writes.merging import bare_fence
 
 WINDOWS_AT_ONCE = 32
@@ -19,7 +19,7 @@ FIRST_LANDING = 1
 
 def range_app_id(table: Table, window: Window) -> str:
     """The identifier that fences the ranges which a window can be part of."""
-    first = window_of(table.partitions_def, table.partitions_def.get_first_partition_key() or "")
+    first = first_window(table.partitions_def)
     length = (first.end - first.start) * WINDOWS_AT_ONCE
     return f"{table.name}/range {(window.start - first.start) // length}"
 

@@ -17,7 +17,7 @@ from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.contract_threshold import is_tolerated
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.landing import Landing, commit, control_of, judged_rows, landing_app_id
-from incload_assets.loading.load import LoadReport, detect, ensure_tables
+from incload_assets.loading.load import LoadReport, detect, ensure_tables, report_of
 from incload_assets.loading.range_fences import FIRST_LANDING, range_app_id
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.tuning import tune
@@ -102,20 +102,7 @@ def _load_together(
 
     applied = apply_changes(context, landed, app_id, is_quiet=never, phases=phases, say=say)
     share = {name: seconds / len(landed) for name, seconds in phases.seconds.items()}
-    return [
-        LoadReport(
-            window=window,
-            control=applied.at.controls[window.key],
-            evidence=applied.evidence[window.key],
-            merged=applied.merged[window.key],
-            landed=True,
-            committed=True,
-            table_version=applied.at.table_version,
-            log_version=applied.at.log_version,
-            seconds=share,
-        )
-        for window in landed
-    ]
+    return [report_of(applied, window, landed=True, seconds=share) for window in landed]
 
 
 def _never_landed(context: Context, chunk: dict[Window, Position]) -> dict[Window, Position]:

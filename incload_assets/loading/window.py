@@ -46,6 +46,15 @@ def window_of(partitions_def: dg.TimeWindowPartitionsDefinition, key: str, table
     return Window(bounds.start.astimezone(UTC), bounds.end.astimezone(UTC), key)
 
 
+def first_window(partitions_def: dg.TimeWindowPartitionsDefinition, table: str = "") -> Window:
+    """The first window of a definition.
+
+    Raises:
+        IncrementalLoadError: It has none yet.
+    """
+    return window_of(partitions_def, partitions_def.get_first_partition_key() or "", table)
+
+
 def windows_of(partitions_def: dg.TimeWindowPartitionsDefinition, keys: Iterable[str] | None = None) -> list[Window]:
     """The windows of the given keys, or of all keys that exist now, oldest first."""
     chosen = partitions_def.get_partition_keys() if keys is None else keys

@@ -1,13 +1,12 @@
 """A partition of the table is what its window holds."""
 
 from dataclasses import dataclass
-from functools import reduce
 from typing import ClassVar
 from zoneinfo import ZoneInfo
 
 import dagster as dg
 import pyspark.sql.types as T
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import UPSERT, col, literal, quoted
@@ -16,7 +15,7 @@ from incload_assets.loading.contract import Contract
 from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.base import Source
-from incload_assets.loading.window import Window, window_of
+from incload_assets.loading.window import Window, first_window, window_of
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.replacing import content_plan, replace_content
 
@@ -51,7 +50,7 @@ class Overwrite(Write):
                 rule="a partition is replaced by its window, so the table is partitioned by a column of the contract",
                 remedy='write Overwrite(partition_by="day"), or FullReload() to replace the whole table',
             )
-        kind = _type_of(contract, self.partition_by)
+        kind = contract.type_of(self.partition_by)
         if not isinstance(kind, T.DateType | T.TimestampType | T.StringType):
             raise DeclarationError(
                 f"{table}: write.partition_by names {self.partition_by!r} of type {kind.simpleString()}",
@@ -64,9 +63,9 @@ class Overwrite(Write):
     ) -> None:
         """Dates tell only windows of whole days."""
         assert self.partition_by is not None
-        if not isinstance(_type_of(contract, self.partition_by), T.DateType):
+        if not isinstance(contract.type_of(self.partition_by), T.DateType):
             return
-        first = window_of(partitions_def, partitions_def.get_first_partition_key() or "", table)
+        first = first_window(partitions_def, table)
         zone = ZoneInfo(partitions_def.timezone)
         bounds = [bound.astimezone(zone) for bound in (first.start, first.end)]
         if any((bound.hour, bound.minute) != (0, 0) for bound in bounds):
@@ -94,19 +93,18 @@ class Overwrite(Write):
     def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
         """The accepted rows of the windows, against the rows of their partitions."""
         table = context.table
-        wanted = context.changes(at).filter(F.col("_window").isin(*at.controls) & (F.col("_kind") == UPSERT))
         present = context.rows(at).filter(_part(table, at))
         inside = [F.when(F.expr(_condition(table, window)), window.key) for window in _windows(table, at)]
-        return content_plan(table, wanted, present.withColumn("_window", reduce(_or_else, inside)))
+        return content_plan(table, _wanted(context, at), present.withColumn("_window", F.coalesce(*inside)))
 
     def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
         """One fenced ``replaceWhere``."""
-        wanted = context.changes(at).filter(F.col("_window").isin(*at.controls) & (F.col("_kind") == UPSERT))
-        return replace_content(context, at, plan, wanted, _part(context.table, at))
+        return replace_content(context, at, plan, _wanted(context, at), _part(context.table, at))
 
 
-def _type_of(contract: Contract, column: str) -> T.DataType:
-    return next(field.data_type for field in contract.fields if field.name == column)
+def _wanted(context: Context, at: Snapshot) -> DataFrame:
+    """The accepted rows of the windows."""
+    return context.changes(at).filter(F.col("_window").isin(*at.controls) & (F.col("_kind") == UPSERT))
 
 
 def _windows(table: Table, at: Snapshot) -> list[Window]:
@@ -131,7 +129,3 @@ def _condition(table: Table, window: Window) -> str:
     else:
         start, end = (f"TIMESTAMP'{bound.isoformat()}'" for bound in (window.start, window.end))
     return f"{column} >= {start} AND {column} < {end}"
-
-
-def _or_else(first: Column, second: Column) -> Column:
-    return F.coalesce(first, second)
