@@ -9,8 +9,10 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from incload_assets.automation import orphaned_runs, source_sensor
 from incload_assets.checks import CHEAP, checks_for
 from incload_assets.loading.asset import table_of
+from incload_assets.loading.checkpoint import LOADS_NOTHING
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
+from incload_assets.operations.log_compaction import compaction_job, compaction_schedule
 from resources.lake import Lake
 from resources.settings import Settings
 from resources.spark import SparkResource
@@ -27,8 +29,9 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
     """Everything that follows from the assets of a code location.
 
     For each incremental table: its checks, a sensor on its source and a job that loads it. For all of them together:
-    schedules of the checks, and a sensor on runs whose process is gone. Other assets are taken as they are. Each run is
-    one process: a load is one step, and further processes would each import everything again.
+    schedules of the checks and of the compaction of logs, and a sensor on runs whose process is gone. Other assets are
+    taken as they are. Each run is one process: a load is one step, and further processes would each import everything
+    again.
 
     Args:
         assets: Of any kind.
@@ -47,11 +50,13 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
     _expect_distinct_targets(list(tables.values()), lake)
     jobs = {table.name: _load_job(table) for table in tables.values()}
     check_jobs = [_check_job(name, list(tables.values())) for name in CHECK_SCHEDULES] if tables else []
+    retaining = [table for table in tables.values() if table.log_retention is not None]
+    compaction = [compaction_job(retaining)] if retaining else []
     return dg.Definitions(
         assets=assets,
         asset_checks=[check for table in tables.values() for check in checks_for(table)],
-        jobs=[*jobs.values(), *check_jobs],
-        schedules=[_check_schedule(job) for job in check_jobs],
+        jobs=[*jobs.values(), *check_jobs, *compaction],
+        schedules=[*map(_check_schedule, check_jobs), *map(compaction_schedule, compaction)],
         sensors=[*(_sensor(asset, table, jobs[table.name]) for asset, table in tables.items()), orphaned_runs],
         resources={"spark": SparkResource(), "lake": lake},
         executor=dg.in_process_executor,
@@ -94,7 +99,9 @@ def _sensor(asset: dg.AssetsDefinition, table: Table, job: UnresolvedAssetJobDef
 def _check_job(name: str, tables: Sequence[Table]) -> UnresolvedAssetJobDefinition:
     _, checks, about = CHECK_SCHEDULES[name]
     keys = [dg.AssetCheckKey(table.key, check) for table in tables for check in checks]
-    return dg.define_asset_job(name, selection=dg.AssetSelection.checks(*keys), description=f"{about}, for all tables.")
+    return dg.define_asset_job(
+        name, selection=dg.AssetSelection.checks(*keys), description=f"{about}, for all tables.", tags=LOADS_NOTHING
+    )
 
 
 def _check_schedule(job: UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:

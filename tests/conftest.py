@@ -1,7 +1,10 @@
-"""One Spark for the whole test run."""
+"""One Spark for the whole test run, also where tests run in several processes."""
 
 import os
+import random
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,19 +16,41 @@ from tests.s3_server import refusing_s3_server, s3_server
 
 # The tables of a whole test run; in the environment, so that every program of the run agrees on the server.
 os.environ.setdefault("INCLOAD_SPARK_MEMORY", "6g")
+# Of what is random by itself: names of tests are the same in every process then.
+os.environ.setdefault("INCLOAD_TEST_SEED", str(random.randrange(2**32)))
+
+REMOTE = "INCLOAD_TEST_REMOTE"
+"""The server to use, if it is there already."""
+STARTED = pytest.StashKey[Settings]()
 
 __all__ = ["refusing_s3_server", "s3_server", "spark", "spark_settings", "spark_url"]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the server before the processes (pytest-xdist) that share it."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput") and REMOTE not in os.environ:
+        config.stash[STARTED] = settings = _own(Path(mkdtemp(prefix="spark-")))
+        os.environ[REMOTE] = connect_server.find_or_start(settings)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop it."""
+    if STARTED in config.stash:
+        connect_server.stop(config.stash[STARTED])
+
+
+def _own(home: Path) -> Settings:
+    # The server ends itself, should the test run be killed before it can.
+    return Settings(home=home, spark="local", spark_idle_minutes=5)
+
+
 @pytest.fixture(scope="session")
 def spark_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """Settings whose Spark is the one server of the test run: of INCLOAD_TEST_REMOTE, or started for it."""
-    remote = os.environ.get("INCLOAD_TEST_REMOTE")
-    if remote:
+    """Settings whose Spark is the one server of the test run."""
+    if remote := os.environ.get(REMOTE):
         yield Settings(spark=remote)
         return
-    # The server ends itself, should the test run be killed before it can.
-    settings = Settings(home=tmp_path_factory.mktemp("spark"), spark="local", spark_idle_minutes=5)
+    settings = _own(tmp_path_factory.mktemp("spark"))
     yield settings
     connect_server.stop(settings)
 

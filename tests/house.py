@@ -142,6 +142,7 @@ def house(
     quarantine: Quarantine = Quarantine(max_share=0.5),  # noqa: B008 - immutable
     code_version: str = "1",
     instance: dg.DagsterInstance | None = None,
+    log_retention: timedelta | None = None,
 ) -> Iterator[House]:
     """A house under a folder; ``INCLOAD_LANDING`` has to name ``root / "landing"``."""
 
@@ -154,6 +155,7 @@ def house(
         freshness=freshness,
         quarantine=quarantine,
         code_version=code_version,
+        log_retention=log_retention,
     )
     def guests(changes: DataFrame) -> DataFrame:
         """Guests."""

@@ -44,6 +44,7 @@ class Compared:
         window: Which.
         drifted: Whether the source's position is no longer the landed one.
         code_changed: Whether the log's rows were judged by another version of the code; they are not compared then.
+        removed: Changes that a compaction has removed from the log; if there are any, it is not compared.
         source, log: Content of both sides; None where not compared.
         evidence: Of the keys in table and log; None where there is no table.
         trouble: Why the source could not be read again.
@@ -52,6 +53,7 @@ class Compared:
     window: Window
     drifted: bool
     code_changed: bool
+    removed: int = 0
     source: Content | None = None
     log: Content | None = None
     evidence: Evidence | None = None
@@ -77,6 +79,7 @@ class Compared:
             f"{several(self.pending, 'key')} pending" if self.pending else "",
             "no table" if self.evidence is None else "",
             "judged by other code" if self.code_changed else "",
+            f"{several(self.removed, 'change')} removed from the log" if self.removed else "",
         ]
         return ", ".join(filter(None, found)) or "agrees"
 
@@ -105,17 +108,17 @@ def compare(spark: SparkSession, look: Look, window: Window) -> Compared:
     table, control, position = look.table, look.controls[window.key], look.state.positions.get(window.key)
     log = ChangeLog(table, look.lake)
     drifted = position is not None and position.fingerprint != control.fingerprint
-    compared = Compared(window, drifted, control.code_version != table.code_version)
+    compared = Compared(window, drifted, control.code_version != table.code_version, control.removed)
     for _ in range(LOOKS):  # a load may be between its landing and its merge just now
         compared = replace(compared, evidence=table_evidence(spark, table, look.lake, log, window))
         if not compared.pending:
             break
-    if drifted or compared.code_changed or position is None:
+    if drifted or compared.code_changed or compared.removed or position is None:
         return compared
     version = log.version()
     assert version is not None
     now = log.control(window.key, version)
-    if now is None or now.landing != control.landing:  # landed again since the look: its load has just compared it
+    if now != control:  # landed again, or compacted, since the look
         return compared
     try:
         source = source_content(spark, table, window, position)
@@ -228,4 +231,6 @@ def _described(
         parts.append(f"None of {several(len(look.controls), 'landed window')} has drifted.")
     if changed := [c.window.key for c in compared if c.code_changed]:
         parts.append(f"Not compared with the source, because another version of the code judged them: {some(changed)}.")
+    if compacted := [c.window.key for c in compared if c.removed]:
+        parts.append(f"Not compared with the source, because the log was compacted: {some(compacted)}.")
     return " ".join(parts)

@@ -8,6 +8,7 @@ from typer.exceptions import TyperException
 
 from incload_assets.cli import screen
 from incload_assets.cli.check import check
+from incload_assets.cli.compact import compact
 from incload_assets.cli.demo import demo
 from incload_assets.cli.dev import dev
 from incload_assets.cli.load import load
@@ -42,6 +43,7 @@ app.command()(demo)
 app.command()(load)
 app.command()(status)
 app.command()(check)
+app.command()(compact)
 app.add_typer(spark, name="spark")
 
 

@@ -20,6 +20,13 @@ def load(
             "--all-missing", help="Every partition that is not loaded as its source is now: missing, failed, drifted."
         ),
     ] = False,
+    rewrite_compacted: Annotated[
+        bool,
+        typer.Option(
+            "--rewrite-compacted",
+            help="Replace partitions older than the table's log_retention, too, by what their source holds now.",
+        ),
+    ] = False,
 ) -> None:
     """Load partitions of a table, oldest first, each as a Dagster run of its own.
 
@@ -40,7 +47,7 @@ def load(
             screen.say(f"{wanted.name}: every partition is loaded as its source is now.")
             return
         with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
-            loads = Loads(project, console, progress, len(keys), verbose=verbose)
+            loads = Loads(project, console, progress, len(keys), verbose=verbose, rewrite_compacted=rewrite_compacted)
             loads.run(wanted, keys)
         if len(keys) > 1:
             screen.print_grid(summary(loads.outcomes))

@@ -11,6 +11,7 @@ from incload_assets.automation.policy import is_pending
 from incload_assets.cli import screen
 from incload_assets.cli.project import Project
 from incload_assets.cli.runs import COUNTS, Outcome, load_partition
+from incload_assets.loading.compaction import REWRITE_COMPACTED_TAG
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.window import now
 from incload_assets.operations import progress_of
@@ -27,10 +28,21 @@ class Loads:
         progress: Started; its bar is advanced with each load.
         total: How many loads are expected.
         verbose: Show Dagster's log.
+        rewrite_compacted: Replace windows whose log was compacted, too.
     """
 
-    def __init__(self, project: Project, console: Console, progress: Progress, total: int, *, verbose: bool) -> None:
+    def __init__(
+        self,
+        project: Project,
+        console: Console,
+        progress: Progress,
+        total: int,
+        *,
+        verbose: bool,
+        rewrite_compacted: bool = False,
+    ) -> None:
         self.project, self.console, self.progress, self.verbose = project, console, progress, verbose
+        self.tags = {REWRITE_COMPACTED_TAG: "true"} if rewrite_compacted else {}
         self.outcomes: list[Outcome] = []
         self._bar = progress.add_task("", total=total)
         self._total = total
@@ -49,7 +61,7 @@ class Loads:
         """Load partitions of a table in the given order; one that fails does not stop the others."""
         for partition in partitions:
             self.progress.update(self._bar, description=f"{table.name} {partition}")
-            outcome = load_partition(self.project, table, partition, verbose=self.verbose)
+            outcome = load_partition(self.project, table, partition, self.tags, verbose=self.verbose)
             self.outcomes.append(outcome)
             self.expect(len(self.outcomes))
             self.progress.advance(self._bar)

@@ -10,6 +10,7 @@ import dagster as dg
 from incload_assets.assembly import load_job_name
 from incload_assets.cli.project import Project
 from incload_assets.loading.declaration import Table
+from incload_assets.operations.log_compaction import JOB_NAME
 
 STARTED_BY = {"incload/started_by": "command line"}
 COUNTS = ("rows_read", "inserted", "updated", "deleted", "stale", "duplicate", "quarantined")
@@ -39,7 +40,14 @@ class Outcome:
     complaints: tuple[str, ...] = ()
 
 
-def load_partition(project: Project, table: Table, partition: str, *, verbose: bool) -> Outcome:
+def load_partition(
+    project: Project,
+    table: Table,
+    partition: str,
+    tags: Mapping[str, str] = {},
+    *,
+    verbose: bool,
+) -> Outcome:
     """Materialize one partition, with the checks that go with it; a load that fails is an outcome like another.
 
     The run waits for its turn in the table's pool, as a run from the UI does.
@@ -53,7 +61,7 @@ def load_partition(project: Project, table: Table, partition: str, *, verbose: b
         instance=project.instance,
         asset_selection=[table.key],
         partition_key=partition,
-        tags=STARTED_BY,
+        tags={**STARTED_BY, **tags},
         run_config=_logging(verbose),
         raise_on_error=False,
     )
@@ -89,6 +97,24 @@ def run_checks(project: Project, table: Table, *, verbose: bool) -> list[dg.Asse
     if not result.success and not found:
         raise dg.Failure(f"{table.name}: {_why(result, '')}")
     return list(found)
+
+
+def run_compaction(project: Project, table: Table, *, verbose: bool) -> dict[str, Any]:
+    """Compact the log of a table; what was observed of it.
+
+    Raises:
+        dg.Failure: It was not compacted.
+    """
+    result = project.definitions.resolve_job_def(JOB_NAME).execute_in_process(
+        instance=project.instance,
+        tags=STARTED_BY,
+        run_config={"ops": {JOB_NAME: {"config": {"tables": [table.name]}}}, **_logging(verbose)},
+        raise_on_error=False,
+    )
+    for event in _of(result, "ASSET_OBSERVATION"):
+        metadata = event.asset_observation_data.asset_observation.metadata
+        return {name: value.value for name, value in metadata.items()}
+    raise dg.Failure(_why(result, table.name))
 
 
 def _logging(verbose: bool) -> dict[str, Any]:

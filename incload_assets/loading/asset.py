@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -12,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG, Checkpoint, checkpoint_of, untried
+from incload_assets.loading.compaction import REWRITE_COMPACTED_TAG
 from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Changes, Freshness, Quarantine, RowFunction, Table, declare
 from incload_assets.loading.errors import ContractViolation, IncrementalLoadError, SourceMissing
@@ -51,6 +53,7 @@ def incremental_asset(
     code_version: str | None = None,
     automation_condition: dg.AutomationCondition[Any] | None = None,
     max_partitions_per_run: int = 32,
+    log_retention: timedelta | None = None,
 ) -> Callable[[RowFunction], dg.AssetsDefinition]:
     """Declare a table that loads incrementally; decorates the row-wise function that shapes its changes.
 
@@ -65,6 +68,9 @@ def incremental_asset(
         name: Of the asset; default the function's.
         max_partitions_per_run: How many partitions of a backfill one run loads; those never tried before
             together, others one after the other.
+        log_retention: How long after its end a window can still be replaced. Of older windows the log keeps only what
+            may still decide (of each key the newest change), and a window whose source has changed since is replaced
+            only by a run that is told to; None: everything is kept.
         pool: Dagster pool of the loads; default one of the table's own for a table that any load may touch
             (``Merge()`` without ``partition_by``).
         code_version: Changes when rows have to be judged anew; default a hash of function and declaration.
@@ -110,6 +116,7 @@ def incremental_asset(
             quarantine=quarantine,
             function=function,
             code_version=code_version,
+            log_retention=log_retention,
         )
 
         @dg.asset(
@@ -217,6 +224,7 @@ def _load_each(
                 window,
                 run_id=context.run.run_id,
                 checkpoint=_checkpoint(context, table, key, alone=len(keys) == 1),
+                rewrite_compacted=REWRITE_COMPACTED_TAG in context.run.tags,
                 say=context.log.info,
             )
             metadata = metadata_of(spark, table, lake, [report])[key]

@@ -33,6 +33,8 @@ _CONTROL_TYPE = T.StructType(
         T.StructField("replaced", T.LongType()),
         T.StructField("partitions", T.ArrayType(T.StringType())),
         T.StructField("first_sequence", T.StringType()),
+        T.StructField("compacted_at", T.TimestampType()),
+        T.StructField("removed", T.LongType()),
     ]
 )
 
@@ -62,6 +64,9 @@ class Control:
         replaced: Keys that had a row which this landing took away.
         partitions: The table's partition values touched, as strings; None for all of them (a state table, or too many).
         first_sequence: Smallest value of the first sequence column as a string; None where a change has none.
+        compacted_at: When the window was first chosen for compaction, None: never. See
+            :mod:`incload_assets.loading.compaction`.
+        removed: Changes of this landing that compactions have removed since.
     """
 
     landing: int
@@ -74,8 +79,10 @@ class Control:
     rows_read: int
     rejected: int
     replaced: int
-    partitions: list[str] | None
-    first_sequence: str | None
+    partitions: list[str] | None = None
+    first_sequence: str | None = None
+    compacted_at: datetime | None = None
+    removed: int = 0
 
     def as_position(self) -> Position:
         """The position that was landed."""
@@ -135,7 +142,7 @@ class ChangeLog:
         rows = delta.to_pyarrow_table(
             filters=[("_kind", "=", CONTROL), *partitions], columns=["_window", "_control"]
         ).to_pylist()
-        return {row["_window"]: Control(**row["_control"]) for row in rows}
+        return {row["_window"]: Control(**{k: v for k, v in row["_control"].items() if v is not None}) for row in rows}
 
     @property
     def landed(self) -> "Landed":

@@ -1,7 +1,8 @@
 """What Dagster knows of a partition before it is loaded."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 import dagster as dg
 from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
@@ -11,6 +12,8 @@ FAILURE_TAG = "incload/failure"
 """Of a run that failed: why, in one word."""
 PARTITION_TAG = "dagster/partition"
 RANGE_START_TAG, RANGE_END_TAG = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+LOADS_NOTHING = {"incload/loads": "nothing"}
+"""The tags of a run that materializes no table."""
 RUNS_LOOKED_AT = 200
 
 
@@ -35,22 +38,62 @@ NOTHING_KNOWN = Checkpoint()
 def checkpoint_of(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str, run_id: str) -> Checkpoint:
     """What the instance knows of a partition.
 
-    Clean means that no other run of the asset that was alive since the run of its last materialization began has ended
-    without success; where that is not certain it is not clean, which costs the load one more landing.
+    Where it is not certain whether a partition is clean it is not, which costs the load one more landing.
     """
-    last = instance.fetch_materializations(
-        dg.AssetRecordsFilter(asset_key=key, asset_partitions=[partition]), limit=1
-    ).records
-    if not last or last[0].asset_materialization is None:
+    last = _last_materialization(instance, key, partition)
+    if last is None:
         return Checkpoint(untried=bool(untried(instance, key, [partition], run_id)))
-    fingerprint = (last[0].asset_materialization.tags or {}).get(DATA_VERSION_TAG)
-    record = instance.get_run_record_by_id(last[0].run_id)
-    if record is None:  # the run was deleted: nothing is known of what went on beside it
-        return Checkpoint(fingerprint)
-    alive = RunsFilter(updated_after=record.create_timestamp, statuses=_UNFINISHED)
-    runs = instance.get_runs(alive, limit=RUNS_LOOKED_AT)
-    others = [run for run in runs if run.run_id != run_id and _may_load(run, key)]
-    return Checkpoint(fingerprint, clean=not others and len(runs) < RUNS_LOOKED_AT)
+    return Checkpoint(_fingerprint(last), clean=partition in at_rest(instance, key, [partition], run_id))
+
+
+def at_rest(instance: dg.DagsterInstance, key: dg.AssetKey, partitions: Collection[str], run_id: str) -> dict[str, str]:
+    """The fingerprints of those of the partitions whose last materialization was the end of everything tried.
+
+    That is: no other run that may have tried the partition, and that was alive since the run of its last
+    materialization began, is unfinished, or has ended without success.
+    """
+    found: dict[str, tuple[datetime, str]] = {}
+    runs: dict[str, dg.RunRecord | None] = {}
+    for partition in partitions:
+        last = _last_materialization(instance, key, partition)
+        if last is None or (fingerprint := _fingerprint(last)) is None:
+            continue
+        if last.run_id not in runs:
+            runs[last.run_id] = instance.get_run_record_by_id(last.run_id)
+        if (run := runs[last.run_id]) is not None:  # else the run was deleted: who knows what went on beside it
+            found[partition] = run.create_timestamp, fingerprint
+    if not found:
+        return {}
+    since = min(began for began, _ in found.values())
+    others = [
+        record
+        for record in _unfinished(instance, since)
+        if record.dagster_run.run_id != run_id and _may_load(record.dagster_run, key)
+    ]
+    return {
+        partition: fingerprint
+        for partition, (began, fingerprint) in found.items()
+        if not any(other.update_timestamp >= began and _covers(other.dagster_run, partition) for other in others)
+    }
+
+
+def _last_materialization(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str) -> dg.EventLogRecord | None:
+    filter_ = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[partition])
+    records = instance.fetch_materializations(filter_, limit=1).records
+    return records[0] if records else None
+
+
+def _fingerprint(record: dg.EventLogRecord) -> str | None:
+    materialization = record.asset_materialization
+    return (materialization.tags or {}).get(DATA_VERSION_TAG) if materialization else None
+
+
+def _unfinished(instance: dg.DagsterInstance, since: datetime) -> Iterator[dg.RunRecord]:
+    """Runs that have not ended with success, as far as they were alive since."""
+    alive, cursor = RunsFilter(updated_after=since, statuses=_UNFINISHED), None
+    while records := instance.get_run_records(alive, limit=RUNS_LOOKED_AT, cursor=cursor):
+        yield from records
+        cursor = records[-1].dagster_run.run_id
 
 
 def untried(instance: dg.DagsterInstance, key: dg.AssetKey, partitions: Iterable[str], run_id: str) -> set[str]:
@@ -74,6 +117,8 @@ _UNFINISHED = [status for status in dg.DagsterRunStatus if status is not dg.Dags
 
 
 def _may_load(run: dg.DagsterRun, key: dg.AssetKey) -> bool:
+    if LOADS_NOTHING.items() <= run.tags.items():
+        return False
     return not run.asset_selection or key in run.asset_selection
 
 

@@ -91,6 +91,7 @@ class Table:
     function: RowFunction
     code_version: str
     control_fields: tuple[str, ...]
+    log_retention: timedelta | None = None
 
     @property
     def name(self) -> str:
@@ -134,6 +135,7 @@ def declare(
     quarantine: Quarantine,
     function: RowFunction,
     code_version: str | None,
+    log_retention: timedelta | None = None,
 ) -> Table:
     """Check a declaration and compile it.
 
@@ -159,6 +161,8 @@ def declare(
                 rule="it is a positive length of time",
                 remedy="write Freshness(within=timedelta(hours=6))",
             )
+    if log_retention is not None:
+        _check_retention(table, log_retention, changes, write)
     compiled = compile_contract(contract, table)
     source.validate(table)
     _check_columns(table, compiled, changes, write)
@@ -178,6 +182,7 @@ def declare(
         function=function,
         code_version=code_version or _code_version(function, compiled, changes, write, source),
         control_fields=control_fields,
+        log_retention=log_retention,
     )
 
 
@@ -185,6 +190,22 @@ def _expect(table: str, name: str, value: object, kind: type, example: str) -> N
     if not isinstance(value, kind):
         raise DeclarationError(
             f"{table}: {name} is {value!r}", rule=f"it is a {kind.__name__}", remedy=f"write {name}={example}"
+        )
+
+
+def _check_retention(table: str, retention: object, changes: Changes, write: Write) -> None:
+    _expect(table, "log_retention", retention, timedelta, "timedelta(days=90)")
+    if isinstance(retention, timedelta) and retention < timedelta(0):
+        raise DeclarationError(
+            f"{table}: log_retention is {retention}",
+            rule="it is a length of time: for so long after its end a window can still be replaced",
+            remedy="write log_retention=timedelta(days=90)",
+        )
+    if not write.compacts:
+        raise DeclarationError(
+            f"{table}: log_retention is {retention}, and write is {write!r}",
+            rule="this way of writing makes the table from all changes of a key, so that its log keeps them all",
+            remedy="drop log_retention; Merge, Snapshot(delete_missing=True) and FullReload can do with the newest",
         )
 
 

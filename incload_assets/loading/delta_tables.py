@@ -1,7 +1,7 @@
 """Creating a Delta table and bringing it up to its declaration."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import pyspark.sql.types as T
 from pyspark.errors import PySparkException
@@ -95,37 +95,48 @@ def _create(
 
 
 def _add_columns(spark: SparkSession, lake: Lake, uri: str, schema: T.StructType, table: str) -> None:
-    present = _types(lake, uri)
-    spelled = {name.lower(): name for name in present}
-    for field in schema.fields:
-        if field.name not in present and field.name.lower() in spelled:
-            raise SchemaMismatch(
-                f"{table}: column {spelled[field.name.lower()]!r} of {uri} is declared as {field.name!r}",
-                rule="Delta does not tell names apart that differ only by case, so no column is renamed like that",
-                remedy=f"declare it as {spelled[field.name.lower()]!r}",
-            )
-        if field.name in present and present[field.name].simpleString() != field.dataType.simpleString():
-            raise SchemaMismatch(
-                f"{table}: column {field.name!r} of {uri} is {present[field.name].simpleString()}, "
-                f"declared is {field.dataType.simpleString()}",
-                rule="the type of an existing column is not changed by a load",
-                remedy="restore the type in the contract, or add the new type under another column name",
-            )
-    if missing := [f for f in schema.fields if f.name not in present]:
+    where = f"{table}: column {{}} of {uri}"
+    if missing := list(_missing(_schema(lake, uri), schema, where)):
         try:
-            spark.sql(f"ALTER TABLE {lake.sql_name(uri)} ADD COLUMNS ({_columns(missing)})")
+            spark.sql(f"ALTER TABLE {lake.sql_name(uri)} ADD COLUMNS ({', '.join(missing)})")
         except PySparkException as error:
             # Another load of the same code added them at the same moment: then they are there now.
-            if not lost_the_race(error) or not {f.name for f in missing} <= set(_types(lake, uri)):
+            if not lost_the_race(error) or list(_missing(_schema(lake, uri), schema, where)):
                 raise
 
 
+def _missing(present: T.StructType, declared: T.StructType, where: str, path: str = "") -> Iterator[str]:
+    """As SQL, the columns, and the members of columns, that are declared and not there."""
+    spelled = {name.lower(): name for name in present.names}
+    for field in declared.fields:
+        found = spelled.get(field.name.lower())
+        if found is None:
+            yield path + _column(field)
+            continue
+        if found != field.name:
+            raise SchemaMismatch(
+                f"{where.format(repr(found))} is declared as {field.name!r}",
+                rule="Delta does not tell names apart that differ only by case, so no column is renamed like that",
+                remedy=f"declare it as {found!r}",
+            )
+        was, now = present[found].dataType, field.dataType
+        if isinstance(was, T.StructType) and isinstance(now, T.StructType) and set(was.names) <= set(now.names):
+            yield from _missing(was, now, where, f"{path}{quoted(found)}.")
+        elif was.simpleString() != now.simpleString():
+            raise SchemaMismatch(
+                f"{where.format(repr(found))} is {was.simpleString()}, declared is {now.simpleString()}",
+                rule="the type of an existing column is not changed by a load",
+                remedy="restore the type in the contract, or add the new type under another column name",
+            )
+
+
 def _columns(fields: Iterable[T.StructField]) -> str:
-    return ", ".join(f"{quoted(f.name)} {_sql_type(f.dataType)}{_comment(f)}" for f in fields)
+    return ", ".join(map(_column, fields))
 
 
-def _comment(field: T.StructField) -> str:
-    return f" COMMENT {literal(field.metadata['comment'])}" if "comment" in (field.metadata or {}) else ""
+def _column(field: T.StructField) -> str:
+    comment = f" COMMENT {literal(field.metadata['comment'])}" if "comment" in (field.metadata or {}) else ""
+    return f"{quoted(field.name)} {_sql_type(field.dataType)}{comment}"
 
 
 def _sql_type(kind: T.DataType) -> str:
@@ -143,8 +154,8 @@ def _listed(properties: Mapping[str, str]) -> str:
     return ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
 
 
-def _types(lake: Lake, uri: str) -> dict[str, T.DataType]:
+def _schema(lake: Lake, uri: str) -> T.StructType:
     """The columns of a table as Spark types, read without Spark: Delta keeps its schema in Spark's own JSON."""
     delta = lake.delta(uri)
     assert delta is not None
-    return {f.name: f.dataType for f in T.StructType.fromJson(json.loads(delta.schema().to_json())).fields}
+    return T.StructType.fromJson(json.loads(delta.schema().to_json()))

@@ -6,6 +6,7 @@
     ├── SourceUnreadable          a file or row set exists and cannot be read; a person must look
     ├── SourceUnavailable         the source does not answer; transient, retried
     ├── SourceChanged             the source changed while it was read; transient, retried
+    ├── WindowCompacted           the window's log was compacted, so that it is not replaced unless that is chosen
     ├── ContractViolation         more rejected rows than the table's threshold allows
     ├── SchemaMismatch            the table on disk and the declaration disagree
     ├── ConcurrentLoad            another load kept winning the race; transient, retried
@@ -70,6 +71,10 @@ class SourceChanged(IncrementalLoadError):
 
 class ContractViolation(IncrementalLoadError):
     """More rows were rejected than the declared threshold allows; nothing was replaced."""
+
+
+class WindowCompacted(IncrementalLoadError):
+    """The source holds something else than was landed, but the log can no longer tell what that would change."""
 
 
 class SchemaMismatch(IncrementalLoadError):

@@ -13,22 +13,20 @@ from incload_assets.loading import window as windows
 from incload_assets.loading.change_log import Control
 from incload_assets.loading.columns import (
     CHANGES,
-    CONTROL,
     DELETE,
     REJECTED,
     REPLACED,
     UPSERT,
     col,
-    literal,
     row_id_sql,
     sets,
 )
 from incload_assets.loading.context import MAX_PARTITIONS, Context
 from incload_assets.loading.contract_threshold import check_threshold
 from incload_assets.loading.declaration import Table
-from incload_assets.loading.delta_tables import lost_the_race
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.judging import judge
+from incload_assets.loading.log_commit import commit
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.read_errors import read_error
 from incload_assets.loading.window import Window
@@ -104,7 +102,8 @@ def land(context: Context, landing: Landing, say: Callable[[str], None] = lambda
                 facts = _facts(content, table, [window])[window.key]
             number = (landing.before.landing if landing.before else 0) + 1
             control = control_of(table, landing, facts, number)
-            return commit(context, content, {window.key: control}, landing_app_id(table, window), number)
+            note = f"landed {window.key}, run {landing.run_id}"
+            return commit(context, content, {window.key: control}, landing_app_id(table, window), number, note=note)
         finally:
             if content is not judged:
                 content.unpersist()
@@ -196,38 +195,7 @@ def control_of(table: Table, landing: Landing, facts: Facts, number: int) -> Con
         replaced=facts.replaced,
         partitions=facts.partitions,
         first_sequence=facts.first_sequence,
-    )
-
-
-def commit(context: Context, content: DataFrame, controls: Mapping[str, Control], app_id: str, number: int) -> bool:
-    """Replace windows of the log, control rows included, in one commit fenced by ``(app_id, number)``.
-
-    Returns:
-        Whether it was this commit that the log holds now.
-    """
-    log = context.log
-    rows = log.control_frame(context.spark, controls).withColumn("_kind", F.lit(CONTROL))
-    everything = content.unionByName(rows, allowMissingColumns=True)
-    listed, run = ", ".join(literal(key) for key in controls), next(iter(controls.values())).run_id
-    writer = (
-        everything.select(*(col(name) for name in log.schema.names))
-        .write.format("delta")
-        .mode("overwrite")
-        .option("replaceWhere", f"_window IN ({listed})")
-        .option("txnAppId", app_id)
-        .option("txnVersion", number)
-        .option("userMetadata", f"landed {', '.join(controls)}, run {run}")
-    )
-    try:
-        writer.save(log.lake.spark_uri(log.uri))
-    except PySparkException as error:
-        if lost_the_race(error):
-            return False
-        raise
-    after = log.controls(only=list(controls))
-    return all(
-        key in after and (after[key].landing, after[key].landed_at) == (control.landing, control.landed_at)
-        for key, control in controls.items()
+        compacted_at=landing.before.compacted_at if landing.before else None,
     )
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from incload_assets.loading.applying import Applied, Phases, apply_changes
 from incload_assets.loading.change_log import Control
 from incload_assets.loading.checkpoint import NOTHING_KNOWN, Checkpoint
+from incload_assets.loading.compaction import hold_off, refuse_rewrite
 from incload_assets.loading.context import Context, Merged, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import ensure_table
@@ -63,6 +64,7 @@ def load_window(
     *,
     run_id: str = "",
     checkpoint: Checkpoint = NOTHING_KNOWN,
+    rewrite_compacted: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> LoadReport:
     """Bring the table to the fold of what the source now holds for a window.
@@ -72,12 +74,14 @@ def load_window(
         table: The declaration.
         lake: Where tables are.
         window: Which.
-        checkpoint: What Dagster knows; without it the load commits at least its fence.
         run_id: For the control row and the commits.
+        checkpoint: What Dagster knows; without it the load commits at least its fence.
+        rewrite_compacted: Whether a window whose log was compacted may be replaced by something else.
         say: Called with one line per step.
 
     Raises:
         SourceMissing: The source has nothing for the window yet.
+        WindowCompacted: The source has something else than before for a window whose log was compacted.
         ContractViolation: Too many rejected rows; the partition keeps what it had.
         ReconciliationFailed: Table and log still differ after several repairs.
         IncrementalLoadError: As the steps raise it.
@@ -87,7 +91,7 @@ def load_window(
         ensure_tables(context)
         if not (checkpoint.clean or checkpoint.untried):
             call_off_ranges(context, window)
-    landed = _land(context, window, checkpoint, run_id, phases, say)
+    landed = _land(context, window, checkpoint, run_id, phases, say, rewrite_compacted=rewrite_compacted)
 
     def is_quiet(at: Snapshot) -> bool:
         return not landed and checkpoint == Checkpoint(at.controls[window.key].fingerprint, clean=True)
@@ -117,10 +121,20 @@ def ensure_tables(context: Context) -> None:
     Raises:
         SchemaMismatch: They and the declaration cannot be brought together.
     """
-    spark, table, lake, log = context.spark, context.table, context.lake, context.log
+    spark, table, lake = context.spark, context.table, context.lake
     rows = {"incload.write": type(table.write).__name__, "incload.keys": ", ".join(sorted(table.identity))}
     ensure_table(spark, lake, context.uri, table.schema, table.write.stored_by, table.name, rows)
-    ensure_table(spark, lake, log.uri, log.schema, ("_window", "_kind"), table.name)
+    ensure_log(context)
+
+
+def ensure_log(context: Context) -> None:
+    """Create the log, or bring it up to the declaration.
+
+    Raises:
+        SchemaMismatch: It and the declaration cannot be brought together.
+    """
+    log = context.log
+    ensure_table(context.spark, context.lake, log.uri, log.schema, ("_window", "_kind"), context.table.name)
 
 
 def detect(context: Context, windows: list[Window]) -> dict[str, Position]:
@@ -145,14 +159,21 @@ def _detect(context: Context, window: Window) -> Position:
 
 
 def _land(
-    context: Context, window: Window, checkpoint: Checkpoint, run_id: str, phases: Phases, say: Callable[[str], None]
+    context: Context,
+    window: Window,
+    checkpoint: Checkpoint,
+    run_id: str,
+    phases: Phases,
+    say: Callable[[str], None],
+    *,
+    rewrite_compacted: bool = False,
 ) -> bool:
     """Land until the log holds what the source holds; looking again afterwards also proves a consistent read.
 
     Unless the log's content is known to be settled it is landed again even if it is what the source holds: a killed
     load's landing may still be on its way, and only a later landing refuses it.
     """
-    landed, log = False, context.log
+    landed, held_off, log = False, False, context.log
     for _ in range(LANDINGS):
         with phases.timed("detect"):
             position = _detect(context, window)
@@ -167,6 +188,12 @@ def _land(
         )
         if same and (settled or landed):
             return landed
+        if before is not None and before.compacted_at is not None and not held_off:
+            if not (same or rewrite_compacted):
+                refuse_rewrite(context, window, before, position)
+            hold_off(context)
+            held_off = True
+            continue  # what was removed until now is what a landing has to start from
         with phases.timed("land"):
             landing = Landing(window, position, before, version, settled, run_id)
             landed = land(context, landing, say) or landed

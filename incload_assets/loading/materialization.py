@@ -13,7 +13,7 @@ from incload_assets.loading.columns import DELETE, UPSERT, col
 from incload_assets.loading.contract_types import as_text
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.load import LoadReport
-from incload_assets.loading.reconciliation import unsigned
+from incload_assets.loading.reconciliation import sum_of, unsigned
 from resources.lake import Lake
 
 SAMPLE_ROWS = 5
@@ -47,6 +47,7 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
         "stale": evidence.stale,
         "duplicate": evidence.duplicate,
         **({"waiting": evidence.waiting} if table.by_column else {}),
+        **({"removed": evidence.removed} if table.log_retention else {}),
         "quarantined": evidence.quarantined,
         "keys_withdrawn": control.replaced,
         "delta_version": report.table_version,
@@ -75,8 +76,7 @@ def _evidence(report: LoadReport) -> str:
         f"| keys of the window in effect | {e.present} | {e.present} |\n"
         f"| content hash of these | `{unsigned(e.log_hash)}` | `{unsigned(e.table_hash)}` |\n"
         f"| version | {report.log_version} | {report.table_version} |\n\n"
-        f"{e.rows_read} read = {e.applied} applied + {e.stale} stale + {e.duplicate} duplicate + "
-        f"{f'{e.waiting} waiting + ' if e.waiting else ''}{e.quarantined} quarantined"
+        f"{e.rows_read} read = {sum_of(e.bins)}"
     )
 
 

@@ -16,8 +16,9 @@ from incload_assets.loading.change_log import Control
 from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.contract_threshold import is_tolerated
 from incload_assets.loading.declaration import Table
-from incload_assets.loading.landing import Landing, commit, control_of, judged_rows, landing_app_id
+from incload_assets.loading.landing import Landing, control_of, judged_rows, landing_app_id
 from incload_assets.loading.load import LoadReport, detect, ensure_tables, report_of
+from incload_assets.loading.log_commit import commit
 from incload_assets.loading.range_fences import FIRST_LANDING, range_app_id
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.tuning import tune
@@ -133,4 +134,5 @@ def _land(context: Context, chunk: dict[Window, Position], run_id: str, app_id: 
         }
         if len(good) < len(chunk):
             judged = judged.filter(judged["_window"].isin(*controls))
-        return controls if controls and commit(context, judged, controls, app_id, number) else {}
+        note = f"landed {min(chunk).key}..{max(chunk).key}, run {run_id}"
+        return controls if controls and commit(context, judged, controls, app_id, number, note=note) else {}

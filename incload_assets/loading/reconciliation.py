@@ -1,11 +1,15 @@
 """Reconciliation by state: after a merge, table and log are read again as they are now, and compared key by key."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import functions as F
 
 from incload_assets.loading.context import Plan, Snapshot
 from incload_assets.loading.errors import ReconciliationFailed
+
+BINS = ("applied", "stale", "duplicate", "waiting", "removed", "quarantined")
+RARE = ("waiting", "removed")
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,7 @@ class Evidence:
         log_hash: Combined content hash of those changes, from the log.
         table_hash: The same from the table.
         waiting: Changes of single columns whose row the table cannot have yet, because required columns are unknown.
+        removed: Changes that were overtaken, and that a compaction of the log has removed.
     """
 
     rows_read: int
@@ -37,6 +42,12 @@ class Evidence:
     log_hash: int
     table_hash: int
     waiting: int = 0
+    removed: int = 0
+
+    @property
+    def bins(self) -> dict[str, int]:
+        """How many of the rows read are in which bin."""
+        return {name: getattr(self, name) for name in BINS}
 
 
 def examine(plan: Plan, at: Snapshot) -> dict[str, Evidence]:
@@ -61,7 +72,12 @@ def examine(plan: Plan, at: Snapshot) -> dict[str, Evidence]:
     seen = {row["_window"]: {name: row[name] for name in (*sums, "log_hash", "table_hash")} for row in rows}
     nothing = dict.fromkeys((*sums, "log_hash", "table_hash"), 0)
     return {
-        window: Evidence(rows_read=control.rows_read, quarantined=control.rejected, **seen.get(window, nothing))
+        window: Evidence(
+            rows_read=control.rows_read,
+            quarantined=control.rejected,
+            removed=control.removed,
+            **seen.get(window, nothing),
+        )
         for window, control in at.controls.items()
     }
 
@@ -71,18 +87,26 @@ def unsigned(content_hash: int) -> str:
     return f"{content_hash % 2**64:#018x}"
 
 
+def sum_of(bins: Mapping[str, int]) -> str:
+    """Bins for people; those that are rare are told of where they hold something.
+
+    Example:
+        >>> sum_of({"applied": 2, "stale": 0, "waiting": 0})
+        '2 applied + 0 stale'
+    """
+    return " + ".join(f"{n} {name}" for name, n in bins.items() if n or name not in RARE)
+
+
 def check_bins(evidence: Evidence, where: str) -> None:
     """Each row read is in exactly one bin, and both sides hash alike.
 
     Raises:
         ReconciliationFailed: A row was lost or counted twice.
     """
-    bins = evidence.applied + evidence.stale + evidence.duplicate + evidence.waiting + evidence.quarantined
-    if bins != evidence.rows_read or evidence.log_hash != evidence.table_hash:
+    bins = evidence.bins
+    if sum(bins.values()) != evidence.rows_read or evidence.log_hash != evidence.table_hash:
         raise ReconciliationFailed(
-            f"{where}: {evidence.rows_read} rows were read, but {evidence.applied} applied + {evidence.stale} stale + "
-            f"{evidence.duplicate} duplicate + {evidence.waiting} waiting + {evidence.quarantined} quarantined make "
-            f"{bins}; content hash "
+            f"{where}: {evidence.rows_read} rows were read, but {sum_of(bins)} make {sum(bins.values())}; content hash "
             f"{evidence.log_hash} in the log, {evidence.table_hash} in the table",
             rule="each row read falls in exactly one bin",
             remedy="materialize the partition again; if it repeats, the log was changed by something else than a load",

@@ -6,6 +6,7 @@ from datetime import timedelta
 import dagster as dg
 from pydantic import Field
 
+from incload_assets.loading.checkpoint import LOADS_NOTHING
 from incload_assets.shop.shop import Advance, Shop
 from resources.settings import Settings
 
@@ -44,7 +45,7 @@ def trade(context: dg.OpExecutionContext, config: Trade) -> None:
     )
 
 
-@dg.job(executor_def=dg.in_process_executor)
+@dg.job(executor_def=dg.in_process_executor, tags=LOADS_NOTHING)
 def advance_shop() -> None:
     """Let the sample shop trade for a day, or for as long as the run's config says."""
     trade()

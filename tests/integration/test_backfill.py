@@ -16,17 +16,19 @@ from incload_assets.automation.source_sensor import look
 from resources.settings import Settings
 from tests.house import House
 from tests.integration.backfill import DAYS, YEAR, deliver, load, year
+from tests.loading.writes.case import EXAMPLES
 
 POISONED = [DAYS[n] for n in (3, 40, 41, 200, 364)]
 KILLED = (DAYS[28], DAYS[35])  # two stretches of the calendar: the first is loaded before the second begins
-A_RUN = 128
+LENGTHS = {"ranges": 128} | ({"single runs": 1} if EXAMPLES > 1 else {})
+"""How many days a run may have; a year of single runs takes the better part of an hour, so it is for the night."""
 
 
-def stretches(days: list[str]) -> list[tuple[str, str]]:
+def stretches(days: list[str], length: int) -> list[tuple[str, str]]:
     """Adjacent days of the year in runs of bounded length, each longer than what is loaded together."""
     found: list[list[str]] = []
     for day in days:
-        if found and len(found[-1]) < A_RUN and DAYS.index(day) == DAYS.index(found[-1][-1]) + 1:
+        if found and len(found[-1]) < length and DAYS.index(day) == DAYS.index(found[-1][-1]) + 1:
             found[-1].append(day)
         else:
             found.append([day])
@@ -45,9 +47,10 @@ def rows_by_day(h: House) -> dict[str, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("length", LENGTHS.values(), ids=LENGTHS)
 def test_a_year_with_five_poisoned_days_killed_in_the_middle_is_loaded_but_for_those_five(
-    tmp_path: Path, spark_settings: Settings, spark_url: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark_settings: Settings, spark_url: str, monkeypatch: pytest.MonkeyPatch, length: int
 ) -> None:
     monkeypatch.setenv("INCLOAD_LANDING", str(tmp_path / "landing"))
     for day in DAYS:
@@ -71,7 +74,7 @@ def test_a_year_with_five_poisoned_days_killed_in_the_middle_is_loaded_but_for_t
         later = look(h.instance, h.table, h.lake, datetime.now(UTC))[1].later
         assert not before & {*asked, *later}, "what is loaded is not asked for again"
 
-        runs = stretches([day for day in DAYS if day not in before])
+        runs = stretches([day for day in DAYS if day not in before], length)
         random.Random(7).shuffle(runs)
         outcomes = {bounds: load(h, *bounds) for bounds in runs}
         assert materialized(h) == set(DAYS) - set(POISONED)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,7 @@ def make(
     code_version: str = "1",
     name: str = "items",
     partitions_def: dg.TimeWindowPartitionsDefinition = DAYS,
+    log_retention: timedelta | None = None,
 ) -> Loaded:
     """Declare a table over literal content."""
     content = {} if content is None else content
@@ -135,5 +137,6 @@ def make(
         quarantine=quarantine,
         function=function,
         code_version=code_version,
+        log_retention=log_retention,
     )
     return Loaded(spark, table, Lake(root=str(folder)), content)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import dagster as dg
 import pyspark.sql.types as T
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.window import Window
 
 if TYPE_CHECKING:
+    from incload_assets.loading.change_log import Control
     from incload_assets.loading.context import Context, Merged, Plan, Snapshot
     from incload_assets.loading.declaration import Changes, Table
     from incload_assets.loading.landing import Facts, Landing
@@ -47,6 +49,23 @@ class Write(ABC):
 
     truncates: ClassVar[bool] = False
     """Whether a change can delete everything that is older."""
+
+    @property
+    def compacts(self) -> bool:
+        """Whether the log can do without some of its changes, as :meth:`decisive` says."""
+        return False
+
+    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, Control]) -> DataFrame:
+        """Those changes of some windows without which the table could become another one.
+
+        Changes of other windows may come, and go again; so nothing may be left out because of them.
+
+        Args:
+            table: The declaration.
+            changes: Rows of the log: all changes of the windows.
+            controls: The windows, oldest first, with their control rows.
+        """
+        raise NotImplementedError
 
     @property
     def serialized(self) -> bool:

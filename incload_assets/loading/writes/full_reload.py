@@ -1,18 +1,21 @@
 """The table is what the newest window holds: small tables, loaded in full each time."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from incload_assets.loading.change_log import Control
 from incload_assets.loading.columns import UPSERT, col
 from incload_assets.loading.context import Context, Merged, Plan
 from incload_assets.loading.context import Snapshot as At
 from incload_assets.loading.contract import Contract
-from incload_assets.loading.declaration import Changes
+from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.landing import Facts, Landing
 from incload_assets.loading.sources.base import Source
+from incload_assets.loading.window import Window
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.replacing import content_plan, replace_content
 from incload_assets.loading.writes.shrinkage import check_max_shrink, guard_shrinkage, landed_windows
@@ -72,6 +75,15 @@ class FullReload(Write):
         overtaken = stale.withColumns({name: F.lit(0) for name in numbers})
         ledger = plan.ledger.unionByName(overtaken, allowMissingColumns=True)
         return Plan(plan.actions, plan.identity, plan.valid, ledger, plan.match)
+
+    @property
+    def compacts(self) -> bool:
+        """Only the newest extract decides."""
+        return True
+
+    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, Control]) -> DataFrame:
+        """The newest extract."""
+        return changes.filter(F.col("_window") == max(controls).key)
 
     def apply(self, context: Context, at: At, plan: Plan) -> Merged | None:
         """One fenced overwrite."""

@@ -1,17 +1,26 @@
 """Upsert by key, the newest change wins (slowly changing dimension type 1)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import ClassVar
 
 import pyspark.sql.types as T
+from pyspark.sql import DataFrame
+from pyspark.sql import Window as Over
+from pyspark.sql import functions as F
 
+from incload_assets.loading.change_log import Control
+from incload_assets.loading.columns import DELETE, TRUNCATE, UPSERT, col, log_order, sets
 from incload_assets.loading.context import Context, Merged, Plan, Snapshot
 from incload_assets.loading.contract import Contract
-from incload_assets.loading.declaration import Changes
+from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.folding import fold_plan
 from incload_assets.loading.folding_columns import column_plan
 from incload_assets.loading.sources.base import Source
+from incload_assets.loading.window import Window
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge
 
@@ -109,6 +118,33 @@ class Merge(Write):
         if self.soft_delete is None and changes.truncate_when is None and not self.by_column(changes):
             return fold_plan(context, at, full=full)
         return column_plan(context, at, soft_delete=self.soft_delete)
+
+    @property
+    def compacts(self) -> bool:
+        """Of a key, only what is newest in one respect or another decides."""
+        return True
+
+    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, Control]) -> DataFrame:
+        """The newest change of each key; truncates; and where older ones may show, as follows.
+
+        A soft-deleted row has the values of its newest upsert. A row that is made column by column has those of the
+        newest change that sets each column, since the newest deletion; of a soft-deleted one, since the newest deletion
+        before any of its upserts, which may be yet to come.
+        """
+        key, order = Over.partitionBy(*map(col, table.identity)), F.col("_order")
+        is_delete, is_upsert = F.col("_kind") == DELETE, F.col("_kind") == UPSERT
+        kinds = [is_upsert, is_delete] if self.soft_delete or table.by_column else [is_upsert | is_delete]
+        kinds += [is_upsert & sets(name) for name in table.columns] if table.by_column else []
+        newest = [order.eqNullSafe(F.max(F.when(kind, order)).over(key)) & kind for kind in kinds]
+        if self.soft_delete and table.by_column:
+            newest.append(is_delete)
+        same = [*map(col, table.identity), *map(F.col, ["_kind", "_order", *(["_unset"] if table.by_column else [])])]
+        first = F.row_number().over(Over.partitionBy(*same).orderBy("_window", "_source")) == 1
+        ordered = changes.alias("log").withColumn("_order", log_order(table))
+        kept = ordered.withColumns({"_decides": reduce(or_, newest), "_first": first})
+        return kept.filter((F.col("_decides") & F.col("_first")) | (F.col("_kind") == TRUNCATE)).select(
+            *map(col, changes.columns)
+        )
 
     def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
         """One fenced MERGE."""

@@ -7,7 +7,7 @@ finishes it) changes nothing once a later attempt has committed. See Delta's pro
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
@@ -57,6 +57,12 @@ def settings(context: Context, values: dict[str, str]) -> Iterator[None]:
             context.spark.conf.unset(name)
 
 
+def fenced(context: Context, app_id: str, number: int) -> AbstractContextManager[None]:
+    """The fence of one statement: skipped if a number as large was committed, refused if that happens meanwhile."""
+    values = {"spark.databricks.delta.write.txnAppId": app_id, "spark.databricks.delta.write.txnVersion": str(number)}
+    return settings(context, values)
+
+
 def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     """Carry out a plan in one commit; without pending actions the commit carries only the fence.
 
@@ -68,13 +74,11 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     plan.actions.filter(F.col("_action").isin(*PENDING)).createOrReplaceTempView("_plan")
     one_file = context.table.write.partition_by is None or (at.partitions is not None and len(at.partitions) <= 1)
     values = {
-        "spark.databricks.delta.write.txnAppId": at.app_id,
-        "spark.databricks.delta.write.txnVersion": str(fence_number(at)),
         "spark.databricks.delta.commitInfo.userMetadata": commit_note(at),
         "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": str(not one_file).lower(),
     }
     try:
-        with settings(context, values):
+        with fenced(context, at.app_id, fence_number(at)), settings(context, values):
             counts = context.spark.sql(_statement(context, at, plan)).first()
     except PySparkException as error:
         if lost_the_race(error):
@@ -85,7 +89,7 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     return Merged(counts.num_inserted_rows, counts.num_updated_rows, counts.num_deleted_rows)
 
 
-def bare_fence(context: Context, uri: str, app_id: str, *, landing: int = 0) -> int:
+def bare_fence(context: Context, uri: str, app_id: str, *, landing: int = 0, odd: bool = False) -> int:
     """Commit nothing but a fence, with a number above all before it: what was sent under a lower one is refused.
 
     Args:
@@ -93,6 +97,7 @@ def bare_fence(context: Context, uri: str, app_id: str, *, landing: int = 0) -> 
         uri: Of the table or its log.
         app_id: Identifier of the fence.
         landing: Of the merges to be refused; 0 for landings.
+        odd: Whether the number has to be odd.
 
     Returns:
         The number.
@@ -102,12 +107,9 @@ def bare_fence(context: Context, uri: str, app_id: str, *, landing: int = 0) -> 
     """
     for _ in range(FENCES):
         number = max(landing << LANDING_SHIFT, context.lake.transaction_version(uri, app_id) or 0) + 1
-        values = {
-            "spark.databricks.delta.write.txnAppId": app_id,
-            "spark.databricks.delta.write.txnVersion": str(number),
-        }
+        number += odd and number % 2 == 0
         try:
-            with settings(context, values):
+            with fenced(context, app_id, number):
                 nothing = f"MERGE INTO {context.lake.sql_name(uri)} AS t USING (SELECT 1 WHERE false) AS s ON false"
                 context.spark.sql(f"{nothing} WHEN MATCHED THEN DELETE").first()
         except PySparkException as error:

@@ -1,5 +1,6 @@
 """The table is what the newest snapshot says, key by key."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -8,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
+from incload_assets.loading.change_log import Control
 from incload_assets.loading.columns import REJECTED, REPLACED, UPSERT, col, content_hash_sql, log_order
 from incload_assets.loading.context import PENDING, Context, Merged, Plan
 from incload_assets.loading.context import Snapshot as At
@@ -118,6 +120,16 @@ class Snapshot(Write):
         ).withColumn("_action", _action())
         valid = f"{content_hash_sql(table.columns, 't')} <=> s._seen"
         return Plan(actions, identity=table.identity, valid=valid, ledger=_ledger(actions))
+
+    @property
+    def compacts(self) -> bool:
+        """Where an extract settles every key."""
+        return self.delete_missing
+
+    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, Control]) -> DataFrame:
+        """The newest extract without quarantined rows, which settles every key, and those after it."""
+        clean = max((window for window, control in controls.items() if not control.rejected), default=min(controls))
+        return changes.filter(F.col("_window").isin(*(window.key for window in controls if window >= clean)))
 
     def apply(self, context: Context, at: At, plan: Plan) -> Merged | None:
         """One fenced MERGE."""

@@ -36,6 +36,7 @@ class Customer(pa.DataFrameModel):
     write=Merge(),
     freshness=Freshness(within=timedelta(hours=6)),
     quarantine=Quarantine(max_share=0.2),
+    log_retention=timedelta(days=90),
     group_name="retail",
 )
 def customers(changes: DataFrame) -> DataFrame:

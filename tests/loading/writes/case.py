@@ -73,11 +73,26 @@ def crowds(**options: Any) -> st.SearchStrategy[Content]:
     return st.lists(streams, min_size=CROWD, max_size=CROWD).map(spread)
 
 
-def order_of(table: Loaded) -> Order:
-    """The order of what a table has loaded. Ties are decided by a content hash, taken from the log: any would do."""
+Hashes = dict[tuple[str, ...], int]
+"""By the values of a row, its content hash, as the log has it."""
+
+
+def hashes_of(table: Loaded) -> Hashes:
+    """Of everything that the log holds."""
     names = table.table.columns
     known = table.log("upsert", *names, "_hash") + table.log("delete", *names, "_hash")
-    hashes = {tuple(map(str, row[:-1])): row[-1] for row in known}
+    return {tuple(map(str, row[:-1])): row[-1] for row in known}
+
+
+def order_of(table: Loaded, hashes: Hashes | None = None) -> Order:
+    """The order of what a table has loaded. Ties are decided by a content hash: any would do.
+
+    Args:
+        table: Which.
+        hashes: Of rows that the log may not hold any more.
+    """
+    names = table.table.columns
+    hashes = (hashes or {}) | hashes_of(table)
 
     def order(record: Record) -> tuple[Any, ...]:
         seq = record["seq"]

@@ -1,0 +1,33 @@
+"""``incload compact``: the log of a table, now."""
+
+from typing import Annotated
+
+import typer
+
+
+def compact(
+    ctx: typer.Context,
+    table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
+) -> None:
+    """Remove from the log of a table with a `log_retention` what no longer decides; a schedule does so every night."""
+    from incload_assets.cli import screen
+    from incload_assets.cli.project import open_project
+    from incload_assets.cli.runs import run_compaction
+    from incload_assets.loading.errors import IncrementalLoadError
+
+    verbose: bool = ctx.obj
+    with open_project() as project:
+        wanted = project.table(table)
+        if wanted.log_retention is None:
+            raise IncrementalLoadError(
+                f"{wanted.name} declares no log_retention",
+                rule="without one its log keeps every change, so that every partition can be rewritten",
+                remedy="write for example log_retention=timedelta(days=90) in its @incremental_asset",
+            )
+        with screen.apart(verbose=verbose) as console, console.status(f"compacting the log of {wanted.name}"):
+            found = run_compaction(project, wanted, verbose=verbose)
+        screen.say(
+            f"{wanted.name}: {found['log_windows_compacted']} partitions older than {wanted.log_retention} compacted, "
+            f"{found['log_windows_added']} of them now; removed {found['log_changes_removed']} of "
+            f"{found['log_changes_before']} changes from the log; left alone: {found['log_windows_busy']}"
+        )

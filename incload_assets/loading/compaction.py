@@ -1,0 +1,201 @@
+"""Compaction of the log: of windows older than the table's retention it keeps only what may still decide.
+
+What a change overtakes is no longer needed, unless the change is taken back: its window is rewritten at the source. So
+a compacted window is *marked*, and is replaced by something else only by choice. As loads may be under way, or killed
+ones still on their way, a compaction
+
+1. commits an *intent*: marks in the control rows of windows at rest, under the compaction's own fence in the log;
+2. looks again which of the marked windows are at rest: a load that begins from now on sees the mark;
+3. reads the log, and commits the *removal*, fenced by the next number. A load that is about to land a marked window
+   moves that fence first, so that the removal is refused, or is what the landing starts from.
+
+Numbers of intents are odd, those of removals even: an odd one tells that the work was interrupted, or held off.
+``tests/model/compaction.py`` explores all this.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.loading import window as windows
+from incload_assets.loading.change_log import Control
+from incload_assets.loading.columns import CHANGES, CONTROL, literal
+from incload_assets.loading.context import Context
+from incload_assets.loading.declaration import Table
+from incload_assets.loading.delta_tables import lost_the_race
+from incload_assets.loading.errors import ConcurrentLoad, IncrementalLoadError, WindowCompacted
+from incload_assets.loading.log_commit import commit
+from incload_assets.loading.sources.base import Position
+from incload_assets.loading.window import Window, window_of
+from incload_assets.loading.writes.merging import bare_fence, fenced
+
+REWRITE_COMPACTED_TAG = "incload/rewrite_compacted"
+"""Of a run that may replace windows whose log was compacted."""
+
+AtRest = Callable[[Collection[str]], Mapping[str, str]]
+"""From partition keys to the checkpointed fingerprints of those that no run has in hand or has failed to load since."""
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What a compaction did.
+
+    Args:
+        windows: How many windows older than the retention are compacted now.
+        added: How many of them were not before.
+        busy: Keys of older windows that were left alone, because they were not at rest.
+        before: Changes that the compacted windows had in the log.
+        removed: How many of them were removed.
+    """
+
+    windows: int = 0
+    added: int = 0
+    busy: tuple[str, ...] = ()
+    before: int = 0
+    removed: int = 0
+
+
+def compact(
+    context: Context, older_than: datetime, at_rest: AtRest, *, run_id: str, say: Callable[[str], None]
+) -> Compaction:
+    """Remove from the log of old windows what no longer decides.
+
+    Args:
+        context: Of the run.
+        older_than: Only windows that ended by then, aware.
+        at_rest: Tells which windows are, as Dagster knows it now.
+        run_id: For the commits.
+        say: Called with one line per step.
+
+    Raises:
+        ConcurrentLoad: A load came between; nothing was removed.
+    """
+    table, log = context.table, context.log
+    version = log.version()
+    if version is None:
+        return Compaction()
+    controls = _old(table, log.controls(version), older_than)
+    known = at_rest([window.key for window in controls])
+    rest = [window for window, control in controls.items() if known.get(window.key) == control.fingerprint]
+    busy = tuple(window.key for window in controls if window not in rest)
+    new = [window.key for window in rest if controls[window].compacted_at is None]
+    last = context.lake.transaction_version(log.uri, _app_id(table)) or 0
+    if not new and last % 2 == 0:
+        return Compaction(windows=sum(control.compacted_at is not None for control in controls.values()), busy=busy)
+    say(f"{table.name}: compacting the log of {len(new)} more windows that ended by {older_than:%Y-%m-%d %H:%M} UTC")
+    intent = last + 1 + last % 2
+    _mark(context, new, intent)
+    known = at_rest([window.key for window in controls])  # before the log is read: whoever lands later sees the marks
+    version = log.version()
+    assert version is not None
+    now = _old(table, log.controls(version), older_than)
+    settled = {w: c for w, c in now.items() if c.compacted_at is not None and known.get(w.key) == c.fingerprint}
+    before, removed = _remove(context, version, settled, intent + 1, run_id) if settled else (0, 0)
+    say(f"{table.name}: removed {removed} of {before} changes of {len(settled)} windows from the log")
+    return Compaction(len(settled), len(new), busy, before, removed)
+
+
+def refuse_rewrite(context: Context, window: Window, landed: Control, position: Position) -> None:
+    """Do not replace a compacted window.
+
+    Raises:
+        WindowCompacted: With what changed, and how to choose.
+    """
+    name = context.table.name
+    changed = (
+        f"the source has changed: landed was {landed.summary or landed.fingerprint}, now it is "
+        f"{position.summary or position.fingerprint}"
+        if landed.fingerprint != position.fingerprint
+        else f"the table's code has changed ({landed.code_version}, now {context.table.code_version})"
+    )
+    raise WindowCompacted(
+        f"{name} {window.key}: its log was compacted on {landed.compacted_at:%Y-%m-%d}, and {changed}",
+        rule="a window older than log_retention is replaced only by choice: changes that it had overtaken may be gone "
+        "from the log, so that they cannot come back",
+        remedy=f"to replace it nevertheless: incload load {name} --partitions {window.key} --rewrite-compacted, or "
+        f"materialize it with the run tag {REWRITE_COMPACTED_TAG}",
+    )
+
+
+def hold_off(context: Context) -> None:
+    """Refuse whatever a compaction may be about to remove: a load is going to land one of its windows.
+
+    Raises:
+        ConcurrentLoad: Others kept moving the fence.
+    """
+    bare_fence(context, context.log.uri, _app_id(context.table), odd=True)
+
+
+def _app_id(table: Table) -> str:
+    return f"{table.name}/compaction"
+
+
+def _old(table: Table, controls: Mapping[str, Control], older_than: datetime) -> dict[Window, Control]:
+    """The windows that ended by then, oldest first; a key that is no window any more is left alone."""
+    found = {}
+    for key, control in controls.items():
+        try:
+            found[window_of(table.partitions_def, key)] = control
+        except IncrementalLoadError:
+            continue
+    return {window: found[window] for window in sorted(found) if window.end <= older_than}
+
+
+def _mark(context: Context, keys: Collection[str], number: int) -> None:
+    """Commit the intent; computed from what the control rows are in that very commit."""
+    log, at = context.log, windows.now().isoformat()
+    chosen = f"_kind = '{CONTROL}' AND _window IN ({', '.join(map(literal, keys))})" if keys else "false"
+    statement = f"UPDATE {context.lake.sql_name(log.uri)} SET _control.compacted_at = TIMESTAMP'{at}' WHERE {chosen}"
+    try:
+        with fenced(context, _app_id(context.table), number):
+            context.spark.sql(statement).first()
+    except PySparkException as error:
+        if not lost_the_race(error):
+            raise
+    if context.lake.transaction_version(log.uri, _app_id(context.table)) != number:
+        raise _overtaken(context.table)
+
+
+def _remove(
+    context: Context, version: int, rest: Mapping[Window, Control], number: int, run_id: str
+) -> tuple[int, int]:
+    """Commit the removal; how many changes there were, and how many are gone."""
+    table, log = context.table, context.log
+    rows = log.read(context.spark, version).filter(F.col("_window").isin(*(window.key for window in rest)))
+    changes = rows.filter(F.col("_kind").isin(*CHANGES))
+    decisive = table.write.decisive(table, changes, rest).persist()
+    try:
+        before, after = _by_window(changes, len(rest)), _by_window(decisive, len(rest))
+        gone = {window.key: before.get(window.key, 0) - after.get(window.key, 0) for window in rest}
+        controls = {
+            window.key: replace(control, removed=control.removed + gone[window.key])
+            for window, control in rest.items()
+            if gone[window.key]
+        }
+        if not controls:
+            bare_fence(context, log.uri, _app_id(table))
+            return sum(before.values()), 0
+        others = rows.filter(~F.col("_kind").isin(*CHANGES, CONTROL))
+        content = decisive.unionByName(others).filter(F.col("_window").isin(*controls))
+        note = f"compacted {min(controls)}..{max(controls)}, run {run_id}"
+        if not commit(context, content, controls, _app_id(table), number, note=note):
+            raise _overtaken(table)
+        return sum(before.values()), sum(gone.values())
+    finally:
+        decisive.unpersist()
+
+
+def _by_window(rows: DataFrame, most: int) -> dict[str, int]:
+    return {row["_window"]: row["count"] for row in rows.groupBy("_window").count().head(most)}
+
+
+def _overtaken(table: Table) -> ConcurrentLoad:
+    return ConcurrentLoad(
+        f"{table.name}: a load of a compacted window came before the removal from the log",
+        rule="a compaction gives way to loads; nothing was removed",
+        remedy="none: the next compaction does it",
+    )
