@@ -10,6 +10,7 @@ def compact(
     table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
 ) -> None:
     """Remove from the log of a table with a `log_retention` what no longer decides; a schedule does so every night."""
+    from incload_assets.checks.look import several
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.runs import run_compaction
@@ -27,7 +28,7 @@ def compact(
         with screen.apart(verbose=verbose) as console, console.status(f"compacting the log of {wanted.name}"):
             found = run_compaction(project, wanted, verbose=verbose)
         screen.say(
-            f"{wanted.name}: {found['log_windows_compacted']} partitions older than {wanted.log_retention} compacted, "
-            f"{found['log_windows_added']} of them now; removed {found['log_changes_removed']} of "
-            f"{found['log_changes_before']} changes from the log; left alone: {found['log_windows_busy']}"
+            f"{wanted.name}: compacted {several(found['log_windows_compacted'], 'partition')}, "
+            f"{found['log_windows_added']} of them for the first time; removed {found['log_changes_removed']} of "
+            f"{several(found['log_changes_before'], 'change')} from the log; left alone: {found['log_windows_busy']}"
         )

@@ -54,6 +54,7 @@ def apply_changes(
     windows: tuple[Window, ...],
     app_id: str,
     *,
+    of_range: bool = False,
     is_quiet: Callable[[Snapshot], bool],
     phases: Phases,
     say: Callable[[str], None],
@@ -64,6 +65,7 @@ def apply_changes(
         context: Of the load.
         windows: All of them landed.
         app_id: Identifier of the fence.
+        of_range: Whether it is the fence of a range.
         is_quiet: Whether a snapshot is known to be reconciled, so that looking is enough.
         phases: Takes the times.
         say: Called with one line per step.
@@ -74,10 +76,10 @@ def apply_changes(
     """
     table = context.table
     where = f"{table.name} {windows[0].key}" + (f"..{windows[-1].key}" if len(windows) > 1 else "")
-    total, committed, lost = {window.key: Merged() for window in windows}, False, 0
+    total, committed, full, lost = {window.key: Merged() for window in windows}, False, False, 0
     for _ in range(MERGES):
-        at = context.snapshot(windows, app_id)
-        plan = table.write.plan(context, at, full=False)
+        at = context.snapshot(windows, app_id, of_range=of_range)
+        plan = table.write.plan(context, at, full=full)
         if (committed and is_merged(at)) or is_quiet(at):
             with phases.timed("reconcile"):
                 evidence = examine(plan, at)
@@ -87,7 +89,8 @@ def apply_changes(
                     check_bins(found, f"{table.name} {key}")
                 return Applied(at, evidence, total, committed)
             say(f"{where}: {pending} keys differ from the log, folding them in full")
-            plan = table.write.plan(context, at, full=True)
+            if not full:  # from now on: what the fast fold could not see it could not prove, either
+                full, plan = True, table.write.plan(context, at, full=True)
         with phases.timed("merge"):
             planned = _planned(plan, len(windows)) if len(windows) > 1 else None
             done = table.write.apply(context, at, plan)

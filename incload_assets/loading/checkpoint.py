@@ -73,7 +73,7 @@ def at_rest(instance: dg.DagsterInstance, key: dg.AssetKey, partitions: Collecti
     return {
         partition: fingerprint
         for partition, (began, fingerprint) in found.items()
-        if not any(other.update_timestamp >= began and _covers(other.dagster_run, partition) for other in others)
+        if not any(_lived(other, began) and _covers(other.dagster_run, partition) for other in others)
     }
 
 
@@ -90,10 +90,16 @@ def _fingerprint(record: dg.EventLogRecord) -> str | None:
 
 def _unfinished(instance: dg.DagsterInstance, since: datetime) -> Iterator[dg.RunRecord]:
     """Runs that have not ended with success, as far as they were alive since."""
-    alive, cursor = RunsFilter(updated_after=since, statuses=_UNFINISHED), None
-    while records := instance.get_run_records(alive, limit=RUNS_LOOKED_AT, cursor=cursor):
-        yield from records
-        cursor = records[-1].dagster_run.run_id
+    for alive in (RunsFilter(updated_after=since, statuses=_FAILED), RunsFilter(statuses=_UNDER_WAY)):
+        cursor = None
+        while records := instance.get_run_records(alive, limit=RUNS_LOOKED_AT, cursor=cursor):
+            yield from records
+            cursor = records[-1].dagster_run.run_id
+
+
+def _lived(run: dg.RunRecord, since: datetime) -> bool:
+    """Whether a run was alive since; the record of one that is under way was last touched when it began."""
+    return run.dagster_run.status in _UNDER_WAY or run.update_timestamp >= since
 
 
 def untried(instance: dg.DagsterInstance, key: dg.AssetKey, partitions: Iterable[str], run_id: str) -> set[str]:
@@ -113,7 +119,9 @@ def untried(instance: dg.DagsterInstance, key: dg.AssetKey, partitions: Iterable
     }
 
 
-_UNFINISHED = [status for status in dg.DagsterRunStatus if status is not dg.DagsterRunStatus.SUCCESS]
+_FAILED = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+_UNDER_WAY = [status for status in dg.DagsterRunStatus if status not in (dg.DagsterRunStatus.SUCCESS, *_FAILED)]
+_UNFINISHED = [*_FAILED, *_UNDER_WAY]
 
 
 def _may_load(run: dg.DagsterRun, key: dg.AssetKey) -> bool:

@@ -44,12 +44,13 @@ class Context:
         """The log as of a snapshot."""
         return self.log.read(self.spark, at.log_version)
 
-    def snapshot(self, windows: tuple[Window, ...], app_id: str) -> "Snapshot":
+    def snapshot(self, windows: tuple[Window, ...], app_id: str, *, of_range: bool = False) -> "Snapshot":
         """Look at the table before the log, so that nothing merged can be missing from the log that is read.
 
         Args:
             windows: Landed windows.
             app_id: Identifier of the fence, unless the table has only one.
+            of_range: Whether it is the fence of a range.
         """
         table_version = self.lake.version(self.uri)
         assert table_version is not None
@@ -60,7 +61,7 @@ class Context:
         assert log_version is not None
         controls = self.log.controls(log_version, only=[window.key for window in windows])
         chosen = {window.key: controls[window.key] for window in windows}
-        return Snapshot(table_version, log_version, app_id, fence, chosen, self.table.write.whole)
+        return Snapshot(table_version, log_version, app_id, fence, chosen, self.table.write.whole, of_range)
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Snapshot:
         fence: Its last committed number in ``table_version``; 0 if none.
         controls: The control rows in ``log_version`` of the windows that the plan is for, by partition key.
         whole: Whether the plan concerns the whole table.
+        of_range: Whether the fence is that of a range.
     """
 
     table_version: int
@@ -82,11 +84,18 @@ class Snapshot:
     fence: int
     controls: dict[str, Control]
     whole: bool = False
+    of_range: bool = False
 
     @property
     def landing(self) -> int:
-        """The latest landing among the windows; 0 where all share one fence, which then refuses every older plan."""
-        return 0 if self.whole else max(control.landing for control in self.controls.values())
+        """The landing that outdates merges of earlier ones; 0 for a fence that many windows share.
+
+        Such a fence is moved by a bare fence, or refuses every older plan, whatever has been landed again since.
+        """
+        if self.whole or self.of_range:
+            return 0
+        (control,) = self.controls.values()
+        return control.landing
 
     @property
     def replaced(self) -> bool:
@@ -126,10 +135,10 @@ class Plan:
             do; and whatever ``valid`` refers to.
         identity: Columns that tell the table's rows apart.
         valid: SQL over ``t`` (the table's row) and ``s`` (the action): whether the row is still the one planned for.
-        ledger: Rows to be summed per window: ``_window`` string; numbers ``_keys``, ``_pending``, ``_applied``,
-            ``_stale``, ``_duplicate``, ``_present``; ``_log_hash`` and ``_table_hash``, content hashes (bigint, NULL
-            for none) of the changes in effect, from either side.
-        waiting: Whether the ledger has a number ``_waiting``, too.
+        ledger: Rows to be summed per window, made by :func:`incload_assets.loading.ledger.entry`: ``_window`` string;
+            numbers ``_keys``, ``_pending``, ``_applied``, ``_stale``, ``_duplicate``, ``_waiting``, ``_present``;
+            ``_log_hash`` and ``_table_hash``, content hashes (bigint, NULL for none) of the changes in effect, from
+            either side.
         match: SQL over ``t`` and ``s``, beside equality of ``identity``: whether the action is for the row.
     """
 
@@ -138,7 +147,6 @@ class Plan:
     valid: str
     ledger: DataFrame
     match: str = "true"
-    waiting: bool = False
 
 
 PENDING = ("insert", "update", "delete")

@@ -12,13 +12,14 @@ Two folds give the same table (a property test says so):
   table is only compared.
 """
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import DELETE, REPLACED, UPSERT, col, log_order, row_order_sql
 from incload_assets.loading.context import PENDING, Context, Plan, Snapshot
 from incload_assets.loading.declaration import Table
+from incload_assets.loading.ledger import entry
 
 
 def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
@@ -182,22 +183,16 @@ def _compared(wanted: DataFrame, present: DataFrame, table: Table) -> DataFrame:
 
 def ledger_of(actions: DataFrame) -> DataFrame:
     """Per key and window: how its changes count."""
-
-    def number(condition: Column) -> Column:
-        return F.when(condition, 1).otherwise(0)
-
-    in_effect = F.col("_action") == "same"
-    has_change = F.col("_mine_order").isNotNull()
+    in_effect, has_change = F.col("_action") == "same", F.col("_mine_order").isNotNull()
     present = in_effect & F.col("_seen").isNotNull()
-    superseded = F.when(has_change, F.col("_distinct") - 1).otherwise(0)
-    return actions.select(
-        "_window",
-        F.lit(1).alias("_keys"),
-        number(F.col("_action").isin(*PENDING)).alias("_pending"),
-        number(has_change & in_effect).alias("_applied"),
-        (number(has_change & ~in_effect) + superseded).alias("_stale"),
-        F.when(has_change, F.col("_rows") - F.col("_distinct")).otherwise(0).alias("_duplicate"),
-        number(present).alias("_present"),
-        F.when(present, F.col("_mine_order").getField("hash")).alias("_log_hash"),
-        F.when(present, F.col("_seen").getField("hash")).alias("_table_hash"),
+    columns = entry(
+        keys=F.lit(1),
+        pending=F.col("_action").isin(*PENDING),
+        applied=has_change & in_effect,
+        stale=F.when(has_change, F.col("_distinct") - in_effect.cast("long")),
+        duplicate=F.when(has_change, F.col("_rows") - F.col("_distinct")),
+        present=present,
+        log_hash=F.when(present, F.col("_mine_order").getField("hash")),
+        table_hash=F.when(present, F.col("_seen").getField("hash")),
     )
+    return actions.select(*columns)

@@ -27,6 +27,7 @@ from incload_assets.loading.columns import (
 from incload_assets.loading.context import PENDING, Context, Plan, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.folding import near
+from incload_assets.loading.ledger import entry
 
 
 def column_plan(context: Context, at: Snapshot, *, soft_delete: str | None) -> Plan:
@@ -52,7 +53,6 @@ def column_plan(context: Context, at: Snapshot, *, soft_delete: str | None) -> P
         identity=table.identity,
         valid=f"{content_hash_sql(table.schema.names, 't')} <=> s._seen",
         ledger=ledger,
-        waiting=True,
     )
 
 
@@ -203,44 +203,30 @@ def _ledger(here: DataFrame, actions: DataFrame, table: Table) -> DataFrame:
     is_newest = F.exists("_mine", lambda change: is_source(change) & (change["_order"] == last))
     present = is_newest & (F.col("_wanted") == F.col("_seen"))
     more = F.aggregate("_mine", F.lit(0).cast("long"), lambda sum, change: sum + change["count"] - 1)
-    return actions.join(mine, place, "left").select(
-        "_window",
-        *_numbers(
-            keys=F.lit(1),
-            pending=F.col("_action").isin(*PENDING),
-            applied=applied,
-            waiting=waiting,
-            stale=_count(F.col("_mine")) - applied - waiting,
-            duplicate=more,
-            present=present,
-        ),
-        F.when(present, F.col("_wanted")).alias("_log_hash"),
-        F.when(present, F.col("_seen")).alias("_table_hash"),
+    columns = entry(
+        keys=F.lit(1),
+        pending=F.col("_action").isin(*PENDING),
+        applied=applied,
+        waiting=waiting,
+        stale=_count(F.col("_mine")) - applied - waiting,
+        duplicate=more,
+        present=present,
+        log_hash=F.when(present, F.col("_wanted")),
+        table_hash=F.when(present, F.col("_seen")),
     )
+    return actions.join(mine, place, "left").select(*columns)
 
 
 def _count(changes: Column) -> Column:
     return F.coalesce(F.array_size(changes), F.lit(0))
 
 
-def _numbers(**numbers: Column) -> list[Column]:
-    """The numbers of a ledger; those not given are 0."""
-    names = ("keys", "pending", "applied", "stale", "duplicate", "waiting", "present")
-    return [F.coalesce(numbers.get(name, F.lit(0)).cast("long"), F.lit(0)).alias(f"_{name}") for name in names]
-
-
 def _truncate_ledger(here: DataFrame, truncates: DataFrame, table: Table) -> DataFrame:
     """The newest truncate of all is in effect, the ones before it are overtaken."""
-    nothing = F.lit(None).cast("long")
     newest = truncates.alias("log").agg(F.max(_truncate_order(table)).alias("_newest"))
     mine = (
         here.filter(F.col("_kind") == TRUNCATE).alias("log").select("_window", _truncate_order(table).alias("_order"))
     )
     counted = mine.groupBy("_window", "_order").count().crossJoin(F.broadcast(newest))
     applied = F.col("_order").eqNullSafe(F.col("_newest"))
-    return counted.select(
-        "_window",
-        *_numbers(applied=applied, stale=~applied, duplicate=F.col("count") - 1),
-        nothing.alias("_log_hash"),
-        nothing.alias("_table_hash"),
-    )
+    return counted.select(*entry(applied=applied, stale=~applied, duplicate=F.col("count") - 1))

@@ -18,7 +18,7 @@ from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import ensure_table
 from incload_assets.loading.errors import SourceChanged, SourceMissing
 from incload_assets.loading.landing import Landing, land
-from incload_assets.loading.range_fences import call_off_ranges
+from incload_assets.loading.range_fences import call_off_landings, call_off_merges
 from incload_assets.loading.reconciliation import Evidence
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.tuning import tune
@@ -89,9 +89,13 @@ def load_window(
     context, phases = Context(spark, table, lake), Phases()
     with phases.timed("prepare"):
         ensure_tables(context)
-        if not (checkpoint.clean or checkpoint.untried):
-            call_off_ranges(context, window)
+        doubtful = not (checkpoint.clean or checkpoint.untried)
+        if doubtful:
+            call_off_landings(context, window)
     landed = _land(context, window, checkpoint, run_id, phases, say, rewrite_compacted=rewrite_compacted)
+    if doubtful:  # only now: a range that planned before knows nothing of this landing
+        with phases.timed("prepare"):
+            call_off_merges(context, window)
 
     def is_quiet(at: Snapshot) -> bool:
         return not landed and checkpoint == Checkpoint(at.controls[window.key].fingerprint, clean=True)

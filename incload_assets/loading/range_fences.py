@@ -3,7 +3,8 @@
 They are named ``<table>/range <group>``, where the group is a stretch of the calendar, so that a later load of a window
 knows which range may have tried it before. Before it lands, a range commits an *intent*, a bare fence: as long as
 there is none, no range can be on its way. A load of a window that another run may have tried *calls off* the
-ranges of its group: it moves their fences, so that what a killed run left behind is refused. ``tests/model/ranges.py``
+ranges of its group: it moves their fences, that of their landings before it lands, that of their merges after it has
+landed, so that what a killed run left behind, or planned from an older log, is refused. ``tests/model/ranges.py``
 explores all this.
 """
 
@@ -24,11 +25,18 @@ def range_app_id(table: Table, window: Window) -> str:
     return f"{table.name}/range {(window.start - first.start) // length}"
 
 
-def call_off_ranges(context: Context, window: Window) -> None:
-    """Refuse whatever a killed range load of the window may still be about to commit."""
-    app_id = range_app_id(context.table, window)
-    lake, log = context.lake, context.log
-    if lake.transaction_version(log.uri, f"{app_id}/landing") is None:
-        return
-    bare_fence(context, log.uri, f"{app_id}/landing")
-    bare_fence(context, context.uri, app_id, landing=FIRST_LANDING)
+def call_off_landings(context: Context, window: Window) -> None:
+    """Refuse whatever a range load of the window may still be about to land."""
+    if _had_intent(context, window):
+        bare_fence(context, context.log.uri, f"{range_app_id(context.table, window)}/landing")
+
+
+def call_off_merges(context: Context, window: Window) -> None:
+    """Refuse whatever a range load may still be about to merge that was planned before the window was landed."""
+    if _had_intent(context, window):
+        bare_fence(context, context.uri, range_app_id(context.table, window))
+
+
+def _had_intent(context: Context, window: Window) -> bool:
+    fence = f"{range_app_id(context.table, window)}/landing"
+    return context.lake.transaction_version(context.log.uri, fence) is not None

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading.context import Plan, Snapshot
 from incload_assets.loading.errors import ReconciliationFailed
+from incload_assets.loading.ledger import HASHES, NUMBERS
 
 BINS = ("applied", "stale", "duplicate", "waiting", "removed", "quarantined")
 RARE = ("waiting", "removed")
@@ -60,17 +61,16 @@ def examine(plan: Plan, at: Snapshot) -> dict[str, Evidence]:
     Returns:
         The evidence of every window of the snapshot, by partition key.
     """
-    sums = ("keys", "pending", "applied", "stale", "duplicate", "present", *(["waiting"] if plan.waiting else []))
     rows = (
         plan.ledger.groupBy("_window")
         .agg(
-            *(F.sum(f"_{name}").alias(name) for name in sums),
-            *(F.coalesce(F.bit_xor(f"_{name}"), F.lit(0)).alias(name) for name in ("log_hash", "table_hash")),
+            *(F.sum(f"_{name}").alias(name) for name in NUMBERS),
+            *(F.coalesce(F.bit_xor(f"_{name}"), F.lit(0)).alias(name) for name in HASHES),
         )
         .head(len(at.controls))
     )
-    seen = {row["_window"]: {name: row[name] for name in (*sums, "log_hash", "table_hash")} for row in rows}
-    nothing = dict.fromkeys((*sums, "log_hash", "table_hash"), 0)
+    seen = {row["_window"]: {name: row[name] for name in (*NUMBERS, *HASHES)} for row in rows}
+    nothing = dict.fromkeys((*NUMBERS, *HASHES), 0)
     return {
         window: Evidence(
             rows_read=control.rows_read,

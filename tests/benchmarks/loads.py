@@ -4,6 +4,7 @@
 
 * small loads with the settings of ``loading/tuning.py`` against the server's own,
 * a new day of 1,000 rows into a table that holds 30 days against one that holds 1: the cost follows the change,
+* a version more of 100 keys into a history with 200 versions of each of 1,000 keys against one with 2,
 * a replay of a checkpointed window against its first load.
 """
 
@@ -14,7 +15,7 @@ from unittest import mock
 
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Merge, load
+from incload_assets.loading import History, Merge, load
 from incload_assets.loading.load import LoadReport
 from resources.settings import Settings
 from resources.spark import open_session
@@ -46,6 +47,20 @@ def next_day(loaded: Loaded, number: int) -> LoadReport:
     return loaded.load(2 + number)
 
 
+def history(spark: SparkSession, versions: int) -> Loaded:
+    """A history of keys with some versions each, loaded as one window."""
+    content = {day(1): [item(f"{n}", f"value {at}", at) for n in range(ROWS) for at in range(1, versions + 1)]}
+    loaded = make(spark, Path(mkdtemp(prefix="benchmark-")), content, write=History())
+    loaded.load(1)
+    return loaded
+
+
+def next_version(loaded: Loaded, number: int) -> LoadReport:
+    """One more window, with a newer version of some keys."""
+    loaded.content[day(2 + number)] = [item(f"{n}", f"newer {number}", 1_000 + number) for n in range(100)]
+    return loaded.load(2 + number)
+
+
 def main(pairs: int) -> None:
     """Run all comparisons."""
     with open_session(Settings()) as spark:
@@ -65,6 +80,13 @@ def main(pairs: int) -> None:
             "new day, table of 30 days / of 1 day",
             lambda n: next_day(large, n),
             lambda n: next_day(small, n),
+            pairs=pairs,
+        )
+        long, short = history(spark, 200), history(spark, 2)
+        compare(
+            "version more of 100 keys, history of 200 versions / of 2",
+            lambda n: next_version(long, n),
+            lambda n: next_version(short, n),
             pairs=pairs,
         )
         reports: dict[int, LoadReport] = {}

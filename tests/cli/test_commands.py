@@ -78,6 +78,29 @@ def test_all_missing_loads_what_is_missing_failed_or_changed_and_then_nothing(cl
 
 
 @pytest.mark.slow
+def test_a_compacted_partition_is_replaced_only_by_choice(tmp_path: Path, spark_url: str) -> None:
+    clone = Clone.of(tmp_path, spark_url)
+    module = readme_files()["incload_assets/tables/payments.py"]
+    clone.write("incload_assets/tables/payments.py", module)
+    clone.write(".incload/landing/payments/2026-01-01.csv", HEADER + payment(1, 1) + payment(1, 2))
+    assert "payments declares no log_retention" in clone.incload("compact", "payments", **PLAIN).stderr
+    retaining = module.replace("    contract=", "    log_retention=timedelta(days=1),\n    contract=")
+    clone.write("incload_assets/tables/payments.py", f"from datetime import timedelta\n{retaining}")
+    assert clone.incload("load", "payments", "-p", "2026-01-01", **PLAIN).returncode == 0
+
+    done = clone.incload("compact", "payments", **PLAIN)
+    assert done.stdout == (
+        "payments: compacted 1 partition, 1 of them for the first time; removed 1 of 2 changes from the log; "
+        "left alone: none\n"
+    )
+    clone.write(".incload/landing/payments/2026-01-01.csv", HEADER + payment(2, 1))
+    refused = clone.incload("load", "payments", "-p", "2026-01-01", **PLAIN)
+    assert "payments 2026-01-01: its log was compacted on" in refused.stdout
+    assert clone.incload("load", "payments", "-p", "2026-01-01", "--rewrite-compacted", **PLAIN).returncode == 0
+    assert clone.status("payments", **PLAIN)["rows"] == 1
+
+
+@pytest.mark.slow
 def test_check_shows_every_check_and_what_it_found(clone: Clone) -> None:
     clone.incload("load", "payments", "--all-missing", **PLAIN)
 

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.loading import Merge, asset, landing, load
 from incload_assets.loading.context import Plan
-from incload_assets.loading.writes import merge
+from incload_assets.loading.writes import append, delete_insert, full_reload, history, merge, overwrite, snapshot
 from resources.settings import Settings
 from tests.house import House, house
 from tests.loading.literal_source import Record
@@ -35,10 +35,15 @@ POINTS: dict[str, tuple[Any, str, str]] = {
     "after reconciling": (load, "apply_changes", "after"),
     "before the checkpoint": (asset, "metadata_of", "after"),
 }
-"""Where a load can be interrupted: module, function, and when."""
+"""Where a load can be interrupted: module, function, and when; the merging is that of every way of writing."""
+
+STATEMENTS = [(module, "merge") for module in (merge, history, append, snapshot, delete_insert)]
+STATEMENTS += [(module, "replace_content") for module in (full_reload, overwrite)]
+"""What sends the one statement of each way of writing; its last argument but the scope is what takes time."""
 
 ROW_TAKES_SECONDS = 4
 STATEMENT_IS_SENT_SECONDS = 1.0
+SLEEP = f"java_method('java.lang.Thread', 'sleep', {1000 * ROW_TAKES_SECONDS}L) = 'null'"
 
 Act = Callable[[], None]
 FORKS = multiprocessing.get_context("forkserver")
@@ -54,31 +59,41 @@ def at(point: str, act: Act, patch: Callable[[Any, str, Any], None] = setattr) -
     """Do something whenever a load of this process comes to a point.
 
     Args:
-        point: One of ``POINTS``. Amid the MERGE means: while the server is busy with the statement, which is slow.
+        point: One of ``POINTS``. Amid the statement means: while the server is busy with it, which is slow.
         act: What to do.
         patch: Puts a function in place of another.
     """
     module, name, when = POINTS[point]
-    function = getattr(module, name)
+    for where, called in STATEMENTS if module is merge else [(module, name)]:
+        patch(where, called, _interrupted(getattr(where, called), when, act))
 
+
+def _interrupted(function: Callable[..., Any], when: str, act: Act) -> Callable[..., Any]:
     def interrupted(*args: Any, **options: Any) -> Any:
         if when == "before":
             act()
         if when == "amid":
-            threading.Timer(STATEMENT_IS_SENT_SECONDS, act).start()
-            args = (*args[:2], slowed(args[2]))
+            args = _slow(args, act)
         result = function(*args, **options)
         if when == "after":
             act()
         return result
 
-    patch(module, name, interrupted)
+    return interrupted
+
+
+def _slow(args: tuple[Any, ...], act: Act) -> tuple[Any, ...]:
+    """The arguments of a statement that keeps the server busy, and in the midst of it something is done."""
+    context, at, plan, *wanted = args
+    threading.Timer(STATEMENT_IS_SENT_SECONDS * (3 if wanted else 1), act).start()  # a replacement counts rows first
+    if wanted:
+        return (context, at, plan, wanted[0].filter(SLEEP), *wanted[1:])
+    return (context, at, slowed(plan))
 
 
 def slowed(plan: Plan) -> Plan:
     """The same plan, but each of its rows keeps the server busy for a while."""
-    sleep = f"java_method('java.lang.Thread', 'sleep', {int(1000 * ROW_TAKES_SECONDS)}L) = 'null'"
-    return replace(plan, actions=plan.actions.filter(sleep))
+    return replace(plan, actions=plan.actions.filter(SLEEP))
 
 
 def dagster_house(folder: Path, remote: str) -> AbstractContextManager[House]:
@@ -94,6 +109,14 @@ def materialize(folder: Path, remote: str, number: int, point: str) -> None:
     at(point, die)
     with dagster_house(folder, remote) as h:
         h.load(number)
+
+
+def load_until(
+    folder: Path, remote: str, number: int, content: dict[str, list[Record]], declared: dict[str, Any], point: str
+) -> None:
+    """Load a day of a literal table, and die at a point of it."""
+    at(point, die)
+    make(SparkSession.builder.remote(remote).create(), folder, content, **declared).load(number)
 
 
 def load_day(

@@ -34,12 +34,12 @@ def judging_doubles_a_row(patch: Patch) -> None:
 
 def landing_loses_a_row(patch: Patch) -> None:
     commit = landing.commit
-    patch(landing, "commit", lambda context, rows, *rest: commit(context, rows.filter(BUT_2), *rest))
+    patch(landing, "commit", lambda context, rows, *rest, **more: commit(context, rows.filter(BUT_2), *rest, **more))
 
 
 def landing_doubles_a_row(patch: Patch) -> None:
     commit = landing.commit
-    patch(landing, "commit", lambda context, rows, *rest: commit(context, with_another(rows), *rest))
+    patch(landing, "commit", lambda context, rows, *rest, **more: commit(context, with_another(rows), *rest, **more))
 
 
 def the_ledger_forgets_a_key(patch: Patch) -> None:

@@ -1,5 +1,6 @@
 """Loads that really run at once, in processes of their own, on one Spark server."""
 
+import os
 import random
 import threading
 import time
@@ -19,8 +20,14 @@ from resources.spark import open_session
 from tests.integration.loader import STATEMENT_IS_SENT_SECONDS, at_once, slowed
 from tests.loading.literal_source import Record
 from tests.loading.tables import DatedItem, Loaded, day, item, make
-from tests.loading.writes.case import order_of
+from tests.loading.writes.case import EXAMPLES, Case, order_of
+from tests.loading.writes.case_append import APPEND
+from tests.loading.writes.case_delete_insert import DELETE_INSERT
+from tests.loading.writes.case_full_reload import FULL_RELOAD
+from tests.loading.writes.case_history import HISTORY
 from tests.loading.writes.case_merge import newest
+from tests.loading.writes.case_merge_soft_delete import MERGE_SOFT_DELETE
+from tests.loading.writes.case_snapshot import SNAPSHOT
 
 EVENTS: dict[str, Any] = {"contract": DatedItem, "write": Merge(partition_by="day")}
 LOST = "another load committed first"
@@ -71,7 +78,7 @@ def random_changes(seed: int) -> dict[str, list[Record]]:
     }
 
 
-@pytest.mark.parametrize("seed", [random.randrange(2**32)], ids=str)
+@pytest.mark.parametrize("seed", [int(os.environ["INCLOAD_TEST_SEED"])], ids=str)
 def test_loads_of_a_state_table_at_once_and_without_its_pool_give_the_fold(
     spark: SparkSession, spark_url: str, tmp_path: Path, seed: int
 ) -> None:
@@ -80,6 +87,30 @@ def test_loads_of_a_state_table_at_once_and_without_its_pool_give_the_fold(
     told = at_once(tmp_path, spark_url, [1, 2, 3], table.content, meet="before merging")
     assert table.rows() == newest(table.content, order_of(table))
     assert [said for said in told if LOST in said]
+
+
+@pytest.mark.parametrize("seed", [int(os.environ["INCLOAD_TEST_SEED"])], ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [HISTORY, APPEND, FULL_RELOAD, DELETE_INSERT, MERGE_SOFT_DELETE, *([SNAPSHOT] if EXAMPLES > 1 else [])],
+    ids=lambda case: case.name,
+)
+def test_loads_of_one_table_at_once_give_what_they_give_one_by_one_in_every_way_of_writing(
+    spark: SparkSession, spark_url: str, tmp_path: Path, case: Case, seed: int
+) -> None:
+    loads = [1, 2, 3] if EXAMPLES > 1 else [1, 2]
+    content = {day(n): random_changes(seed)[day(n)] for n in loads}
+    if case.changes.delete_when is None:
+        content = {key: [{**row, "op": "u"} for row in rows] for key, rows in content.items()}
+    if case.changes.truncate_when:
+        for n in loads:
+            content[day(n)].append(item(None, None, n - 1, "t"))
+    table = make(spark, tmp_path, content, **case.declared)
+    table.load(2)
+    content[day(2)] = content[day(2)][10:]
+    told = at_once(tmp_path, spark_url, loads, content, meet="before merging", **case.declared)
+    assert case.held(table) == case.right(table, content)
+    assert [said for said in told if LOST in said] or not case.write.whole
 
 
 def test_a_load_stays_right_beside_an_optimize_that_never_pauses(

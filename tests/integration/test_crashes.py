@@ -1,5 +1,6 @@
 """Loads that are really killed, at every point of their road: the repetition puts everything right."""
 
+import itertools
 import shutil
 import signal
 import time
@@ -15,9 +16,13 @@ from incload_assets.loading.context import Context
 from incload_assets.loading.load import Checkpoint, _land, ensure_tables
 from incload_assets.loading.window import window_of
 from incload_assets.loading.writes.merging import app_id, merge
+from resources.lake import Lake
 from tests.house import House, guest, key
-from tests.integration.loader import POINTS, dagster_house, materialize, started
+from tests.integration.loader import POINTS, dagster_house, load_until, materialize, started
+from tests.loading.literal_source import Record
 from tests.loading.tables import DAYS, day, item, make
+from tests.loading.writes.case import EXAMPLES, Case
+from tests.loading.writes.cases import CASES
 
 BEFORE = {("kept", 1), ("changed", 1), ("deleted", 1)}
 RIGHT = {("kept", 1), ("changed", 2), ("new", 2)}
@@ -35,12 +40,24 @@ def files(h: House) -> set[str]:
     return set(delta.file_uris())
 
 
-def uncommitted(h: House) -> set[Path]:
+def uncommitted(lake: Lake, uri: str) -> set[Path]:
     """Data files that no version of the table names."""
-    uri = h.lake.table_uri(h.table.key.path)
-    versions = [h.lake.delta(uri, number) for number in range((h.lake.version(uri) or 0) + 1)]
+    versions = [lake.delta(uri, number) for number in range((lake.version(uri) or 0) + 1)]
     named = {Path(file) for delta in versions if delta for file in delta.file_uris()}
-    return set(Path(uri).glob("*.parquet")) - named
+    return set(Path(uri).rglob("*.parquet")) - named
+
+
+def wait_for_the_forgotten_statement(lake: Lake, uri: str) -> None:
+    """The server may still be at the statement that its client did not wait for."""
+    deadline = time.monotonic() + 20
+    while not uncommitted(lake, uri) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    time.sleep(1)  # from its data files to the commit that is refused
+
+
+def is_merged(point: str) -> bool:
+    """Whether a load killed at a point has changed the table."""
+    return list(POINTS).index(point) > list(POINTS).index("merging")
 
 
 def checkpoints(h: House) -> set[str]:
@@ -72,22 +89,59 @@ def test_a_load_killed_at_any_point_has_no_checkpoint_and_its_repetition_puts_th
     process = started(materialize, folder, spark_url, 2, point)
     process.join(120)
     assert process.exitcode == -signal.SIGKILL
-    is_merged = list(POINTS).index(point) > list(POINTS).index("merging")
     with opened(folder, spark_url) as h:
         assert checkpoints(h) == {key(1)}
-        assert rows(h) == (RIGHT if is_merged else BEFORE)
+        assert rows(h) == (RIGHT if is_merged(point) else BEFORE)
         written = files(h)
         assert h.load(2) == [True]
         assert rows(h) == RIGHT
         assert checkpoints(h) == {key(1), key(2)}
-        if is_merged:  # only the fence and the checkpoint were missing
+        if is_merged(point):  # only the fence and the checkpoint were missing
             assert files(h) == written
-        if point == "merging":  # the server may still be at the MERGE that its client did not wait for
-            deadline = time.monotonic() + 20
-            while not uncommitted(h) and time.monotonic() < deadline:
-                time.sleep(0.2)
-            time.sleep(1)  # from its data files to the commit that is refused
+        if point == "merging":
+            wait_for_the_forgotten_statement(h.lake, h.lake.table_uri(h.table.key.path))
             assert rows(h) == RIGHT
+
+
+TELLING = {
+    "history": ("after landing", "merging"),
+    "append": ("after landing",),
+    "snapshot": ("merging",),
+    "full_reload": ("merging",),
+    "overwrite": ("merging",),
+    "delete_insert": ("merging",),
+}
+"""The points that are tried every day, by way of writing; a night run tries them all."""
+KILLED = [
+    (case, point)
+    for case, point in itertools.product(CASES, POINTS)
+    if point in TELLING.get(case.name, ()) or (EXAMPLES > 1 and point != "before the checkpoint")
+]
+
+
+def records(case: Case, *changes: tuple[str, str | None, int, str]) -> list[Record]:
+    """What a window holds, for any way of writing."""
+    more = {"day": day(1)} if case.write.partition_by else {"other": "x"}
+    return [item(*change, **more) for change in changes]
+
+
+@pytest.mark.parametrize(("case", "point"), KILLED, ids=[f"{case.name}, {point}" for case, point in KILLED])
+def test_what_a_killed_load_was_about_to_write_stays_out_once_its_window_is_loaded_as_it_is_now(
+    spark: SparkSession, spark_url: str, tmp_path: Path, case: Case, point: str
+) -> None:
+    content = {day(1): records(case, ("kept", "a", 1, "u"), ("gone", "a", 1, "u"), ("deleted", None, 3, "d"))}
+    process = started(load_until, tmp_path, spark_url, 1, content, case.declared, point)
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
+    table = make(spark, tmp_path, content, **case.declared)
+    assert case.held(table) == (case.right(table, content) if is_merged(point) else set())
+    content[day(1)] = records(case, ("kept", "b", 2, "u"), ("deleted", "b", 2, "u"))
+    table.load(1)
+    right = case.right(table, content)
+    assert case.held(table) == right
+    if point == "merging":
+        wait_for_the_forgotten_statement(table.lake, table.uri)
+        assert case.held(table) == right
 
 
 def test_a_merge_that_begins_after_its_successor_finished_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:

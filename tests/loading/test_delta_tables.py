@@ -40,6 +40,14 @@ def test_other_keys_or_another_way_of_writing_are_refused_before_any_write(
     assert first.lake.version(first.uri) == 0
 
 
+def test_another_partitioning_is_refused_before_any_write(spark: SparkSession, tmp_path: Path) -> None:
+    lake, uri, schema = Lake(str(tmp_path)), f"{tmp_path}/items", T.StructType.fromDDL("id string, day date")
+    ensure_table(spark, lake, uri, schema, ("day",), "items")
+    with pytest.raises(SchemaMismatch, match=r"is partitioned by \['day'\], declared is \[\]\. Rule: .* Remedy: "):
+        ensure_table(spark, lake, uri, schema, (), "items")
+    assert lake.version(uri) == 0
+
+
 def test_a_table_that_does_not_say_what_its_rows_are_is_told_so_once(spark: SparkSession, tmp_path: Path) -> None:
     lake, uri, schema = Lake(str(tmp_path)), f"{tmp_path}/items", T.StructType.fromDDL("id string")
     ensure_table(spark, lake, uri, schema, (), "items")

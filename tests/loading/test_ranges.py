@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Files, Merge, Quarantine, ranges
-from incload_assets.loading.context import Context
+from incload_assets.loading import Files, Merge, Quarantine, load, ranges
+from incload_assets.loading.context import Context, Plan, Snapshot
 from incload_assets.loading.landing import judged_rows
 from incload_assets.loading.load import LoadReport, detect, ensure_tables
 from incload_assets.loading.range_fences import WINDOWS_AT_ONCE, range_app_id
 from incload_assets.loading.ranges import load_first_windows
 from incload_assets.loading.window import Window, window_of
+from incload_assets.loading.writes import merge as merge_module
 from tests.loading.tables import DAYS, DatedItem, GoodItem, Loaded, day, item, make
 
 CONTENT = {
@@ -104,9 +106,9 @@ def test_a_window_whose_source_changes_while_all_are_read_is_not_reported_as_loa
     table = make(spark, tmp_path, dict(CONTENT))
     commit = ranges.commit
 
-    def changing(*args: object) -> bool:
+    def changing(*args: object, **options: object) -> bool:
         table.content[day(3)] = [item("z", "3", 3)]
-        return commit(*args)  # type: ignore[arg-type]
+        return commit(*args, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ranges, "commit", changing)
     assert set(together(table, 1, 2, 3)) == {day(1), day(2)}
@@ -133,15 +135,69 @@ def test_after_a_load_of_one_of_its_windows_a_killed_range_can_neither_land_nor_
         }
         table.content[day(1)] = [item("a", "corrected", 9)]
         table.load(1)
-        assert not ranges.commit(context, judged, controls, f"{app_id}/landing", number)
+        assert not ranges.commit(context, judged, controls, f"{app_id}/landing", number, note="")
     assert [key for (key,) in table.log("control", "_window")] == [day(1)]
     assert ranges._land(context, {window(2): chunk[window(2)]}, "", f"{app_id}/landing", number + 2)
-    at = context.snapshot((window(2),), app_id)
+    at = context.snapshot((window(2),), app_id, of_range=True)
     plan = table.table.write.plan(context, at, full=False)  # held back before its MERGE
     table.content[day(2)] = []
     table.load(2)
     assert table.table.write.apply(context, at, plan) is None
     assert table.rows() == {("a", "corrected", 9)}
+
+
+def test_a_merge_of_a_killed_range_is_refused_although_one_of_its_windows_was_landed_again_before_it_was_planned(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(spark, tmp_path, {day(1): [item("k", "a", 5)], day(2): [item("k", None, 4, "d")]})
+    context = Context(spark, table.table, table.lake)
+    ensure_tables(context)
+    app_id, both = range_app_id(table.table, window(1)), (window(1), window(2))
+    number = ranges.bare_fence(context, context.log.uri, f"{app_id}/landing") + 1
+    positions = detect(context, list(both))
+    assert ranges._land(context, {w: positions[w.key] for w in both}, "killed", f"{app_id}/landing", number)
+    held: list[tuple[Snapshot, Plan]] = []
+    merge = merge_module.merge
+
+    def overtaking(*args: Any) -> Any:
+        if not held:
+            at = context.snapshot(both, app_id, of_range=True)
+            held.append((at, table.table.write.plan(context, at, full=False)))
+        return merge(*args)
+
+    monkeypatch.setattr(merge_module, "merge", overtaking)
+    assert table.load(1).control.landing == 2
+    table.content[day(1)] = []
+    table.load(1)
+    assert table.rows() == set()
+    assert table.table.write.apply(context, *held[0]) is None
+    assert table.rows() == set()
+
+
+def test_a_range_that_planned_while_a_load_of_one_of_its_windows_landed_brings_nothing_back(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The load has called the range off before; the range's MERGE is its last sign of life."""
+    content = {day(1): [item("kept", "1", 1), item("gone", "1", 1)], day(2): [item("other", "2", 2)]}
+    table = make(spark, tmp_path, content)
+    context, both = Context(spark, table.table, table.lake), (window(1), window(2))
+    ensure_tables(context)
+    app_id = range_app_id(table.table, window(1))
+    number = ranges.bare_fence(context, context.log.uri, f"{app_id}/landing") + 1
+    positions = detect(context, list(both))
+    assert ranges._land(context, {w: positions[w.key] for w in both}, "", f"{app_id}/landing", number)
+    land, held = load.land, list[tuple[Snapshot, Plan]]()
+
+    def planning(*args: object) -> bool:
+        at = context.snapshot(both, app_id, of_range=True)
+        held.append((at, table.table.write.plan(context, at, full=False)))
+        return land(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(load, "land", planning)
+    content[day(1)] = [item("kept", "1", 1)]
+    table.load(1)
+    assert table.table.write.apply(context, *held[0]) is None
+    assert table.rows() == {("kept", "1", 1)}
 
 
 def test_a_window_that_another_run_began_to_load_meanwhile_is_left_to_it(spark: SparkSession, tmp_path: Path) -> None:
@@ -151,6 +207,32 @@ def test_a_window_that_another_run_began_to_load_meanwhile_is_left_to_it(spark: 
         context, [window(1), window(2), window(3)], lambda _: {day(1), day(2)}, run_id="", say=lambda _: None
     )
     assert [[report.window.key for report in some] for some in reports] == [[day(1), day(2)]]
+
+
+def test_windows_that_were_loaded_together_are_not_loaded_together_again(spark: SparkSession, tmp_path: Path) -> None:
+    """What is landed again has to tell which rows it takes away: only a load of one window does."""
+    table = make(spark, tmp_path, dict(CONTENT))
+    together(table, 1, 2, 3)
+    table.content |= {day(1): [], day(2): []}
+    assert together(table, 1, 2, 3) == {}
+    table.load(1)
+    table.load(2)
+    assert table.rows() == {("a", "0", 0)}
+
+
+def test_a_load_of_one_of_its_windows_that_begins_after_the_second_question_calls_the_range_off(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = make(spark, tmp_path, dict(CONTENT))
+    context = Context(spark, table.table, table.lake)
+
+    def still_first(windows: Sequence[Window]) -> set[str]:
+        table.load(1)  # it sees the intent
+        return all_of_them(windows)
+
+    reports = load_first_windows(context, [window(1), window(2), window(3)], still_first, run_id="", say=lambda _: None)
+    assert list(reports) == []
+    assert {key for (key,) in table.log("control", "_window")} == {day(1)}
 
 
 def test_ranges_end_where_the_stretches_of_the_calendar_do(spark: SparkSession, tmp_path: Path) -> None:

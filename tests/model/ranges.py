@@ -1,10 +1,12 @@
 """Range loads: windows that nobody has tried before are landed and merged together; mixed with single loads.
 
-The steps that a range load adds: it sends an *intent* (a commit of nothing but the range's landing fence), *looks*
-which of its windows are still first, *lands* them in one transaction, *verifies* that the source has not changed, plans
-from *table* and *log* for all of them, and *checkpoints* one after the other. Whatever cannot be loaded together is
-loaded one by one. A single load that cannot trust its window's checkpoint first moves both fences of the range (two
-commits of nothing but a fence), if there ever was an intent.
+The steps that a range load adds: it notes what the source holds, sends an *intent* (a commit of nothing but the
+range's landing fence), *looks* which of its windows are still first, *lands* them in one transaction, *verifies* that
+the source has not changed, plans from *table* and *log* for all of them, and *checkpoints* one after the other.
+Whatever cannot be loaded together is loaded one by one. A single load that cannot trust its window's checkpoint, and is
+not the first to try the window, moves both fences of the range, if there ever was an intent: that of its landings
+before it lands, that of its merges after it has landed (commits of nothing but a fence). Such a commit is made again if
+another number than its own is there then.
 """
 
 from collections.abc import Iterator
@@ -22,7 +24,8 @@ RANGE_SWITCHES = {
     "second look": "which windows nobody has tried is looked at after the intent, not before",
     "first": "only windows that nobody has tried are loaded together",
     "move of the landing fence": "a single load that cannot trust its checkpoint moves the range's fence in the log",
-    "move of the table fence": "and then the range's fence in the table",
+    "move of the table fence": "and, when it has landed, the range's fence in the table",
+    "range numbers": "the numbers of the MERGEs of ranges say nothing of landings, so that a call-off exceeds them all",
     "fallback": "a range load whose landing is refused loads its windows one by one, instead of landing again",
     "range reconcile": "after the MERGE of a range, too, table and log are read again, and what differs is repaired",
 }
@@ -32,7 +35,7 @@ class Move(NamedTuple):
     """A commit of nothing but the range's fence, in the log (``landing``) or the table (``merge``)."""
 
     table: str
-    number: int
+    number: tuple[int, int]
 
 
 class RangeLanding(NamedTuple):
@@ -53,44 +56,75 @@ class RangeModel(Model):
 
     switches = SWITCHES | RANGE_SWITCHES
 
+    def _settled(self, state: State, w: int) -> bool:
+        """A range checkpoints a window some time after it looked; so the log has to hold it then, too."""
+        landed = state.log[w]
+        return super()._settled(state, w) and landed is not None and landed.fingerprint == self._now(state)[w]
+
     # the run
 
     def _begin(self, state: State, i: int, windows: tuple[str, ...]) -> State:
         state = state._replace(runs=put(state.runs, i, Run(state.runs[i].asked, "next", windows)))
         first = self._first(state, i)
+        if first == windows and len(windows) == 1:
+            return super()._begin_window(state, i)  # there is nothing to call off
         if len(first) < 2:
             return self._begin_window(state, i)
-        state = self._to(state, i, together=first, pending=(*first, *(name for name in windows if name not in first)))
+        pending = (*first, *(name for name in windows if name not in first))
+        state = self._noting(self._to(state, i, together=first, pending=pending), i)
         if "intent" in self.without:
             return self._to(state, i, at="look", fence=(state.landings[-1], 0))
+        return self._intends(state, i)
+
+    def _noting(self, state: State, i: int) -> State:
+        """What the source holds now."""
+        now = tuple(self._now(state)[self.names.index(name)] for name in state.runs[i].together)
+        return self._to(state, i, noted=now)
+
+    def _intends(self, state: State, i: int) -> State:
         number = state.landings[-1] + 1
-        return self._to(state, i, at="intent", work=Move("landing", number), fence=(number, 0))
+        return self._to(state, i, at="intent", work=Move("landing", (0, number)), fence=(number, 0))
 
     def _first(self, state: State, i: int) -> tuple[str, ...]:
         """The windows of a run that nobody is known to have tried."""
         run = state.runs[i]
-        tried = {name for j, other in enumerate(state.runs) if j != i for name in other.pending}
-        for w, name in enumerate(self.names):
-            known = state.checkpoints[w]
-            if state.log[w] is not None or state.landings[w] or known.content is not None or known.failed:
-                tried.add(name)
+        tried = {name for name in self.names if self._tried(state, i, name)}
+        tried.update(name for w, name in enumerate(self.names) if state.log[w] is not None or state.landings[w])
         if "first" in self.without:
             tried = {name for w, name in enumerate(self.names) if state.checkpoints[w].content == self._now(state)[w]}
         return tuple(name for name in run.together or run.pending if name not in tried)
 
+    def _tried(self, state: State, i: int, name: str) -> bool:
+        """Whether Dagster knows of another run that may have tried a window."""
+        known = state.checkpoints[self.names.index(name)]
+        others = any(name in other.pending for j, other in enumerate(state.runs) if j != i)
+        return others or known.content is not None or known.failed
+
     def _begin_window(self, state: State, i: int) -> State:
         """A single load, of a run for one window or of one that goes on one by one."""
-        state = self._to(state, i, together=(), trusted=self._trusted(state, i), landed=False, committed=False)
-        if state.runs[i].trusted is not None or not state.landings[-1]:
+        trusted = self._trusted(state, i)
+        state = self._to(
+            state, i, together=(), noted=(), trusted=trusted, landed=False, committed=False, doubtful=trusted is None
+        )
+        if trusted is not None or not state.landings[-1] or "move of the landing fence" in self.without:
             return self._detect(state, i)
-        if "move of the landing fence" in self.without:
-            return self._moves_table(state, i)
-        return self._to(state, i, at="move landing", work=Move("landing", state.landings[-1] + 1))
+        return self._moves_log(state, i)
+
+    def _detect(self, state: State, i: int) -> State:
+        state = super()._detect(state, i)
+        if state.runs[i].at != "table" or not state.runs[i].doubtful:
+            return state
+        state = self._to(state, i, doubtful=False)
+        return self._moves_table(state, i) if state.landings[-1] else state
+
+    def _moves_log(self, state: State, i: int) -> State:
+        return self._to(state, i, at="move landing", work=Move("landing", (0, state.landings[-1] + 1)))
 
     def _moves_table(self, state: State, i: int) -> State:
         if "move of the table fence" in self.without:
-            return self._to(state, i, at="detect")
-        return self._to(state, i, at="move merge", work=Move("merge", state.fences[-1][1] + 1))
+            return self._to(state, i, at="table")
+        landing, count = max(state.fences[-1], (1 if "range numbers" in self.without else 0, 0))
+        return self._to(state, i, at="move merge", work=Move("merge", (landing, count + 1)))
 
     def _run_steps(self, state: State, i: int, run: Run) -> Iterator[tuple[str, State | None]]:
         if run.at == "look":
@@ -109,34 +143,34 @@ class RangeModel(Model):
         return self._lands_together(state, i, first, run.fence[0] + 1)
 
     def _lands_together(self, state: State, i: int, windows: tuple[str, ...], number: int) -> State:
-        now = dict(zip(self.names, self._now(state), strict=True))
-        landing = RangeLanding(windows, tuple(now[name] for name in windows), number)
-        return self._to(state, i, at="land together", together=windows, work=landing, fence=(0, 0))
+        run = state.runs[i]
+        noted = dict(zip(run.together, run.noted, strict=True))
+        contents = tuple(noted[name] for name in windows)
+        landing = RangeLanding(windows, contents, number)
+        return self._to(state, i, at="land together", together=windows, noted=contents, work=landing, fence=(0, 0))
 
     def _verify(self, state: State, i: int, run: Run) -> State:
         now = dict(zip(self.names, self._now(state), strict=True))
-        log = dict(zip(self.names, state.log, strict=True))
-        together = tuple(
-            name for name in run.together if (landed := log[name]) is not None and landed.fingerprint == now[name]
-        )
+        together = tuple(name for name, noted in zip(run.together, run.noted, strict=True) if noted == now[name])
         if not together:
             return self._begin_window(state, i)
         pending = (*together, *(name for name in run.pending if name not in together))
-        return self._to(state, i, at="table", together=together, pending=pending)
+        return self._to(state, i, at="table", together=together, pending=pending, noted=())
 
     def _went(self, state: State, i: int, what: str) -> State:
         run = state.runs[i]
+        again = what in ("is overtaken", "is refused")
         if run.at == "intent":
-            return self._to(state, i, at="look") if what == "moves" else self._begin_window(state, i)
+            return self._intends(state, i) if again else self._to(state, i, at="look")
         if run.at == "move landing":
-            return self._moves_table(state, i)
+            return self._moves_log(state, i) if again else self._to(state, i, at="detect")
         if run.at == "move merge":
-            return self._to(state, i, at="detect")
+            return self._moves_table(state, i) if again else self._to(state, i, at="table")
         if run.at == "land together":
             if what == "lands":
                 return self._to(state, i, at="verify")
             if "fallback" in self.without:
-                return self._lands_together(state, i, run.together, state.landings[-1] + 1)
+                return self._lands_together(self._noting(state, i), i, run.together, state.landings[-1] + 1)
             return self._begin_window(state, i)
         if run.at == "merge" and run.together:
             state = self._to(state, i, at="table", committed=run.committed or what == "commits")
@@ -153,11 +187,13 @@ class RangeModel(Model):
             return super()._decide(state, i, run)
         windows = tuple(self.names.index(name) for name in run.together)
         plan = self._plan(state, windows, run.row, full=False)
-        if run.committed:
+        least = (max(landed.number for landed in state.log if landed) if "range numbers" in self.without else 0, 0)
+        if run.committed and run.fence > least:
             if not plan.action:
                 return "reads the log, all is well", self._notes(state, i, run)
             plan = self._plan(state, windows, run.row, full=True)
-        return self._sends(state, i, Merge(RANGE, plan, (0, run.fence[1] + 1)))
+        number = max(run.fence, least)
+        return self._sends(state, i, Merge(RANGE, plan, (number[0], number[1] + 1)))
 
     def _notes(self, state: State, i: int, run: Run) -> State:
         log = dict(zip(self.names, state.log, strict=True))
@@ -175,7 +211,7 @@ class RangeModel(Model):
 
     def _lost(self, state: State, work: Work) -> bool:
         if isinstance(work, Move):
-            return (state.landings[-1] if work.table == "landing" else state.fences[-1][1]) >= work.number
+            return ((0, state.landings[-1]) if work.table == "landing" else state.fences[-1]) > work.number
         if isinstance(work, RangeLanding):
             moved = state.landings[-1] >= work.number and "range landing fence" not in self.without
             return work.stale or (moved and not work.begun)
@@ -190,17 +226,17 @@ class RangeModel(Model):
 
     def _move(self, state: State, work: Move) -> tuple[str, State]:
         if work.table == "landing":
-            if state.landings[-1] >= work.number:
-                return "is overtaken", state
-            return "moves", self._landing_moved(state, work.number)
-        if state.fences[-1] >= (0, work.number):
-            return "is overtaken", state
+            if (there := (0, state.landings[-1])) >= work.number:
+                return "is there" if there == work.number else "is overtaken", state
+            return "moves", self._landing_moved(state, work.number[1])
+        if (there := state.fences[-1]) >= work.number:
+            return "is there" if there == work.number else "is overtaken", state
 
         def outdated(other: Work) -> Work:
             hit = isinstance(other, Merge) and other.begun and other.fence == RANGE and self._fenced(RANGE)
             return other._replace(stale=True) if hit else other
 
-        return "moves", each_work(state, outdated)._replace(fences=put(state.fences, len(self.names), (0, work.number)))
+        return "moves", each_work(state, outdated)._replace(fences=put(state.fences, len(self.names), work.number))
 
     def _landing_moved(self, state: State, number: int) -> State:
         """The range's fence in the log moves: range landings that have begun lose."""
@@ -220,9 +256,7 @@ class RangeModel(Model):
             return "its landing conflicts", state, None
         log = state.log
         for name, content in zip(work.windows, work.contents, strict=True):
-            before = log[self.names.index(name)]
-            number = before.number + 1 if before else 1
-            log = put(log, self.names.index(name), Landed(number, content, content, False))
+            log = put(log, self.names.index(name), Landed(1, content, content, False))
         number = max(state.landings[-1], work.number)
         return "lands", self._landing_moved(state, number)._replace(log=log), None
 
@@ -249,6 +283,9 @@ RANGE_CASES = {
     ),
     "a range and a load of one of its windows, rewritten": Case(
         {"A": ((up(5),), (up(3),)), "B": once(up(4))}, kills=0, runs=(TOGETHER, ("A",))
+    ),
+    "a range and a load of one of its windows, rewritten and back": Case(
+        {"A": ((up(3),), (up(5),), (up(3),)), "B": once()}, kills=0, runs=(TOGETHER, ("A",))
     ),
     "a range and a load of another window": Case(
         {"A": once(up(5)), "B": once(down(10)), "C": once(up(20))}, runs=(TOGETHER, ("C",))

@@ -88,7 +88,7 @@ class Run(NamedTuple):
 
     ``pending``: windows asked for and not yet checkpointed; the first is the one being loaded. ``together``: those that
     are loaded in one landing and one MERGE. ``trusted``: the position of a clean checkpoint. ``overlapped``: another
-    run of one of its windows was killed meanwhile.
+    run of one of its windows was killed meanwhile. ``doubtful``: merges of ranges are still to be called off.
     """
 
     asked: tuple[str, ...]
@@ -99,6 +99,7 @@ class Run(NamedTuple):
     landed: bool = False
     committed: bool = False
     overlapped: bool = False
+    doubtful: bool = False
     row: Change | None = None
     fence: tuple[int, int] = (0, 0)
     noted: tuple[Content, ...] = ()

@@ -3,15 +3,17 @@
 import pytest
 
 from tests.model.checking import Record, check_right, check_wrong
+from tests.model.exploration import WRONG
 from tests.model.ranges import RANGE_CASES, RANGE_SWITCHES, TOGETHER, RangeModel
-from tests.model.terms import Case, once, up
+from tests.model.terms import Case, down, once, up
+from tests.model.walks import walked
 
 ALONE, BOTH = "a range alone, rewritten and back", "a range and a load of one of its windows, rewritten"
 TEETH = {
     "range fence": ALONE,
     "range landing fence": ALONE,
     "intent": ALONE,
-    "second look": BOTH,
+    "second look": f"{BOTH} and back",
     "first": BOTH,
     "move of the landing fence": ALONE,
     "move of the table fence": ALONE,
@@ -25,9 +27,28 @@ def test_whatever_the_order_of_steps_the_table_is_the_fold_in_the_end(name: str,
     check_right(RangeModel(RANGE_CASES[name]), record_property)
 
 
-@pytest.mark.parametrize("part", RANGE_SWITCHES)
+@pytest.mark.parametrize("part", TEETH)
 def test_without_any_one_part_of_range_loads_some_order_of_steps_goes_wrong(part: str) -> None:
     check_wrong(RangeModel(RANGE_CASES[TEETH[part]], frozenset({part})), RANGE_SWITCHES[part])
+
+
+def test_with_numbers_that_tell_of_landings_the_merge_of_a_killed_range_could_exceed_a_call_off() -> None:
+    case = Case({"A": ((up(5),), ()), "B": once(down(4))}, runs=(TOGETHER, ("A",)))
+    range_lands, single_lands_anew = ["run 0"] * 5, ["run 1"] * 7
+    range_plans, range_is_killed = ["run 0", "run 1", "run 0"], ["kill 0", "run 1", "run 1", "run 1", "source A"]
+    range_is_repeated, its_former_merge_goes_on = ["run 0"] * 22, ["zombie 0"]
+    actions = range_lands + single_lands_anew + range_plans + range_is_killed + range_is_repeated
+    right, wrong = RangeModel(case), RangeModel(case, frozenset({"range numbers"}))
+    for model in (right, wrong):
+        assert model.problem(walked(model, actions)) is None
+    actions += its_former_merge_goes_on
+    assert right.problem(walked(right, actions)) is None
+    assert wrong.rests(walked(wrong, actions))
+    assert wrong.problem(walked(wrong, actions)) == f"{WRONG}the table holds {up(5)}, the fold is None"
+
+
+def test_the_parts_of_range_loads_are_those_with_teeth() -> None:
+    assert TEETH.keys() | {"range numbers"} == RANGE_SWITCHES.keys()
 
 
 def test_a_range_that_nobody_disturbs_lands_once_and_merges_once() -> None:

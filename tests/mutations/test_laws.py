@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Merge
+from incload_assets.loading import Append, Changes, Merge
 from incload_assets.loading.applying import Phases
 from incload_assets.loading.context import Context
 from incload_assets.loading.landing import Landing, land
@@ -45,6 +45,38 @@ def test_a_plan_that_another_window_overtook_leaves_its_newer_row_alone(
     merged = merge(context(table), at, plan)
     assert merged is None or merged.updated == 0
     assert table.rows() == {("k", "b", 3)}
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_plan_to_append_that_an_older_content_of_its_event_overtook_leaves_it_alone(
+    spark: SparkSession, tmp_path: Path, full: bool
+) -> None:
+    content = {day(1): [item("k", "second", 2)], day(2): [item("k", "first", 1)]}
+    declared: dict[str, Any] = {"write": Append(), "changes": Changes(keys=["id"], sequence_by=["seq"])}
+    table = make(spark, tmp_path, content, **declared)
+    only_land(table, FIRST)
+    at = context(table).snapshot((FIRST,), app_id(table.table, FIRST))
+    plan = table.table.write.plan(context(table), at, full=full)
+    table.load(2)
+    merged = merge(context(table), at, plan)
+    assert merged is None or merged.updated == 0
+    assert table.rows() == {("k", "first", 1)}
+
+
+def test_a_plan_of_single_columns_that_another_window_overtook_leaves_its_newer_row_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    content = {day(1): [item("k", "a", 1)], day(2): [item("k", None, 2, "d")], day(3): [item("k", "b", 3)]}
+    table = make(spark, tmp_path, content, write=Merge(soft_delete="is_deleted"))
+    table.load(1)
+    second = window_of(DAYS, day(2))
+    only_land(table, second)
+    at = context(table).snapshot((second,), app_id(table.table, second))
+    plan = table.table.write.plan(context(table), at, full=False)
+    table.load(3)
+    merged = merge(context(table), at, plan)
+    assert merged is None or merged.updated == 0
+    assert table.rows("id", "value", "seq", "is_deleted") == {("k", "b", 3, False)}
 
 
 def test_a_plan_is_of_the_versions_that_it_was_made_from(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from incload_assets.loading.context import Context, Merged, Plan, Snapshot
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.folding import near
+from incload_assets.loading.ledger import entry
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge
@@ -227,14 +228,13 @@ def _ledger(state: DataFrame, *, full: bool) -> DataFrame:
     in_effect = F.coalesce(F.col("_mine") == _right(full=full), F.lit(False)) & ~F.col("_pending")
     present = in_effect & F.col("_seen").isNotNull()
     applied = F.when(in_effect, F.col("_top")).otherwise(0)
-    return state.select(
-        "_window",
-        F.lit(1).alias("_keys"),
-        F.when(F.col("_pending") & F.col("_leads"), 1).otherwise(0).alias("_pending"),
-        applied.alias("_applied"),
-        (F.coalesce("_all", F.lit(0)) - applied).alias("_stale"),
-        F.lit(0).alias("_duplicate"),
-        F.when(present, 1).otherwise(0).alias("_present"),
-        F.when(present, F.xxhash64("_mine.content")).alias("_log_hash"),
-        F.when(present, F.xxhash64("_seen.content")).alias("_table_hash"),
+    columns = entry(
+        keys=F.lit(1),
+        pending=F.col("_pending") & F.col("_leads"),
+        applied=applied,
+        stale=F.coalesce("_all", F.lit(0)) - applied,
+        present=present,
+        log_hash=F.when(present, F.xxhash64("_mine.content")),
+        table_hash=F.when(present, F.xxhash64("_seen.content")),
     )
+    return state.select(*columns)

@@ -14,6 +14,7 @@ from incload_assets.loading.context import Snapshot as At
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.landing import Facts, Landing
+from incload_assets.loading.ledger import entry
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.base import Write
@@ -70,10 +71,8 @@ class FullReload(Write):
         plan = content_plan(table, rows, present, in_effect=newest == mine)
         if newest == mine:
             return plan
-        stale = self._rows(context, at, mine).select(F.lit(mine).alias("_window"), F.lit(1).alias("_stale"))
-        numbers = ("_keys", "_pending", "_applied", "_duplicate", "_present")
-        overtaken = stale.withColumns({name: F.lit(0) for name in numbers})
-        ledger = plan.ledger.unionByName(overtaken, allowMissingColumns=True)
+        stale = self._rows(context, at, mine).select(*entry(F.lit(mine), stale=F.lit(1)))
+        ledger = plan.ledger.unionByName(stale)
         return Plan(plan.actions, plan.identity, plan.valid, ledger, plan.match)
 
     @property

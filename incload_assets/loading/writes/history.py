@@ -38,7 +38,7 @@ class History(Write):
     Any load may touch any row, so loads are serialized, and share one fence: of a plan that another load has overtaken
     nothing is carried out. Current and past versions lie in different files (the table is partitioned by
     ``is_current``), so that closing a version copies none of the past ones, and whoever reads the present reads
-    nothing else. All changes of the keys that a load concerns are folded anew.
+    nothing else. A load whose changes are newer than a file of past versions does not even read that file.
 
     Args:
         valid_from: Name of the column with the begin of a version, of the type of the first sequence column.
@@ -132,8 +132,8 @@ class History(Write):
         return tuple(changes.keys), quoted(self.is_current)
 
     def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
-        """All versions of the keys concerned, always in full; see :mod:`incload_assets.loading.writes.versions`."""
-        return version_plan(context, at, self)
+        """The versions of the keys concerned; see :mod:`incload_assets.loading.writes.versions`."""
+        return version_plan(context, at, self, full=full)
 
     def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
         """One fenced MERGE."""

@@ -89,14 +89,13 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     return Merged(counts.num_inserted_rows, counts.num_updated_rows, counts.num_deleted_rows)
 
 
-def bare_fence(context: Context, uri: str, app_id: str, *, landing: int = 0, odd: bool = False) -> int:
+def bare_fence(context: Context, uri: str, app_id: str, *, odd: bool = False) -> int:
     """Commit nothing but a fence, with a number above all before it: what was sent under a lower one is refused.
 
     Args:
         context: Of the load.
         uri: Of the table or its log.
         app_id: Identifier of the fence.
-        landing: Of the merges to be refused; 0 for landings.
         odd: Whether the number has to be odd.
 
     Returns:
@@ -106,7 +105,7 @@ def bare_fence(context: Context, uri: str, app_id: str, *, landing: int = 0, odd
         ConcurrentLoad: Others kept moving the fence.
     """
     for _ in range(FENCES):
-        number = max(landing << LANDING_SHIFT, context.lake.transaction_version(uri, app_id) or 0) + 1
+        number = (context.lake.transaction_version(uri, app_id) or 0) + 1
         number += odd and number % 2 == 0
         try:
             with fenced(context, app_id, number):

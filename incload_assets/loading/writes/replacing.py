@@ -15,6 +15,7 @@ from incload_assets.loading.columns import col, row_id_sql
 from incload_assets.loading.context import PENDING, Context, Merged, Plan, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
+from incload_assets.loading.ledger import entry
 from incload_assets.loading.writes.merging import commit_note, fence_number, merge
 
 _LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
@@ -41,19 +42,16 @@ def content_plan(table: Table, wanted: DataFrame, present: DataFrame, *, in_effe
         )
     )
     applies = (more == 0) & (F.col("_wanted") > 0) & F.lit(in_effect)
-    ledger = content.select(
-        "_window",
-        F.lit(1).alias("_keys"),
-        F.when(more != 0, 1).otherwise(0).alias("_pending"),
-        F.when(F.lit(in_effect), F.col("_wanted")).otherwise(0).alias("_applied"),
-        F.lit(0).alias("_stale"),
-        F.lit(0).alias("_duplicate"),
-        F.when(applies, F.col("_present")).otherwise(0).alias("_present"),
-        F.when(applies, F.xxhash64("_id", "_wanted")).alias("_log_hash"),
-        F.when(applies, F.xxhash64("_id", "_present")).alias("_table_hash"),
+    columns = entry(
+        keys=F.lit(1),
+        pending=more != 0,
+        applied=F.when(F.lit(in_effect), F.col("_wanted")),
+        present=F.when(applies, F.col("_present")),
+        log_hash=F.when(applies, F.xxhash64("_id", "_wanted")),
+        table_hash=F.when(applies, F.xxhash64("_id", "_present")),
     )
     actions = content.withColumn("_action", F.explode(copies))
-    return Plan(actions, identity=(), valid="false", ledger=ledger, match="false")
+    return Plan(actions, identity=(), valid="false", ledger=content.select(*columns), match="false")
 
 
 def _counted(rows: DataFrame, table: Table, name: str) -> DataFrame:

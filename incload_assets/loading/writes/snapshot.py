@@ -17,6 +17,7 @@ from incload_assets.loading.contract import Contract
 from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.landing import Facts, Landing
+from incload_assets.loading.ledger import entry
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.base import Write
@@ -241,19 +242,16 @@ def _action() -> Column:
 
 
 def _ledger(actions: DataFrame) -> DataFrame:
-    def number(condition: Column) -> Column:
-        return F.when(condition, 1).otherwise(0)
-
     has_rows, in_effect = F.col("_rows").isNotNull(), F.col("_action") == "same"
-    superseded = F.when(has_rows, F.col("_distinct") - 1).otherwise(0)
-    return actions.select(
-        "_window",
-        number(has_rows | F.col("_action").isin(*PENDING)).alias("_keys"),
-        number(F.col("_action").isin(*PENDING)).alias("_pending"),
-        number(has_rows & in_effect).alias("_applied"),
-        (number(has_rows & ~in_effect) + superseded).alias("_stale"),
-        F.when(has_rows, F.col("_rows") - F.col("_distinct")).otherwise(0).alias("_duplicate"),
-        number(in_effect).alias("_present"),
-        F.when(in_effect, F.col("_hash")).alias("_log_hash"),
-        F.when(in_effect, F.col("_seen")).alias("_table_hash"),
+    pending = F.col("_action").isin(*PENDING)
+    columns = entry(
+        keys=has_rows | pending,
+        pending=pending,
+        applied=has_rows & in_effect,
+        stale=F.when(has_rows, F.col("_distinct") - in_effect.cast("long")),
+        duplicate=F.when(has_rows, F.col("_rows") - F.col("_distinct")),
+        present=in_effect,
+        log_hash=F.when(in_effect, F.col("_hash")),
+        table_hash=F.when(in_effect, F.col("_seen")),
     )
+    return actions.select(*columns)

@@ -3,6 +3,14 @@
 A key's changes at one value of the first sequence column are a *moment*; its newest change says what the key is from
 then on. Moments in a row that say the same of the tracked columns are one *stretch*: a version, or a time without the
 key, if they delete it. So the versions depend on nothing but the set of changes, whatever the order in which they came.
+
+Two folds give the same table:
+
+* full: all changes of the keys in the log decide, the rows in the table are only compared.
+* fast, for windows that lost no row and begin at some time: the row in effect just before that time stands for all
+  changes before it. What ended before is read neither in the log nor in the table, whose files of past versions are in
+  the order of time by themselves. Where a late change parts a version that shows a newer one, what it showed before is
+  not known: the key is *unknown* to this fold, so that nothing is done with it, and it is pending until folded in full.
 """
 
 from __future__ import annotations
@@ -13,39 +21,82 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import DELETE, REPLACED, UPSERT, col, content_hash_sql, log_order
+from incload_assets.loading.columns import (
+    DELETE,
+    REPLACED,
+    UPSERT,
+    col,
+    content_hash_sql,
+    literal,
+    log_order,
+    quoted,
+    row_order_sql,
+)
 from incload_assets.loading.context import PENDING, Context, Plan, Snapshot
+from incload_assets.loading.ledger import entry
 
 if TYPE_CHECKING:
     from incload_assets.loading.declaration import Table
     from incload_assets.loading.writes.history import History
 
+UNKNOWN = "unknown"
+"""The action of a fast fold that cannot tell; the key is left to a full one."""
 
-def version_plan(context: Context, at: Snapshot, write: History) -> Plan:
+
+def version_plan(context: Context, at: Snapshot, write: History, *, full: bool) -> Plan:
     """The versions that the keys of the snapshot's windows should have, against those that the table has.
 
     Args:
         context: Of the load.
         at: The versions to read, and the windows.
         write: Names and tracked columns.
+        full: Take nothing from the table's present rows on trust.
 
     Returns:
-        Its actions have, beside what every plan has, ``_window``, one of the windows that concern the key; ``_seen``,
-        hash of the row in the table, which has to be there unchanged.
+        Its actions have, beside what every plan has, ``_action`` unknown; ``_window``, one of the windows that concern
+        the key; ``_seen``, hash of the row in the table, which has to be there unchanged.
     """
-    table = context.table
+    table, keys = context.table, list(context.table.identity)
     changes = context.changes(at)
     here = changes.filter(F.col("_window").isin(*at.controls) & F.col("_kind").isin(UPSERT, DELETE, REPLACED))
-    concerned = here.groupBy(*map(col, table.identity)).agg(F.min("_window").alias("_lead"))
-    history = changes.filter(F.col("_kind").isin(UPSERT, DELETE)).join(concerned, list(table.identity))
-    wanted = _versions(_stretches(_moments(history, table, at), table, write), table, write)
-    present = context.rows(at).join(concerned, list(table.identity))
-    actions = _compared(wanted, present, table, write)
+    concerned = here.groupBy(*map(col, keys)).agg(F.min("_window").alias("_lead"))
+    history, present = changes.filter(F.col("_kind").isin(UPSERT, DELETE)), context.rows(at)
+    since = None if full or at.replaced else _since(at, table)
+    not_before = "true"
+    if since is not None:
+        not_before = f"(t.{quoted(write.valid_to)} IS NULL OR t.{quoted(write.valid_to)} >= {since})"
+        history = history.filter(col(table.changes.sequence_by[0]) >= F.expr(since))
+    present = present.alias("t").filter(not_before).join(concerned, keys)
+    moments = _moments(history.join(concerned, keys), table, at)
+    if since is not None:
+        began = col(write.valid_from)
+        before = present.filter(began.isNull() | (began < F.expr(since)))
+        moments = moments.unionByName(_in_effect(before, table, write), allowMissingColumns=True)
+    actions = _compared(_versions(_stretches(moments, table, write), table, write), present, table, write)
     return Plan(
         actions,
-        identity=(*table.identity, write.valid_from),
+        identity=(*keys, write.valid_from),
         valid=f"{content_hash_sql(table.schema.names, 't')} <=> s._seen",
         ledger=_ledger(actions, here, table),
+        match=not_before,
+    )
+
+
+def _since(at: Snapshot, table: Table) -> str | None:
+    """SQL of the least value of the first sequence column in the windows; None unless every change has one."""
+    kind = table.type_of(table.changes.sequence_by[0]).simpleString()
+    firsts = [f"CAST({literal(first)} AS {kind})" for first in at.first_sequences or ()]
+    return f"array_min(array({', '.join(firsts)}))" if firsts else None
+
+
+def _in_effect(rows: DataFrame, table: Table, write: History) -> DataFrame:
+    """Rows of the table as moments."""
+    return rows.alias("t").select(
+        *map(col, table.identity),
+        "_lead",
+        col(write.valid_from, "t").alias("_at"),
+        F.expr(row_order_sql(table, "t")).alias("_order"),
+        F.struct(*(col(name, "t") for name in table.columns)).alias("_content"),
     )
 
 
@@ -110,8 +161,11 @@ def _versions(stretches: DataFrame, table: Table, write: History) -> DataFrame:
         F.col("_to").alias(write.valid_to),
         F.col("_to").isNull().alias(write.is_current),  # only the first stretch of a key can begin with NULL
     )
-    return stretches.withColumn("_to", F.lead("_from").over(in_time)).withColumn(
-        "_row", F.when(~F.col("_newest").getField("delete"), row)
+    shows_later = F.coalesce(F.col("_newest").getField("s0") >= F.col("_to"), F.lit(False))
+    return (
+        stretches.withColumn("_to", F.lead("_from").over(in_time))
+        .withColumn("_row", F.when(~F.col("_newest").getField("delete"), row))
+        .withColumn("_shows_later", shows_later)
     )
 
 
@@ -128,6 +182,7 @@ def _compared(wanted: DataFrame, present: DataFrame, table: Table, write: Histor
     for name in table.identity:
         same_version &= col(name, "w") == col(name, "t")
     absent, unwanted = F.col("_seen").isNull(), F.col("_row").isNull()
+    of_key = Over.partitionBy(*map(col, table.identity))
     differs = F.expr(content_hash_sql(table.schema.names, "_row")) != F.col("_seen")
     return (
         wanted.alias("w")
@@ -142,8 +197,9 @@ def _compared(wanted: DataFrame, present: DataFrame, table: Table, write: Histor
             .when(differs, "update")
             .otherwise("same")
             .alias("_action"),
-            *map(F.col, ("_row", "_seen", "_seen_content", "_newest", "_counts")),
+            *map(F.col, ("_row", "_seen", "_seen_content", "_newest", "_counts", "_shows_later")),
         )
+        .withColumn("_action", F.when(F.max("_shows_later").over(of_key), UNKNOWN).otherwise(F.col("_action")))
     )
 
 
@@ -154,30 +210,18 @@ def _ledger(actions: DataFrame, here: DataFrame, table: Table) -> DataFrame:
     def of_window(count: Column) -> Column:
         distinct, applied = count["_distinct"], count["_applied"].cast("long")
         in_row = shown & (count["_order"] == F.col("_newest"))
-        return _entry(
+        columns = entry(
             count["_mine"],
             applied=applied,
             stale=distinct - applied,
             duplicate=count["_rows"] - distinct,
-            present=in_row.cast("long"),
+            present=in_row,
             log_hash=F.when(in_row, count["_order"]["hash"]),
             table_hash=F.when(in_row, F.col("_seen_content")),
         )
+        return F.struct(*columns)
 
-    pending = F.array(_entry(F.col("_window"), pending=F.col("_action").isin(*PENDING).cast("long")))
+    pending = F.array(F.struct(*entry(pending=F.col("_action").isin(*PENDING, UNKNOWN))))
     entries = F.concat(pending, F.coalesce(F.transform("_counts", of_window), F.slice(pending, 1, 0)))
     keys = here.select("_window", *map(col, table.identity)).distinct()
-    return actions.select(F.inline(entries)).unionByName(
-        keys.select(F.inline(F.array(_entry(F.col("_window"), keys=F.lit(1).cast("long")))))
-    )
-
-
-def _entry(window: Column, **values: Column) -> Column:
-    """A row of the ledger; what is not given is nothing."""
-    zero, none = F.lit(0).cast("long"), F.lit(None).cast("long")
-    numbers = ("keys", "pending", "applied", "stale", "duplicate", "present")
-    return F.struct(
-        window.alias("_window"),
-        *(F.coalesce(values.get(name, zero), zero).alias(f"_{name}") for name in numbers),
-        *(values.get(name, none).alias(f"_{name}") for name in ("log_hash", "table_hash")),
-    )
+    return actions.select(F.inline(entries)).unionByName(keys.select(*entry(keys=F.lit(1))))

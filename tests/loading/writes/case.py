@@ -52,6 +52,19 @@ class Case:
     partitions_def: Any = DAYS
     rows: Callable[[Loaded], set[tuple[Any, ...]]] | None = None
 
+    @property
+    def declared(self) -> dict[str, Any]:
+        """What :func:`tests.loading.tables.make` takes."""
+        return {name: getattr(self, name) for name in ("contract", "write", "changes", "partitions_def")}
+
+    def held(self, table: Loaded) -> set[tuple[Any, ...]]:
+        """What the table holds."""
+        return self.rows(table) if self.rows else table.rows(*self.columns)
+
+    def right(self, table: Loaded, loaded: Mapping[str, Sequence[Record]]) -> set[tuple[Any, ...]]:
+        """What the oracle says of windows that are in the table's log."""
+        return self.expected(loaded, order_of(table))
+
 
 def crowds(**options: Any) -> st.SearchStrategy[Content]:
     """Windows 1 to 4 that hold a crowd of independent streams, told apart by their keys.

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from incload_assets.loading import Quarantine
 from incload_assets.loading.compaction import compact
 from incload_assets.loading.context import Context
 from incload_assets.loading.ranges import load_first_windows
@@ -47,6 +48,7 @@ def declared(spark: SparkSession, case: Case, content: Content) -> Loaded:
         write=case.write,
         changes=case.changes,
         partitions_def=case.partitions_def,
+        quarantine=Quarantine(max_share=1.0),
     )
 
 

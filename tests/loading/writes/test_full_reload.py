@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Changes, FullReload
+from incload_assets.loading import Changes, FullReload, Quarantine
 from incload_assets.loading.context import Context
 from incload_assets.loading.errors import ContractViolation, DeclarationError
 from incload_assets.loading.window import window_of
 from incload_assets.loading.writes.merging import app_id
-from tests.loading.tables import Loaded, day, item, make
+from tests.loading.tables import GoodItem, Loaded, day, item, make
 from tests.loading.test_load import bins
 from tests.loading.writes.case_full_reload import held
 
@@ -64,6 +64,18 @@ def test_a_suddenly_small_extract_stops_before_it_replaces_anything(spark: Spark
     assert held(anything) == set()
 
 
+def test_rows_that_are_quarantined_do_not_make_an_extract_large(spark: SparkSession, tmp_path: Path) -> None:
+    content = {
+        day(1): [item(str(n), "a", 1) for n in range(4)],
+        day(2): [item("0", "a", 1), *(item(str(n), "bad", 1) for n in range(1, 4))],
+    }
+    table = declared(spark, tmp_path, content, contract=GoodItem, quarantine=Quarantine(max_share=1.0))
+    table.load(1)
+    with pytest.raises(ContractViolation, match=r"the extract has 1 acceptable rows, .* had 4. Rule: "):
+        table.load(2)
+    assert len(held(table)) == 4
+
+
 def test_an_empty_extract_is_fine_as_long_as_there_is_nothing_to_lose(spark: SparkSession, tmp_path: Path) -> None:
     table = declared(spark, tmp_path, {day(1): [], day(2): [item("1", "a", 1)]})
     report = table.load(1)
@@ -78,6 +90,15 @@ def test_a_table_that_had_rows_before_its_first_load_is_guarded_too(spark: Spark
     adopted.write.format("delta").save(table.uri)
     with pytest.raises(ContractViolation, match="the extract has 0 acceptable rows, the table had 1"):
         table.load(1)
+
+
+def test_a_load_of_an_older_window_repairs_what_the_newest_one_says(spark: SparkSession, tmp_path: Path) -> None:
+    table = declared(spark, tmp_path, {day(1): [item("1", "old", 1)], day(2): [item("1", "new", 2)]})
+    table.load(1)
+    table.load(2)
+    table.lake.delta(table.uri).delete()  # type: ignore[union-attr]
+    table.load(1)
+    assert held(table) == {(("1", "new", 2), 1)}
 
 
 def test_a_forgotten_load_of_an_older_window_cannot_bring_its_rows_back(spark: SparkSession, tmp_path: Path) -> None:

@@ -72,6 +72,10 @@ SENTENCES: dict[str, tuple[list[tuple[str | None, int | None, str]], set[Version
         [("a", 1, "u"), ("b", 2, "u"), (None, 2, "d")],
         {("a", 1, 2, False)},
     ),
+    "a delete that says what the row said ends it, and an upsert that says it once more begins anew": (
+        [("a", 1, "u"), ("a", 2, "d"), ("a", 3, "u"), (None, 4, "u"), (None, 5, "d")],
+        {("a", 1, 2, False), ("a", 3, 4, False), (None, 4, 5, False)},
+    ),
     "a second delete changes nothing": ([("a", 1, "u"), (None, 2, "d"), (None, 3, "d")], {("a", 1, 2, False)}),
     "a late row before a delete ends with it": (
         [("a", 1, "u"), (None, 2, "d"), (None, 5, "d"), ("late", 4, "u")],
@@ -158,14 +162,16 @@ def test_of_changes_at_one_sequence_value_the_newest_counts_and_the_others_are_s
 ) -> None:
     tie = [item("k", "a", 1), item("k", "b", 1)]
     apart = make(spark, tmp_path / "apart", {day(1): tie[:1], day(2): tie[1:]}, write=History())
-    first, second = apart.load(1), apart.load(2)
+    first, second, again = apart.load(1), apart.load(2), apart.load(1)
     together = make(spark, tmp_path / "together", {day(1): [*tie, tie[0]]}, write=History())
     report = together.load(1)
     assert versions(apart) == versions(together)
     [(_, winner, *when)] = versions(together)
     assert (winner in {"a", "b"}, when) == (True, [1, None, True])
     assert bins(report) == (1, 1, 1, 0)
-    assert [bins(first), bins(second)] == [(1, 0, 0, 0), (1, 0, 0, 0) if winner == "b" else (0, 1, 0, 0)]
+    applied, stale = (1, 0, 0, 0), (0, 1, 0, 0)
+    counted = (applied, stale) if winner == "b" else (stale, applied)
+    assert (bins(first), bins(second), bins(again)) == (applied, *counted)
 
 
 def test_only_tracked_columns_make_versions_and_the_others_show_the_newest(spark: SparkSession, tmp_path: Path) -> None:
@@ -180,6 +186,24 @@ def test_only_tracked_columns_make_versions_and_the_others_show_the_newest(spark
     assert versions(table, "id", "value", "note") == {
         ("k", "a", "third", 1, 4, False),
         ("k", "b", "fourth", 4, None, True),
+    }
+
+
+def test_a_version_that_a_late_change_parts_shows_again_what_it_showed_before(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    content = {
+        day(1): [item("k", "a", 1, note="first", offset="1")],
+        day(2): [item("k", "a", 10, note="tenth", offset="1")],
+        day(3): [item("k", "b", 5, note="fifth", offset="1")],
+    }
+    table = make(spark, tmp_path, content, contract=WiderItem, write=History(track="value"))
+    for number in (1, 2, 3):
+        table.load(number)
+    assert versions(table, "id", "value", "note") == {
+        ("k", "a", "first", 1, 5, False),
+        ("k", "b", "fifth", 5, 10, False),
+        ("k", "a", "tenth", 10, None, True),
     }
 
 
@@ -288,7 +312,7 @@ def test_a_plan_that_another_load_has_overtaken_changes_nothing(spark: SparkSess
     at, plan = planned()
     table.load(2)
     after = versions(table)
-    assert after == {("k", "a", 1, 5, False), ("k", "b", 5, None, True)}
+    assert after == {("k", "changed since", 1, 5, False), ("k", "b", 5, None, True)}
     assert table.table.write.apply(context, at, plan) is None
     assert versions(table) == after
 

@@ -78,6 +78,17 @@ def test_a_truncate_without_a_sequence_is_quarantined_and_a_soft_one_marks_rows(
     assert table.log("rejected", "_reasons") == [(reason,)]
 
 
+def test_what_columns_held_before_a_truncate_does_not_show_through_after_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    content = {day(1): [item("k", "a", 1)], day(2): [truncate(2)], day(3): [{"id": "k", "seq": "3", "op": "u"}]}
+    for number, order in enumerate([(1, 2, 3), (3, 1, 2)]):
+        table = make(spark, tmp_path / str(number), content, changes=CHANGES, write=Merge(partial=True))
+        for window in order:
+            table.load(window)
+        assert table.rows() == {("k", None, 3)}
+
+
 def test_a_truncate_is_refused_where_it_cannot_reach_the_whole_table(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(DeclarationError, match=r"and write\.partition_by is 'day'"):
         make(spark, tmp_path, contract=DatedItem, changes=CHANGES, write=Merge(partition_by="day"))

@@ -133,7 +133,7 @@ def test_several_windows_are_replaced_in_one_commit(spark: SparkSession, tmp_pat
     assert len({report.table_version for report in reports}) == 1
 
 
-def test_an_instant_lies_in_the_window_of_its_time_zone_and_a_string_is_the_key(
+def test_an_instant_or_a_date_lies_in_the_window_of_its_time_zone_and_a_string_is_the_key(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     berlin = dg.DailyPartitionsDefinition("2026-01-01", timezone="Europe/Berlin")
@@ -148,6 +148,10 @@ def test_an_instant_lies_in_the_window_of_its_time_zone_and_a_string_is_the_key(
     )
     assert bins(stamped.load(1).evidence) == (2, 0, 0, 2)
     assert {row[0] for row, _ in held(stamped)} == {"1", "2"}
+    days = [item(str(n), "a", 1, day=text) for n, text in enumerate(["2025-12-31", day(1), day(2)])]
+    dated = declared(spark, tmp_path / "dated", {day(1): days}, partitions_def=berlin)
+    assert bins(dated.load(1).evidence) == (1, 0, 0, 2)
+    assert {row[0] for row, _ in held(dated)} == {"1"}
     hours = dg.HourlyPartitionsDefinition("2026-01-01-00:00")
     key = "2026-01-01-05:00"
     keyed = declared(

@@ -1,0 +1,119 @@
+"""What Dagster's records of runs and materializations tell of a partition before it is loaded."""
+
+import time
+from collections.abc import Iterator
+
+import dagster as dg
+import pytest
+
+from incload_assets.loading import checkpoint
+from incload_assets.loading.checkpoint import (
+    LOADS_NOTHING,
+    PARTITION_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+    Checkpoint,
+    checkpoint_of,
+    untried,
+)
+from tests.loading.tables import DAYS, day
+
+ITEMS = dg.AssetKey("items")
+CLEAN, UNCLEAN = Checkpoint("held", clean=True), Checkpoint("held")
+
+
+@dg.asset(key=ITEMS, partitions_def=DAYS)
+def items(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    if "fails" in context.run.tags:
+        raise dg.Failure("as told", allow_retries=False)
+    return dg.MaterializeResult(data_version=dg.DataVersion("held"))
+
+
+@dg.asset(partitions_def=DAYS)
+def others() -> None: ...
+
+
+JOB = dg.Definitions([items, others], jobs=[dg.define_asset_job("loads")]).resolve_job_def("loads")
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield instance
+
+
+def load(instance: dg.DagsterInstance, number: int, **tags: str) -> str:
+    """Run it for a day, to its end; the run's id."""
+    done = dg.materialize([items], partition_key=day(number), instance=instance, tags=tags, raise_on_error=False)
+    return done.run_id
+
+
+def alive(instance: dg.DagsterInstance, tags: dict[str, str], *assets: dg.AssetKey) -> str:
+    """A run that has begun and not ended."""
+    run = instance.create_run_for_job(JOB, tags=tags, asset_selection=frozenset(assets) or None)
+    instance.report_dagster_event(dg.DagsterEvent(dg.DagsterEventType.RUN_START.value, JOB.name), run.run_id)
+    return run.run_id
+
+
+def known(instance: dg.DagsterInstance, run_id: str = "this") -> Checkpoint:
+    """What the run that asks is told of the first day."""
+    return checkpoint_of(instance, ITEMS, day(1), run_id)
+
+
+def test_a_checkpoint_is_clean_until_another_run_that_covers_its_partition_fails_or_is_under_way(
+    instance: dg.DagsterInstance,
+) -> None:
+    assert known(instance) == Checkpoint(untried=True)
+    load(instance, 1, fails="yes")
+    assert known(instance) == Checkpoint()
+    time.sleep(1)  # the records of runs know seconds
+    load(instance, 1)
+    assert known(instance) == CLEAN  # what failed had ended before
+    load(instance, 2, fails="yes")
+    this = alive(instance, {PARTITION_TAG: day(1)}, ITEMS)
+    alive(instance, {PARTITION_TAG: day(1)}, others.key)
+    alive(instance, {PARTITION_TAG: day(1)} | LOADS_NOTHING, ITEMS)
+    assert known(instance, this) == CLEAN  # itself does not count, nor do loads of other days and tables, nor no loads
+    assert known(instance) == UNCLEAN
+    instance.delete_run(this)
+    assert known(instance) == CLEAN
+    alive(instance, {RANGE_START_TAG: day(1), RANGE_END_TAG: day(3)}, ITEMS)
+    assert known(instance) == UNCLEAN
+
+
+def test_a_run_that_was_under_way_at_the_last_materialization_makes_it_unclean_however_it_ended(
+    instance: dg.DagsterInstance,
+) -> None:
+    before = instance.get_run_by_id(alive(instance, {PARTITION_TAG: day(1)}, ITEMS))
+    assert before is not None
+    time.sleep(1)  # the records of runs know seconds
+    load(instance, 1)
+    assert known(instance) == UNCLEAN
+    instance.report_run_failed(before)
+    assert known(instance) == UNCLEAN
+    time.sleep(1)
+    load(instance, 1)
+    assert known(instance) == CLEAN
+
+
+def test_where_there_are_too_many_runs_to_look_at_each_nothing_is_untried(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint, "RUNS_LOOKED_AT", 1)
+    assert untried(instance, ITEMS, [day(2)], "this") == {day(2)}
+    alive(instance, {PARTITION_TAG: day(1)}, others.key)
+    assert untried(instance, ITEMS, [day(2)], "this") == set()
+
+
+def test_untried_is_what_no_other_run_covers_by_its_partition_or_its_range(instance: dg.DagsterInstance) -> None:
+    days = [day(n) for n in range(1, 7)]
+    load(instance, 1)
+    load(instance, 2, fails="yes")
+    assert untried(instance, ITEMS, days, "this") == set(days[2:])
+    this = alive(instance, {RANGE_START_TAG: day(3), RANGE_END_TAG: day(4)}, ITEMS)
+    assert untried(instance, ITEMS, days, this) == set(days[2:])
+    assert untried(instance, ITEMS, days, "this") == set(days[4:])
+    alive(instance, {}, others.key)
+    assert untried(instance, ITEMS, days, "this") == set(days[4:])
+    alive(instance, {})  # of everything, for who knows which partition
+    assert untried(instance, ITEMS, days, "this") == set()

@@ -1,0 +1,93 @@
+"""The models of the protocol, compared with the real code step by step.
+
+Random walks of a model are followed by real loads of a real table; after each step, what can be seen of both has to be
+the same: the log of every window with its landing number and markers, the row of the key, the fences, the checkpoints,
+where each run stands, and the number of what it is about to send. The walks are chosen so that together they take many
+kinds of steps (with INCLOAD_TEST_EXAMPLES above 1, all that are known), and would be seen to go otherwise without any
+one part of the protocol.
+
+Not compared is what Dagster does: which checkpoints it trusts, and which windows it takes for untried, is the model's.
+And what begins on the server also ends, before anything else happens.
+"""
+
+import math
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from resources.settings import Settings
+from tests.loading.writes.case import EXAMPLES
+from tests.model.protocol import CASES, SWITCHES, Model
+from tests.model.ranges import RANGE_CASES, RANGE_SWITCHES, RangeModel
+from tests.model.real import Real, put_up_gates, view_of
+from tests.model.walks import Walk, chosen, moves
+
+MODELS: dict[str, list[Model]] = {
+    "single loads": [Model(case) for case in CASES.values()],
+    "range loads": [RangeModel(case) for case in RANGE_CASES.values()],
+}
+ACTIONS_A_DAY = 88
+SEEDS = {"single loads": 0, "range loads": 2}
+"""Of the walks of every day, which show every part of the protocol."""
+PARTS = {
+    "single loads": SWITCHES.keys() - {"distrust"},  # what is left out is Dagster's part
+    "range loads": RANGE_SWITCHES.keys() - {"first"},
+}
+
+
+@cache
+def walks(kind: str, seed: int) -> list[Walk]:
+    """A few walks that together show much; at night, everything."""
+    return chosen(MODELS[kind], PARTS[kind], seed, view_of, most=ACTIONS_A_DAY if EXAMPLES == 1 else math.inf)
+
+
+def follow(model: Model, actions: list[str], settings: Settings, folder: Path) -> None:
+    """The real code does what the model does, and looks the same after each step.
+
+    Raises:
+        AssertionError: It does not.
+    """
+    real, state = Real(settings, folder, model), model.start()
+    try:
+        for n, action in enumerate(actions, 1):
+            kind, state = moves(model, state)[action]
+            real.act(action, state)
+            assert real.view() == view_of(state), f"after {kind!r}, the last of {actions[:n]} in {model.case}"
+    finally:
+        real.end()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("kind", "seed"), [(kind, SEEDS[kind] + n) for kind in MODELS for n in range(EXAMPLES)])
+def test_the_real_code_takes_the_steps_of_the_model(
+    kind: str, seed: int, spark_settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_up_gates(monkeypatch)
+    for n, walk in enumerate(walks(kind, seed)):
+        follow(walk.model, walk.actions, spark_settings, tmp_path / str(n))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_walks_show_every_part_of_the_protocol(kind: str) -> None:
+    shown = set[str]().union(*(shown for walk in walks(kind, SEEDS[kind]) for shown in walk.shown))
+    assert {f"without {part}" for part in PARTS[kind]} <= shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("part", "case", "actions"),
+    [
+        ("landing fence", "fix of a replay killed", "run 1, source B, kill 1, run 1, run 1, zombie 0"),
+        ("renumbering", "update withdrawn", "run 1, kill 1, zombie 0, run 1"),
+    ],
+)
+def test_a_model_that_lacks_a_part_is_seen_to_differ_from_the_real_code(
+    part: str, case: str, actions: str, spark_settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_up_gates(monkeypatch)
+    *before, last = actions.split(", ")
+    lacking = Model(CASES[case], frozenset({part}))
+    with pytest.raises(AssertionError, match=f"the last of .*, {last!r}\\]"):
+        follow(lacking, [*before, last], spark_settings, tmp_path)
