@@ -8,12 +8,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import dagster as dg
 from pyspark.sql import SparkSession
@@ -96,12 +97,16 @@ def slowed(plan: Plan) -> Plan:
     return replace(plan, actions=plan.actions.filter(SLEEP))
 
 
-def dagster_house(folder: Path, remote: str) -> AbstractContextManager[House]:
+@contextmanager
+def dagster_house(folder: Path, remote: str) -> Iterator[House]:
     """A state table whose Dagster instance is kept in the folder."""
-    os.environ["INCLOAD_LANDING"] = str(folder / "landing")
     (folder / "home").mkdir(exist_ok=True)
     instance = dg.DagsterInstance.local_temp(str(folder / "home"))
-    return house(folder, Settings(spark=remote), write=Merge(), instance=instance)
+    with (
+        mock.patch.dict(os.environ, INCLOAD_LANDING=str(folder / "landing")),
+        house(folder, Settings(spark=remote), write=Merge(), instance=instance) as h,
+    ):
+        yield h
 
 
 def materialize(folder: Path, remote: str, number: int, point: str) -> None:

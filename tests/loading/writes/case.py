@@ -61,9 +61,11 @@ class Case:
         """What the table holds."""
         return self.rows(table) if self.rows else table.rows(*self.columns)
 
-    def right(self, table: Loaded, loaded: Mapping[str, Sequence[Record]]) -> set[tuple[Any, ...]]:
-        """What the oracle says of windows that are in the table's log."""
-        return self.expected(loaded, order_of(table))
+    def right(
+        self, table: Loaded, loaded: Mapping[str, Sequence[Record]], hashes: "Hashes | None" = None
+    ) -> set[tuple[Any, ...]]:
+        """What the oracle says of loaded windows; ``hashes`` as :func:`order_of` takes them."""
+        return self.expected(loaded, order_of(table, hashes))
 
 
 def crowds(**options: Any) -> st.SearchStrategy[Content]:

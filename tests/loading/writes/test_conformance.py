@@ -22,7 +22,7 @@ from incload_assets.loading.window import now, window_of
 from incload_assets.loading.writes.merging import app_id
 from tests.loading.literal_source import Record
 from tests.loading.tables import Loaded, day, make
-from tests.loading.writes.case import EXAMPLES, WINDOWS, Case, Content, Hashes, crowds, hashes_of, order_of
+from tests.loading.writes.case import EXAMPLES, WINDOWS, Case, Content, Hashes, crowds, hashes_of
 from tests.loading.writes.cases import CASES
 
 ROWS = 12
@@ -40,27 +40,8 @@ light = settings(
 
 
 def declared(spark: SparkSession, case: Case, content: Content) -> Loaded:
-    return make(
-        spark,
-        Path(mkdtemp(prefix="conformance-")),
-        content,
-        contract=case.contract,
-        write=case.write,
-        changes=case.changes,
-        partitions_def=case.partitions_def,
-        quarantine=Quarantine(max_share=1.0),
-    )
-
-
-def expected(
-    table: Loaded, case: Case, loaded: Mapping[str, Sequence[Record]], hashes: Hashes | None = None
-) -> set[tuple[Any, ...]]:
-    """The oracle's rows."""
-    return case.expected(loaded, order_of(table, hashes))
-
-
-def rows(table: Loaded, case: Case) -> set[tuple[Any, ...]]:
-    return case.rows(table) if case.rows else table.rows(*case.columns)
+    folder, everything = Path(mkdtemp(prefix="conformance-")), Quarantine(max_share=1.0)
+    return make(spark, folder, content, quarantine=everything, **case.declared)
 
 
 def pending(table: Loaded, case: Case) -> int:
@@ -90,7 +71,7 @@ def check(
     table: Loaded, case: Case, loaded: Mapping[str, Sequence[Record]], hashes: Hashes | None = None
 ) -> set[tuple[Any, ...]]:
     """Hold the table against the oracle; what differs is told with all changes of the streams concerned, no more."""
-    found, right = rows(table, case), expected(table, case, loaded, hashes)
+    found, right = case.held(table), case.right(table, loaded, hashes)
     if found != right:
         streams = {str(value).split("/")[0] for row in found ^ right for value in row if "/" in str(value)}
         for window, records in loaded.items():
@@ -138,7 +119,7 @@ def test_whatever_the_order_repetition_and_rewriting_of_loads_the_table_is_what_
     files = table.files()
     table.replay(two)
     assert table.table.write.apply(context, at, forgotten) is None
-    assert (table.files(), rows(table, case)) == (files, right), "a replay and a forgotten plan write no file"
+    assert (table.files(), case.held(table)) == (files, right), "a replay and a forgotten plan write no file"
     load_together(table, case, first[2:])
     check(table, case, content)
     hashes, last = hashes_of(table), second[: WINDOWS // 2]
