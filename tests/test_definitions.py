@@ -46,6 +46,13 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
     ]
 
 
+def test_the_code_location_with_its_samples_loads_as_dagster_loads_it() -> None:
+    definitions = code_location(Settings(samples=True))
+    dg.Definitions.validate_loadable(definitions)
+    assert "compact_logs" in names(definitions)["jobs"]
+    assert "compact_logs_schedule" in names(definitions)["schedules"]
+
+
 def test_a_load_is_followed_by_its_checks_in_the_same_process() -> None:
     job = incremental_definitions([items_asset()], Settings()).resolve_job_def("load_items")
     assert {node.name for node in job.nodes} == {"items", "items__checks", "items__uniqueness", "items__reconciliation"}

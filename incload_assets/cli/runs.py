@@ -10,7 +10,7 @@ import dagster as dg
 from incload_assets.assembly import load_job_name
 from incload_assets.cli.project import Project
 from incload_assets.loading.declaration import Table
-from incload_assets.operations.log_compaction import JOB_NAME
+from incload_assets.operations.log_compaction import JOB_NAME, STEP_NAME
 
 STARTED_BY = {"incload/started_by": "command line"}
 COUNTS = ("rows_read", "inserted", "updated", "deleted", "stale", "duplicate", "quarantined")
@@ -108,7 +108,7 @@ def run_compaction(project: Project, table: Table, *, verbose: bool) -> dict[str
     result = project.definitions.resolve_job_def(JOB_NAME).execute_in_process(
         instance=project.instance,
         tags=STARTED_BY,
-        run_config={"ops": {JOB_NAME: {"config": {"tables": [table.name]}}}, **_logging(verbose)},
+        run_config={"ops": {STEP_NAME: {"config": {"tables": [table.name]}}}, **_logging(verbose)},
         raise_on_error=False,
     )
     for event in _of(result, "ASSET_OBSERVATION"):

@@ -13,7 +13,7 @@ from incload_assets.loading.declaration import Table
 from incload_assets.loading.load import ensure_log
 from resources.failures import translate
 
-JOB_NAME = "compact_logs"
+JOB_NAME, STEP_NAME = "compact_logs", "compact_each_log"
 CRON = "20 3 * * *"
 
 
@@ -31,7 +31,7 @@ def compaction_job(tables: Sequence[Table]) -> dg.JobDefinition:
     """
     by_name = {table.name: table for table in tables}
 
-    @dg.op(name=JOB_NAME, required_resource_keys={"spark", "lake"})
+    @dg.op(name=STEP_NAME, required_resource_keys={"spark", "lake"})
     def compact_each(context: dg.OpExecutionContext, config: Chosen) -> None:
         """Keep of old windows only the changes that may still decide; a table that fails does not stop the others."""
         if unknown := sorted(set(config.tables) - by_name.keys()):

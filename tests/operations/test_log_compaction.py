@@ -10,7 +10,7 @@ import pytest
 
 from incload_assets.loading import Merge
 from incload_assets.loading.compaction import REWRITE_COMPACTED_TAG
-from incload_assets.operations.log_compaction import JOB_NAME, compaction_job, compaction_schedule
+from incload_assets.operations.log_compaction import STEP_NAME, compaction_job, compaction_schedule
 from resources.settings import Settings
 from tests.house import House, guest, house, key
 
@@ -26,7 +26,7 @@ def guests(tmp_path: Path, spark_settings: Settings) -> Iterator[House]:
 
 def compacted(h: House, **config: Any) -> dg.ExecuteInProcessResult:
     job = compaction_job([h.table])
-    run_config = {"ops": {JOB_NAME: {"config": config}}}
+    run_config = {"ops": {STEP_NAME: {"config": config}}}
     return job.execute_in_process(
         instance=h.instance, resources=h.resources, run_config=run_config, raise_on_error=False
     )
