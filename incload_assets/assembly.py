@@ -13,6 +13,7 @@ from incload_assets.loading.checkpoint import LOADS_NOTHING
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.operations.log_compaction import compaction_job, compaction_schedule
+from incload_assets.operations.schedules import schedule_of
 from resources.lake import Lake
 from resources.settings import Settings
 from resources.spark import SparkResource
@@ -105,13 +106,7 @@ def _check_job(name: str, tables: Sequence[Table]) -> UnresolvedAssetJobDefiniti
 
 
 def _check_schedule(job: UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
-    return dg.ScheduleDefinition(
-        name=f"{job.name}_schedule",
-        job=job,
-        cron_schedule=CHECK_SCHEDULES[job.name][0],
-        execution_timezone="UTC",
-        default_status=dg.DefaultScheduleStatus.RUNNING,
-    )
+    return schedule_of(job, CHECK_SCHEDULES[job.name][0])
 
 
 def _expect_distinct_targets(tables: Sequence[Table], lake: Lake) -> None:

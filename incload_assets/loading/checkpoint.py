@@ -1,6 +1,6 @@
 """What Dagster knows of a partition before it is loaded."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -43,7 +43,7 @@ def checkpoint_of(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str
     last = _last_materialization(instance, key, partition)
     if last is None:
         return Checkpoint(untried=bool(untried(instance, key, [partition], run_id)))
-    return Checkpoint(_fingerprint(last), clean=partition in at_rest(instance, key, [partition], run_id))
+    return Checkpoint(_fingerprint(last), clean=partition in _settled(instance, key, {partition: last}, run_id))
 
 
 def at_rest(instance: dg.DagsterInstance, key: dg.AssetKey, partitions: Collection[str], run_id: str) -> dict[str, str]:
@@ -52,11 +52,18 @@ def at_rest(instance: dg.DagsterInstance, key: dg.AssetKey, partitions: Collecti
     That is: no other run that may have tried the partition, and that was alive since the run of its last
     materialization began, is unfinished, or has ended without success.
     """
+    found = {partition: _last_materialization(instance, key, partition) for partition in partitions}
+    return _settled(instance, key, {partition: last for partition, last in found.items() if last}, run_id)
+
+
+def _settled(
+    instance: dg.DagsterInstance, key: dg.AssetKey, materializations: Mapping[str, dg.EventLogRecord], run_id: str
+) -> dict[str, str]:
+    """As :func:`at_rest`, for partitions whose last materializations are known."""
     found: dict[str, tuple[datetime, str]] = {}
     runs: dict[str, dg.RunRecord | None] = {}
-    for partition in partitions:
-        last = _last_materialization(instance, key, partition)
-        if last is None or (fingerprint := _fingerprint(last)) is None:
+    for partition, last in materializations.items():
+        if (fingerprint := _fingerprint(last)) is None:
             continue
         if last.run_id not in runs:
             runs[last.run_id] = instance.get_run_record_by_id(last.run_id)

@@ -27,10 +27,10 @@ from incload_assets.loading.columns import CHANGES, CONTROL, literal
 from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
-from incload_assets.loading.errors import ConcurrentLoad, IncrementalLoadError, WindowCompacted
+from incload_assets.loading.errors import ConcurrentLoad, WindowCompacted
 from incload_assets.loading.log_commit import commit
 from incload_assets.loading.sources.base import Position
-from incload_assets.loading.window import Window, window_of
+from incload_assets.loading.window import Window, known_windows
 from incload_assets.loading.writes.merging import bare_fence, fenced
 
 REWRITE_COMPACTED_TAG = "incload/rewrite_compacted"
@@ -136,13 +136,8 @@ def _app_id(table: Table) -> str:
 
 def _old(table: Table, controls: Mapping[str, Control], older_than: datetime) -> dict[Window, Control]:
     """The windows that ended by then, oldest first; a key that is no window any more is left alone."""
-    found = {}
-    for key, control in controls.items():
-        try:
-            found[window_of(table.partitions_def, key)] = control
-        except IncrementalLoadError:
-            continue
-    return {window: found[window] for window in sorted(found) if window.end <= older_than}
+    known = known_windows(table.partitions_def, controls)
+    return {window: controls[window.key] for window in known if window.end <= older_than}
 
 
 def _mark(context: Context, keys: Collection[str], number: int) -> None:

@@ -1,7 +1,7 @@
 """Creating a Delta table and bringing it up to its declaration."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import pyspark.sql.types as T
 from pyspark.errors import PySparkException
@@ -82,7 +82,9 @@ def _create(
     partition_by: tuple[str, ...],
     properties: Mapping[str, str],
 ) -> None:
-    statement = f"CREATE TABLE IF NOT EXISTS {lake.sql_name(uri)} ({_columns(schema.fields)}) USING delta"
+    statement = (
+        f"CREATE TABLE IF NOT EXISTS {lake.sql_name(uri)} ({', '.join(map(_column, schema.fields))}) USING delta"
+    )
     if partition_by:
         statement += f" PARTITIONED BY ({', '.join(map(quoted, partition_by))})"
     if properties:
@@ -128,10 +130,6 @@ def _missing(present: T.StructType, declared: T.StructType, where: str, path: st
                 rule="the type of an existing column is not changed by a load",
                 remedy="restore the type in the contract, or add the new type under another column name",
             )
-
-
-def _columns(fields: Iterable[T.StructField]) -> str:
-    return ", ".join(map(_column, fields))
 
 
 def _column(field: T.StructField) -> str:

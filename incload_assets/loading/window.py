@@ -1,6 +1,7 @@
 """The half-open time window of a partition, in UTC."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -55,10 +56,13 @@ def first_window(partitions_def: dg.TimeWindowPartitionsDefinition, table: str =
     return window_of(partitions_def, partitions_def.get_first_partition_key() or "", table)
 
 
-def windows_of(partitions_def: dg.TimeWindowPartitionsDefinition, keys: Iterable[str] | None = None) -> list[Window]:
-    """The windows of the given keys, or of all keys that exist now, oldest first."""
-    chosen = partitions_def.get_partition_keys() if keys is None else keys
-    return sorted(window_of(partitions_def, key) for key in chosen)
+def known_windows(partitions_def: dg.TimeWindowPartitionsDefinition, keys: Iterable[str]) -> list[Window]:
+    """The windows of those of the keys that the definition has (still), oldest first."""
+    found = []
+    for key in keys:
+        with suppress(IncrementalLoadError):
+            found.append(window_of(partitions_def, key))
+    return sorted(found)
 
 
 def now() -> datetime:

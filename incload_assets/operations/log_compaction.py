@@ -11,6 +11,7 @@ from incload_assets.loading.compaction import Compaction, compact
 from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.load import ensure_log
+from incload_assets.operations.schedules import schedule_of
 from resources.failures import translate
 
 JOB_NAME, STEP_NAME = "compact_logs", "compact_each_log"
@@ -64,13 +65,7 @@ def compaction_job(tables: Sequence[Table]) -> dg.JobDefinition:
 
 def compaction_schedule(job: dg.JobDefinition) -> dg.ScheduleDefinition:
     """Every night."""
-    return dg.ScheduleDefinition(
-        name=f"{job.name}_schedule",
-        job=job,
-        cron_schedule=CRON,
-        execution_timezone="UTC",
-        default_status=dg.DefaultScheduleStatus.RUNNING,
-    )
+    return schedule_of(job, CRON)
 
 
 def _compact(context: dg.OpExecutionContext, table: Table) -> Compaction:

@@ -1,17 +1,13 @@
 """Extracts that replace what was there: which one is the newest, and whether it is suspiciously small."""
 
-from collections.abc import Iterator
-from contextlib import suppress
-
-import dagster as dg
 from pyspark.sql import functions as F
 
 from incload_assets.loading.change_log import Control
 from incload_assets.loading.columns import CONTROL
 from incload_assets.loading.context import Context
-from incload_assets.loading.errors import ContractViolation, DeclarationError, IncrementalLoadError
+from incload_assets.loading.errors import ContractViolation, DeclarationError
 from incload_assets.loading.landing import Facts, Landing
-from incload_assets.loading.window import Window, window_of
+from incload_assets.loading.window import Window, known_windows
 
 
 def landed_windows(context: Context, log_version: int) -> list[Window]:
@@ -21,14 +17,7 @@ def landed_windows(context: Context, log_version: int) -> list[Window]:
     files = delta.get_add_actions(flatten=True)
     kinds, keys = (files.column(f"partition.{name}").to_pylist() for name in ("_kind", "_window"))
     landed = {key for kind, key in zip(kinds, keys, strict=True) if kind == CONTROL}
-    return sorted(_known(context.table.partitions_def, landed))
-
-
-def _known(definition: dg.TimeWindowPartitionsDefinition, keys: set[str]) -> Iterator[Window]:
-    """The windows of the keys; one that the definition no longer has is of no window."""
-    for key in keys:
-        with suppress(IncrementalLoadError):
-            yield window_of(definition, key)
+    return known_windows(context.table.partitions_def, landed)
 
 
 def check_max_shrink(table: str, max_shrink: float) -> None:

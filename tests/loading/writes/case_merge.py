@@ -1,17 +1,24 @@
 """Merge: the newest change of each key, unless it is a delete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from incload_assets.loading import Merge
 from tests.loading.literal_source import Record
 from tests.loading.writes.case import Case, Order
+from tests.oracle import Row, fold
+
+
+def newest_of(records: Iterable[Record], keys: Sequence[str], order: Order) -> Collection[Row]:
+    """Of each key the newest change, unless it is a delete; its sequence is a number."""
+    rows = [{**r, "seq": r["seq"] and int(r["seq"]), "hash": order(r)[-1]} for r in records]
+    return fold(rows, keys, ["seq"], lambda row: row["op"] == "d", lambda row: row["hash"]).values()
 
 
 def newest(content: Mapping[str, Sequence[Record]], order: Order) -> set[tuple[Any, ...]]:
     """Sort, fold."""
-    last = {r["id"]: r for r in sorted((r for records in content.values() for r in records), key=order)}
-    return {(r["id"], r["value"], r["seq"] and int(r["seq"])) for r in last.values() if r["op"] != "d"}
+    every = (record for records in content.values() for record in records)
+    return {(row["id"], row["value"], row["seq"]) for row in newest_of(every, ["id"], order)}
 
 
 MERGE = Case("merge", Merge(), newest)

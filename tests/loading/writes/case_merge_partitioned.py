@@ -8,6 +8,7 @@ from incload_assets.loading import Merge
 from tests.loading.literal_source import Record
 from tests.loading.tables import DatedItem, day
 from tests.loading.writes.case import Case, Content, Order, crowds
+from tests.loading.writes.case_merge import newest_of
 
 
 def newest_by_day(content: Mapping[str, Sequence[Record]], order: Order) -> set[tuple[Any, ...]]:
@@ -18,12 +19,8 @@ def newest_by_day(content: Mapping[str, Sequence[Record]], order: Order) -> set[
         for record in records
         if len({other["day"] for other in records if other["id"] == record["id"]}) == 1
     ]
-    last = {(r["id"], r["day"]): r for r in sorted(good, key=order)}
-    return {
-        (r["id"], r["value"], r["seq"] and int(r["seq"]), date.fromisoformat(str(r["day"])))
-        for r in last.values()
-        if r["op"] != "d"
-    }
+    last = newest_of(good, ["id", "day"], order)
+    return {(row["id"], row["value"], row["seq"], date.fromisoformat(row["day"])) for row in last}
 
 
 def dated(content: Content) -> Content:
