@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyspark
@@ -15,6 +16,7 @@ from resources.locks import exclusive
 from resources.settings import Settings
 
 DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0",)
+POSTGRESQL = ("org.postgresql:postgresql:42.7.7",)
 _AWS_SDK = "2.35.4"
 S3 = (
     "org.apache.hadoop:hadoop-aws:3.5.0",
@@ -23,9 +25,11 @@ S3 = (
     f"software.amazon.awssdk:sts:{_AWS_SDK}",
 )
 
+KAFKA = ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",)
+
 # Not wanted although asked for by the above: the SDK in one piece (650 MB), what Spark has under another name
-# (hadoop-client-*, jcl-over-slf4j), and an optional TLS library.
-_UNWANTED = ("bundle", "hadoop-common", "hadoop-hdfs-client", "commons-logging", "wildfly-openssl")
+# (hadoop-client-*, jcl-over-slf4j), an optional TLS library, and annotations.
+_UNWANTED = ("bundle", "hadoop-common", "hadoop-hdfs-client", "commons-logging", "wildfly-openssl", "checker-qual")
 _RESOLVE_SECONDS = 600
 _FAULT = re.compile(
     r"unresolved dependency|not found|refused|timed? ?out|PKIX|unauthorized|forbidden|50\d", re.IGNORECASE
@@ -38,13 +42,13 @@ def spark_home() -> Path:
 
 
 def coordinates(settings: Settings) -> tuple[str, ...]:
-    """The Maven coordinates that these settings need: Delta always, S3 only where S3 is configured.
+    """The Maven coordinates that these settings need: Delta and PostgreSQL always, S3 and Kafka only where configured.
 
     Example:
         >>> coordinates(Settings(lake="/lake", landing="/landing"))
-        ('io.delta:delta-spark_4.2_2.13:4.4.0',)
+        ('io.delta:delta-spark_4.2_2.13:4.4.0', 'org.postgresql:postgresql:42.7.7')
     """
-    return DELTA + S3 if settings.uses_s3 else DELTA
+    return DELTA + POSTGRESQL + (S3 if settings.uses_s3 else ()) + (KAFKA if settings.kafka else ())
 
 
 def jar_paths(settings: Settings, java_home: Path) -> list[Path]:
@@ -66,15 +70,29 @@ def jar_paths(settings: Settings, java_home: Path) -> list[Path]:
                 remedy="fill it from the jar folder of a machine with access to Maven, or unset INCLOAD_JARS",
             )
         return given
-    wanted = coordinates(settings)
-    folder = _cache() / _name(wanted)
+    return resolved(settings, coordinates(settings), java_home, unwanted())
+
+
+def resolved(settings: Settings, wanted: Sequence[str], java_home: Path, without: Sequence[str] = ()) -> list[Path]:
+    """The jars of some Maven coordinates and of all they need, fetched if this user never had them.
+
+    Args:
+        settings: Its ``maven_repositories`` are asked.
+        wanted: Coordinates, ``group:artifact:version``.
+        java_home: The Java that runs the resolver.
+        without: Names of artifacts not to fetch although they are needed.
+
+    Raises:
+        SparkUnavailable: No Maven repository gives them; the message says why.
+    """
+    folder = _cache() / _name(wanted, without)
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with exclusive(folder.parent / f"{folder.name}.lock", _RESOLVE_SECONDS) as held:
             if not held:
                 raise unavailable(f"another process has been fetching Spark's jars into {folder} for too long")
             if not folder.is_dir():
-                _fetch(settings, wanted, folder, java_home)
+                _fetch(settings, wanted, folder, java_home, without)
     return sorted(folder.glob("*.jar"))
 
 
@@ -83,12 +101,12 @@ def _cache() -> Path:
     return Path(base) / "incload" / "jars"
 
 
-def _name(wanted: tuple[str, ...]) -> str:
-    told = "\n".join((pyspark.__version__, *wanted, *_UNWANTED))
+def _name(wanted: Sequence[str], without: Sequence[str]) -> str:
+    told = "\n".join((pyspark.__version__, *wanted, *without))
     return f"spark-{pyspark.__version__}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
 
 
-def _fetch(settings: Settings, wanted: tuple[str, ...], folder: Path, java_home: Path) -> None:
+def _fetch(settings: Settings, wanted: Sequence[str], folder: Path, java_home: Path, without: Sequence[str]) -> None:
     """Resolve into a scratch folder beside ``folder``, then put it in place in one step."""
     scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix="fetching-"))
     log = folder.parent / f"{folder.name}.log"
@@ -99,11 +117,12 @@ def _fetch(settings: Settings, wanted: tuple[str, ...], folder: Path, java_home:
         environment["DEFAULT_ARTIFACT_REPOSITORY"] = first  # Spark's variable for what replaces the central one
     properties = {
         "spark.jars.packages": ",".join(wanted),
-        "spark.jars.excludes": ",".join(f"*:{name}" for name in (*_shipped(), *_UNWANTED)),
+        "spark.jars.excludes": ",".join(f"*:{name}" for name in without),
         "spark.jars.repositories": ",".join(others),
         "spark.jars.ivy": str(scratch),
         "spark.driver.extraJavaOptions": "-Dsun.net.client.defaultConnectTimeout=10000",
     }
+    first_name = wanted[0].split(":")[1]
     asked = scratch / "resolve.conf"
     asked.write_text("".join(f"{key} {value}\n" for key, value in properties.items() if value))
     # spark-submit resolves before it runs anything; what it then runs only prints the version
@@ -117,7 +136,7 @@ def _fetch(settings: Settings, wanted: tuple[str, ...], folder: Path, java_home:
         )
         told = masked(done.stdout + done.stderr)
         log.write_text(told)
-        if done.returncode != 0 or not any("delta-spark" in jar.name for jar in scratch.glob("jars/*.jar")):
+        if done.returncode != 0 or not any(first_name in jar.name for jar in scratch.glob("jars/*.jar")):
             raise _refused(wanted, told, log)
         (scratch / "jars").rename(folder)
     except subprocess.TimeoutExpired:
@@ -126,13 +145,18 @@ def _fetch(settings: Settings, wanted: tuple[str, ...], folder: Path, java_home:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def unwanted() -> tuple[str, ...]:
+    """The names of artifacts that Spark has already, or that do harm beside it."""
+    return (*_shipped(), *_UNWANTED)
+
+
 def _shipped() -> list[str]:
     """The artifact names of the jars inside pyspark: a second version of one of them would only do harm."""
     names = {re.split(r"-(?=\d)", jar.stem, maxsplit=1)[0] for jar in (spark_home() / "jars").glob("*.jar")}
     return sorted(names)
 
 
-def _refused(wanted: tuple[str, ...], told: str, log: Path) -> Exception:
+def _refused(wanted: Sequence[str], told: str, log: Path) -> Exception:
     lines = [line.strip(" \t:") for line in told.splitlines() if _FAULT.search(line)]
     reason = lines[0][:200] if lines else "the resolver gave no reason"
     return unavailable(

@@ -17,6 +17,8 @@ LOG_FOLDER = "_changes"
 """Folder under the lake's root that holds the change log of each table."""
 CUTS_FOLDER = "_cuts"
 """Likewise, where the windows of tables end whose sources have no reliable times."""
+REFERENCES_FOLDER = "_references"
+"""Likewise, what is known of the references from derived tables to others."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Lake:
         for part in key_path:
             if not part or part in (".", "..") or "/" in part:
                 raise ValueError(f"{'/'.join(key_path)!r}: {part!r} cannot be the name of a folder of the lake")
-        if not key_path or key_path[0] in (LOG_FOLDER, CUTS_FOLDER):
+        if not key_path or key_path[0] in (LOG_FOLDER, CUTS_FOLDER, REFERENCES_FOLDER):
             raise ValueError(f"{'/'.join(key_path)!r}: {key_path[:1]} is the loader's own folder; choose another name")
         return "/".join([self.root, *key_path])
 
@@ -68,6 +70,10 @@ class Lake:
     def cuts_uri(self, key_path: Sequence[str]) -> str:
         """Where it is written down where the windows of an asset's table end; raises as :meth:`table_uri` does."""
         return self._beside(CUTS_FOLDER, key_path)
+
+    def references_uri(self, key_path: Sequence[str]) -> str:
+        """Where it is written down what is known of an asset's references; raises as :meth:`table_uri` does."""
+        return self._beside(REFERENCES_FOLDER, key_path)
 
     def _beside(self, folder: str, key_path: Sequence[str]) -> str:
         return "/".join([self.root, folder, self.table_uri(key_path)[len(self.root) + 1 :]])

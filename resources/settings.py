@@ -32,6 +32,7 @@ class Settings(BaseSettings):
         maven_repositories: Maven repositories (URLs, separated by commas) to use in place of the default one.
         jars: Folder that already holds Spark's jars, for machines without any Maven repository.
         s3: Fetch the S3 jars although neither ``landing`` nor ``lake`` is on S3 (a table names a bucket itself).
+        kafka: Fetch the jars for tables that read from Kafka.
         samples: Whether the sample shop and its tables are part of the code location.
 
     Raises:
@@ -55,6 +56,7 @@ class Settings(BaseSettings):
     maven_repositories: str = Field("", repr=False)
     jars: Path | None = None
     s3: bool = False
+    kafka: bool = False
     samples: bool = True
 
     @field_validator("spark")

@@ -13,6 +13,10 @@ from resources import connect_server
 from resources.settings import Settings
 from resources.spark import open_session
 from tests.s3_server import refusing_s3_server, s3_server
+from tests.servers.connect import connect
+from tests.servers.kafka import kafka
+from tests.servers.postgres import postgres
+from tests.servers.spark_kafka import settings_for_kafka
 
 # The tables of a whole test run; in the environment, so that every program of the run agrees on the server.
 os.environ.setdefault("INCLOAD_SPARK_MEMORY", "6g")
@@ -23,7 +27,7 @@ REMOTE = "INCLOAD_TEST_REMOTE"
 """The server to use, if it is there already."""
 STARTED = pytest.StashKey[Settings]()
 
-__all__ = ["refusing_s3_server", "s3_server", "spark", "spark_settings", "spark_url"]
+__all__ = ["connect", "kafka", "postgres", "refusing_s3_server", "s3_server", "spark", "spark_settings", "spark_url"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,7 +45,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def _own(home: Path) -> Settings:
     # The server ends itself, should the test run be killed before it can.
-    return Settings(home=home, spark="local", spark_idle_minutes=5)
+    return Settings(home=home, spark="local", spark_idle_minutes=5, s3=True, **settings_for_kafka())
 
 
 @pytest.fixture(scope="session")

@@ -120,7 +120,8 @@ def test_a_new_module_is_found_by_itself(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_without_samples_there_is_no_shop() -> None:
     assert "advance_shop" in names(defs)["jobs"]
-    assert {"watch_orders", "watch_customers", "watch_events", "watch_inventory"} <= set(names(defs)["sensors"])
+    samples = ("orders", "customers", "events", "inventory", "daily_sales", "stock_levels")
+    assert {f"watch_{table}" for table in samples} <= set(names(defs)["sensors"])
     assert names(code_location(Settings(samples=False))) == names(
         incremental_definitions(assets_in(tables, leave_out="incload_assets.tables.retail"), Settings())
     )

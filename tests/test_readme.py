@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from resources.lake import Lake
-from tests.clone import Clone, readme_block, readme_files, without_times
+from tests.clone import PROJECT, Clone, readme_block, readme_files, without_times
 
 
 @pytest.fixture
@@ -37,3 +37,9 @@ def test_the_readmes_table_loads_as_the_readme_says(clone: Clone, spark: SparkSe
 def test_the_readmes_table_is_one_small_module() -> None:
     [module] = [content for path, content in readme_files().items() if path.endswith(".py")]
     assert len([line for line in module.splitlines() if line.strip()]) <= 28
+
+
+def test_the_readmes_source_of_ones_own_is_the_one_that_passes_the_conformance_suite() -> None:
+    module = (PROJECT / "tests" / "loading" / "sources" / "http_api.py").read_text()
+    assert readme_block("python", "class HttpApi") == module.strip()
+    assert len(module.splitlines()) < 60

@@ -61,7 +61,7 @@ def source_content(spark: SparkSession, table: Table, window: Window, position: 
 def _judged(spark: SparkSession, table: Table, window: Window, position: Position) -> DataFrame:
     fields = (*table.columns, *table.control_fields)
     extracted = table.source.extract_windows(spark, table.name, {window.key: position}, fields)
-    return judge(extracted, table, [window])
+    return judge(extracted, table, [window]).filter(F.col("_kind").isin(*KINDS))
 
 
 def log_content(

@@ -2,9 +2,16 @@
 
 from incload_assets.loading.asset import incremental_asset
 from incload_assets.loading.declaration import Changes, Freshness, Quarantine
+from incload_assets.loading.derived import derived_asset
+from incload_assets.loading.sources.debezium import Debezium
 from incload_assets.loading.sources.files import Files
+from incload_assets.loading.sources.kafka import Kafka
+from incload_assets.loading.sources.query_by_id import QueryById
+from incload_assets.loading.sources.query_by_time import QueryByTime
+from incload_assets.loading.upstream import Upstream
 from incload_assets.loading.writes.append import Append
 from incload_assets.loading.writes.delete_insert import DeleteInsert
+from incload_assets.loading.writes.fold import Fold
 from incload_assets.loading.writes.full_reload import FullReload
 from incload_assets.loading.writes.history import History
 from incload_assets.loading.writes.merge import Merge
@@ -14,14 +21,21 @@ from incload_assets.loading.writes.snapshot import Snapshot
 __all__ = [
     "Append",
     "Changes",
+    "Debezium",
     "DeleteInsert",
     "Files",
+    "Fold",
     "Freshness",
     "FullReload",
     "History",
+    "Kafka",
     "Merge",
     "Overwrite",
     "Quarantine",
+    "QueryById",
+    "QueryByTime",
     "Snapshot",
+    "Upstream",
+    "derived_asset",
     "incremental_asset",
 ]

@@ -35,6 +35,7 @@ _CONTROL_TYPE = T.StructType(
         T.StructField("first_sequence", T.StringType()),
         T.StructField("compacted_at", T.TimestampType()),
         T.StructField("removed", T.LongType()),
+        T.StructField("skipped", T.LongType()),
     ]
 )
 
@@ -67,6 +68,7 @@ class Control:
         compacted_at: When the window was first chosen for compaction, None: never. See
             :mod:`incload_assets.loading.compaction`.
         removed: Changes of this landing that compactions have removed since.
+        skipped: How many of the records read are no changes of this table.
     """
 
     landing: int
@@ -83,6 +85,7 @@ class Control:
     first_sequence: str | None = None
     compacted_at: datetime | None = None
     removed: int = 0
+    skipped: int = 0
 
     def as_position(self) -> Position:
         """The position that was landed."""

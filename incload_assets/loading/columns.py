@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from incload_assets.loading.declaration import Table
 
 UPSERT, DELETE, TRUNCATE, REJECTED = "upsert", "delete", "truncate", "rejected"
-REPLACED, CONTROL = "replaced", "control"
+REPLACED, CONTROL, SKIPPED = "replaced", "control", "skipped"
 CHANGES = (UPSERT, DELETE, TRUNCATE)
 
 

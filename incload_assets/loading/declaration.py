@@ -143,12 +143,7 @@ def declare(
         DeclarationError: Naming the table, the field, the value, the rule and what to write instead.
     """
     table = key.to_user_string()
-    if not isinstance(partitions_def, dg.TimeWindowPartitionsDefinition):
-        raise DeclarationError(
-            f"{table}: partitions_def is {type(partitions_def).__name__}",
-            rule="an incremental table is partitioned by time",
-            remedy='write partitions_def=dg.DailyPartitionsDefinition("2026-01-01") or another time window definition',
-        )
+    partitions_def = time_windows(table, partitions_def)
     _expect(table, "source", source, Source, 'Files("{landing}/orders/{window:%Y-%m-%d}/*.json")')
     _expect(table, "changes", changes, Changes, 'Changes(keys=["order_id"], sequence_by=["updated_at"])')
     _expect(table, "write", write, Write, "Merge() or Merge(partition_by=...)")
@@ -165,6 +160,7 @@ def declare(
         _check_retention(table, log_retention, changes, write)
     compiled = compile_contract(contract, table)
     source.validate(table)
+    source = source.for_contract(compiled)
     _check_columns(table, compiled, changes, write)
     write.validate(table, compiled, changes, source)
     write.validate_windows(table, compiled, partitions_def)
@@ -184,6 +180,21 @@ def declare(
         control_fields=control_fields,
         log_retention=log_retention,
     )
+
+
+def time_windows(table: str, partitions_def: dg.PartitionsDefinition) -> dg.TimeWindowPartitionsDefinition:
+    """The partitions definition, if it is one of time windows.
+
+    Raises:
+        DeclarationError: It is not.
+    """
+    if not isinstance(partitions_def, dg.TimeWindowPartitionsDefinition):
+        raise DeclarationError(
+            f"{table}: partitions_def is {type(partitions_def).__name__}",
+            rule="an incremental table is partitioned by time",
+            remedy='write partitions_def=dg.DailyPartitionsDefinition("2026-01-01") or another time window definition',
+        )
+    return partitions_def
 
 
 def _expect(table: str, name: str, value: object, kind: type, example: str) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from incload_assets.loading.columns import (
     DELETE,
     REJECTED,
+    SKIPPED,
     TRUNCATE,
     UPSERT,
     col,
@@ -22,6 +23,7 @@ from incload_assets.loading.columns import (
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.presence import known, told_by_record, unset
+from incload_assets.loading.sources import base
 from incload_assets.loading.window import Window as LoadWindow
 
 RECORD = "_record"
@@ -37,9 +39,9 @@ def judge(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> 
         windows: The windows that are in it.
 
     Returns:
-        One row per record: the table's columns, ``_kind`` (upsert, delete, truncate or rejected), ``_hash`` of the
-        content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected), ``_payload`` (of rejected rows only),
-        ``_rescued``; and ``_unset``, columns that the change leaves as they are, where changes may do so.
+        One row per record: the table's columns, ``_kind`` (upsert, delete, truncate, rejected or skipped), ``_hash`` of
+        the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected), ``_payload`` (of rejected rows
+        only), ``_rescued``; and ``_unset``, columns that the change leaves as they are, where changes may do so.
 
     Raises:
         DeclarationError: The function dropped or added columns.
@@ -59,19 +61,22 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
 
     told = told_by_record(extracted, given, raw_types, table) if table.by_column else []
     raw = known(given, raw_types, table)
+    skipped = F.col(base.SKIPPED).isNotNull() if base.SKIPPED in extracted.columns else F.lit(False)
     record = F.struct(
         "_window",
         "_source",
         "_payload",
         "_rescued",
         "_malformed",
+        skipped.alias("_is_skipped"),
         table.contract.type_reasons(raw, raw_types).alias("_type_reasons"),
         *told,
     )
     control = [raw(name).cast("string").alias(name) for name in table.control_fields]
     typed = extracted.select(*table.contract.typed(raw, raw_types), *control, record.alias(RECORD))
     kind = (
-        F.when(_condition(table.changes.truncate_when), TRUNCATE)
+        F.when(F.col(RECORD).getField("_is_skipped"), SKIPPED)
+        .when(_condition(table.changes.truncate_when), TRUNCATE)
         .when(_condition(table.changes.delete_when), DELETE)
         .otherwise(UPSERT)
     )
@@ -132,9 +137,8 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
         if broken := table.write.reasons(table, window):
             here = record.getField("_window") == window.key
             absent = F.concat(absent, F.when(here, F.array_compact(F.array(*broken))).otherwise(F.array()))
-    reasons = F.when(malformed.isNotNull(), F.array(malformed)).otherwise(
-        F.array_distinct(F.concat(record.getField("_type_reasons"), _contract_reasons(kind, table), absent))
-    )
+    of_values = F.array_distinct(F.concat(record.getField("_type_reasons"), _contract_reasons(kind, table), absent))
+    reasons = F.when(malformed.isNotNull(), F.array(malformed)).when(kind != SKIPPED, of_values).otherwise(F.array())
     row = out.select(
         *(col(name) for name in table.columns),
         kind.alias("_kind"),

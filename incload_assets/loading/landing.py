@@ -16,6 +16,7 @@ from incload_assets.loading.columns import (
     DELETE,
     REJECTED,
     REPLACED,
+    SKIPPED,
     UPSERT,
     col,
     row_id_sql,
@@ -60,6 +61,7 @@ class Facts:
     Args:
         rows: Records read.
         rejected: Those that break the contract.
+        skipped: Those that are no changes of this table.
         replaced: Keys that had a row taken away.
         partitions: As in :class:`~incload_assets.loading.change_log.Control`.
         first_sequence: As there.
@@ -67,6 +69,7 @@ class Facts:
 
     rows: int = 0
     rejected: int = 0
+    skipped: int = 0
     replaced: int = 0
     partitions: list[str] | None = None
     first_sequence: str | None = None
@@ -130,7 +133,7 @@ def judged_rows(context: Context, positions: Mapping[Window, Position]) -> Itera
             _check_row_wise(table, min(at_source), extracted.count(), rows)
         yield judged, facts
     except PySparkException as error:
-        if meaning := read_error(table.name, error):
+        if meaning := read_error(table.name, error, str(table.source)):
             raise meaning from error
         raise
     finally:
@@ -143,13 +146,16 @@ def _facts(frame: DataFrame, table: Table, of: Mapping[Window, Position] | list[
     first = col(table.changes.sequence_by[0]) if table.changes.sequence_by else F.lit(None).cast("string")
     partition = table.write.partition_by
     values = (
-        F.collect_set(F.when(F.col("_kind") != REJECTED, col(partition).cast("string"))) if partition else F.array()
+        F.collect_set(F.when(~F.col("_kind").isin(REJECTED, SKIPPED), col(partition).cast("string")))
+        if partition
+        else F.array()
     )
     rows = (
         frame.groupBy("_window")
         .agg(
             F.count(F.when(F.col("_kind") != REPLACED, 1)).alias("rows"),
             F.count(F.when(F.col("_kind") == REJECTED, 1)).alias("rejected"),
+            F.count(F.when(F.col("_kind") == SKIPPED, 1)).alias("skipped"),
             F.count(F.when(F.col("_kind") == REPLACED, 1)).alias("replaced"),
             F.min(F.when(kept, first)).cast("string").alias("first"),
             F.count(F.when(kept & first.isNull(), 1)).alias("unordered"),
@@ -163,6 +169,7 @@ def _facts(frame: DataFrame, table: Table, of: Mapping[Window, Position] | list[
         row["_window"]: Facts(
             rows=row.rows,
             rejected=row.rejected,
+            skipped=row.skipped,
             replaced=row.replaced,
             partitions=sorted(row.partitions) if partition and row.n_partitions <= MAX_PARTITIONS else None,
             first_sequence=None if row.unordered else row["first"],
@@ -192,6 +199,7 @@ def control_of(table: Table, landing: Landing, facts: Facts, number: int) -> Con
         landed_at=windows.now(),
         rows_read=facts.rows,
         rejected=facts.rejected,
+        skipped=facts.skipped,
         replaced=facts.replaced,
         partitions=facts.partitions,
         first_sequence=facts.first_sequence,

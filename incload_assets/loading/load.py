@@ -145,6 +145,7 @@ def detect(context: Context, windows: list[Window]) -> dict[str, Position]:
     """What the source holds now for each of the windows that it has something for, or that may be empty."""
     table = context.table
     first = first_window(table.partitions_def).start
+    table.source.prepare(context.spark, table.name, windows, context.log.landed, context.lake)
     found = table.source.detect(table.name, windows, context.log.landed, first=first, lake=context.lake)
     if table.source.absent == "empty":
         return {window.key: table.source.empty_position(window) for window in windows} | found
@@ -174,6 +175,8 @@ def _land(
 ) -> bool:
     """Land until the log holds what the source holds; looking again afterwards also proves a consistent read.
 
+    A source that may move while it is read is not looked at again: it would hardly ever stand still.
+
     Unless the log's content is known to be settled it is landed again even if it is what the source holds: a killed
     load's landing may still be on its way, and only a later landing refuses it.
     """
@@ -192,15 +195,18 @@ def _land(
         )
         if same and (settled or landed):
             return landed
-        if before is not None and before.compacted_at is not None and not held_off:
-            if not (same or rewrite_compacted):
+        if before is not None and before.compacted_at is not None:
+            if not (same or rewrite_compacted):  # at every look: the source may have changed since the last
                 refuse_rewrite(context, window, before, position)
-            hold_off(context)
-            held_off = True
-            continue  # what was removed until now is what a landing has to start from
+            if not held_off:
+                hold_off(context)
+                held_off = True
+                continue  # what was removed until now is what a landing has to start from
         with phases.timed("land"):
             landing = Landing(window, position, before, version, settled, run_id)
             landed = land(context, landing, say) or landed
+        if landed and context.table.source.moves:
+            return True
     raise SourceChanged(
         f"{context.table.name} {window.key}: the source changed during each of {LANDINGS} attempts to read it",
         rule="a window is landed from a source that stands still while it is read",

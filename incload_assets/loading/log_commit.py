@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.loading.change_log import Control
-from incload_assets.loading.columns import CONTROL, col, literal
+from incload_assets.loading.columns import CONTROL, SKIPPED, col, literal
 from incload_assets.loading.context import Context
 from incload_assets.loading.delta_tables import lost_the_race
 
@@ -25,7 +25,7 @@ def commit(
 
     Args:
         context: Of the load.
-        content: Rows of the windows, without control rows.
+        content: Rows of the windows, without control rows; those that are no changes are left out.
         controls: The windows, with their new control rows.
         app_id: Identifier of the fence.
         number: Its number.
@@ -36,7 +36,7 @@ def commit(
     """
     log = context.log
     rows = log.control_frame(context.spark, controls).withColumn("_kind", F.lit(CONTROL))
-    everything = content.unionByName(rows, allowMissingColumns=True)
+    everything = content.filter(F.col("_kind") != SKIPPED).unionByName(rows, allowMissingColumns=True)
     writer = (
         everything.select(*(col(name) for name in log.schema.names))
         .write.format("delta")

@@ -49,6 +49,7 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
         **({"waiting": evidence.waiting} if table.by_column else {}),
         **({"removed": evidence.removed} if table.log_retention else {}),
         "quarantined": evidence.quarantined,
+        **({"skipped": evidence.skipped} if evidence.skipped else {}),
         "keys_withdrawn": control.replaced,
         "delta_version": report.table_version,
         "log_version": report.log_version,

@@ -93,8 +93,11 @@ def _load_together(
     with phases.timed("land"):
         controls = _land(context, chunk, run_id, f"{app_id}/landing", intent + 1)
     with phases.timed("detect"):  # looking again proves that what was landed was read from a source at rest
-        now = detect(context, sorted(chunk))
-    landed = tuple(w for w in sorted(chunk) if w.key in controls and now.get(w.key) == chunk[w])
+        seen = {window.key: position.fingerprint for window, position in chunk.items()}
+        now = seen
+        if not table.source.moves:
+            now = {key: position.fingerprint for key, position in detect(context, sorted(chunk)).items()}
+    landed = tuple(w for w in sorted(chunk) if w.key in controls and now.get(w.key) == seen[w.key])
     if not landed:
         return []
 

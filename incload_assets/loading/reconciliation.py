@@ -9,8 +9,8 @@ from incload_assets.loading.context import Plan, Snapshot
 from incload_assets.loading.errors import ReconciliationFailed
 from incload_assets.loading.ledger import HASHES, NUMBERS
 
-BINS = ("applied", "stale", "duplicate", "waiting", "removed", "quarantined")
-RARE = ("waiting", "removed")
+BINS = ("applied", "stale", "duplicate", "waiting", "removed", "quarantined", "skipped")
+RARE = ("waiting", "removed", "skipped")
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Evidence:
         table_hash: The same from the table.
         waiting: Changes of single columns whose row the table cannot have yet, because required columns are unknown.
         removed: Changes that were overtaken, and that a compaction of the log has removed.
+        skipped: Records that are no changes of this table.
     """
 
     rows_read: int
@@ -44,6 +45,7 @@ class Evidence:
     table_hash: int
     waiting: int = 0
     removed: int = 0
+    skipped: int = 0
 
     @property
     def bins(self) -> dict[str, int]:
@@ -76,6 +78,7 @@ def examine(plan: Plan, at: Snapshot) -> dict[str, Evidence]:
             rows_read=control.rows_read,
             quarantined=control.rejected,
             removed=control.removed,
+            skipped=control.skipped,
             **seen.get(window, nothing),
         )
         for window, control in at.controls.items()

@@ -19,6 +19,10 @@ HISTORY, APPEND, SNAPSHOT, FULL_RELOAD, OVERWRITE, DELETE_INSERT, PARTIAL, SOFT_
 RANGES = "tests/loading/test_ranges.py::test_"
 TABLES = "tests/loading/test_delta_tables.py::test_"
 CHECKPOINTS = "tests/loading/test_checkpoint.py::test_"
+ATTEMPTS = (
+    "tests/loading/test_asset.py::test_untried_is_what_a_step_loads_alone_and_not_again_and_a_clean_checkpoint_is_one_for"
+    "_its_first_attempt"
+)
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ MUTANTS = [
            "commit(context, content, controls, _app_id(table), __import__('time').time_ns(), note=note)",
            (f"{COMPACTION}a_load_that_lands_between_intent_and_removal_wins",)),
     Mutant("a landing holds compactions off", CONVERGENCE, f"{LOADING}/load.py",
-           "            hold_off(context)\n", "",
+           "                hold_off(context)\n", "",
            (f"{COMPACTION}a_load_that_lands_between_intent_and_removal_wins",)),
     Mutant("compacted windows are replaced by choice", CONVERGENCE, f"{LOADING}/load.py",
            "if not (same or rewrite_compacted):", "if False:",
@@ -284,13 +288,13 @@ MUTANTS = [
     Mutant("overwrite: rows of other windows are rejected", CONVERGENCE, f"{WRITES}/overwrite.py",
            "return [F.when(~inside, text)]", "return []",
            (f"{OVERWRITE}rows_of_another_window_are_quarantined",)),
-    Mutant("overwrite: the end of a window is exclusive", PARTITION, f"{WRITES}/overwrite.py",
-           "AND {column} < {end}", "AND {column} <= {end}",
+    Mutant("overwrite: the end of a window is exclusive", PARTITION, f"{LOADING}/window_predicate.py",
+           "AND {quoted(column)} < {after}", "AND {quoted(column)} <= {after}",
            (f"{OVERWRITE}a_partition_is_what_its_window_holds_repeats_included",)),
     Mutant("overwrite: only the window is replaced", PARTITION, f"{WRITES}/overwrite.py",
            "_wanted(context, at), _part(context.table, at))", "_wanted(context, at))",
            (f"{OVERWRITE}a_partition_is_what_its_window_holds_repeats_included",)),
-    Mutant("overwrite: dates in the time zone of the windows", INSTANTS, f"{WRITES}/overwrite.py",
+    Mutant("overwrite: dates in the time zone of the windows", INSTANTS, f"{LOADING}/window_predicate.py",
            "bound.astimezone(zone).date()", "bound.date()",
            (f"{OVERWRITE}an_instant_or_a_date_lies_in_the_window_of_its_time_zone_and_a_string_is_the_key",)),
     Mutant("replacement: fence", CONVERGENCE, f"{WRITES}/replacing.py",
@@ -373,7 +377,7 @@ MUTANTS = [
            "window.key not in known and ", "",
            (f"{RANGES}windows_that_were_loaded_together_are_not_loaded_together_again",)),
     Mutant("range: the source is at rest", CONVERGENCE, f"{LOADING}/ranges.py",
-           " and now.get(w.key) == chunk[w]", "",
+           " and now.get(w.key) == seen[w.key]", "",
            (f"{RANGES}a_window_whose_source_changes_while_all_are_read_is_not_reported_as_loaded",)),
     Mutant("checkpoint: failed runs make it unclean", CHECKPOINT, f"{LOADING}/checkpoint.py",
            "if not any(_lived(other, began) and _covers(other.dagster_run, partition) for other in others)", "",
@@ -387,6 +391,19 @@ MUTANTS = [
     Mutant("checkpoint: too many runs to look at", CHECKPOINT, f"{LOADING}/checkpoint.py",
            "if len(runs) == RUNS_LOOKED_AT:", "if False:",
            (f"{CHECKPOINTS}where_there_are_too_many_runs_to_look_at_each_nothing_is_untried",)),
+    Mutant("compacted windows are refused at every look", CONVERGENCE, f"{LOADING}/load.py",
+           "if not (same or rewrite_compacted):", "if not (same or rewrite_compacted or held_off):",
+           (f"{COMPACTION}a_compacted_window_that_is_rewritten_while_it_is_about_to_be_landed_again_is_not_replaced"
+            "_unasked",)),
+    Mutant("checkpoint: a partition among others is not untried", CHECKPOINT, f"{LOADING}/asset.py",
+           "untried=known.untried and alone and not again", "untried=known.untried and not again",
+           (f"{ATTEMPTS}[False-first0-again0-among_others0]",)),
+    Mutant("checkpoint: what is tried again is not untried", CHECKPOINT, f"{LOADING}/asset.py",
+           "untried=known.untried and alone and not again", "untried=known.untried and alone",
+           (f"{ATTEMPTS}[False-first0-again0-among_others0]",)),
+    Mutant("checkpoint: what is tried again is not clean", CHECKPOINT, f"{LOADING}/asset.py",
+           "clean=known.clean and not again", "clean=known.clean",
+           (f"{ATTEMPTS}[True-first1-again1-among_others1]",)),
     Mutant("other keys or another way of writing", CONVERGENCE, f"{LOADING}/delta_tables.py",
            "if any(known.get(name, value) != value for name, value in properties.items()):", "if False:",
            (f"{TABLES}other_keys_or_another_way_of_writing_are_refused_before_any_write",)),

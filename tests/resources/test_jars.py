@@ -14,7 +14,7 @@ LOCAL = Settings(lake="/lake", landing="/landing")
 
 
 def test_s3_jars_are_asked_for_only_when_s3_is_configured() -> None:
-    assert coordinates(LOCAL) == ("io.delta:delta-spark_4.2_2.13:4.4.0",)
+    assert coordinates(LOCAL) == ("io.delta:delta-spark_4.2_2.13:4.4.0", "org.postgresql:postgresql:42.7.7")
     for settings in (
         Settings(lake="s3://lake"),
         Settings(landing="s3a://landing"),
@@ -22,6 +22,7 @@ def test_s3_jars_are_asked_for_only_when_s3_is_configured() -> None:
     ):
         assert [c.rpartition(":")[0] for c in coordinates(settings)] == [
             "io.delta:delta-spark_4.2_2.13",
+            "org.postgresql:postgresql",
             "org.apache.hadoop:hadoop-aws",
             "software.amazon.awssdk:s3",
             "software.amazon.awssdk:s3-transfer-manager",
@@ -29,9 +30,17 @@ def test_s3_jars_are_asked_for_only_when_s3_is_configured() -> None:
         ]
 
 
+def test_jars_for_kafka_are_asked_for_only_where_it_is_configured() -> None:
+    assert coordinates(Settings(lake="/lake", landing="/landing", kafka=True)) == (
+        "io.delta:delta-spark_4.2_2.13:4.4.0",
+        "org.postgresql:postgresql:42.7.7",
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    )
+
+
 def test_the_jar_folder_holds_delta_and_nothing_that_spark_has() -> None:
     fetched = {path.name.partition("_")[2].rpartition("-")[0] for path in jar_paths(LOCAL, java_home())}
-    assert {"delta-spark_4.2_2.13", "delta-storage", "delta-kernel-api"} <= fetched
+    assert {"delta-spark_4.2_2.13", "delta-storage", "delta-kernel-api", "postgresql"} <= fetched
     assert not fetched & set(jars._shipped())
     assert "hadoop-aws" not in fetched
 
@@ -43,7 +52,7 @@ def test_no_maven_gives_one_line_that_names_the_cause(monkeypatch: pytest.Monkey
     with pytest.raises(SparkUnavailable) as caught:
         jar_paths(settings, java_home())
     told = str(caught.value)
-    assert told.startswith("Spark's jars (io.delta:delta-spark-of-no-release:0.0.0) could not be fetched from Maven: ")
+    assert told.startswith("Spark's jars (io.delta:delta-spark-of-no-release:0.0.0 and 1 more) could not be fetched")
     assert "name a mirror in INCLOAD_MAVEN_REPOSITORIES, or point INCLOAD_JARS at a folder" in told
     assert ("\n" in told, "secret" in told, caught.value.transient) == (False, False, True)
     assert [path.suffix for path in sorted((tmp_path / "incload" / "jars").iterdir())] == [".lock", ".log"]

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.loading.contract import Contract
 from incload_assets.loading.window import Window
 from resources.lake import Lake
 
@@ -18,8 +19,8 @@ Absent = Literal["wait", "empty"]
 EXTRACTED_COLUMNS = ("_raw", "_payload", "_rescued", "_malformed", "_source")
 """The columns every ``extract`` returns; see :class:`Source`."""
 
-PRESENT = "_present"
-"""A column that ``extract`` may return, too; see there."""
+PRESENT, SKIPPED = "_present", "_skipped"
+"""Columns that ``extract`` may return, too; see there."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,20 @@ class Source(ABC):
 
     True where a changed row leaves the window of its former change (a query by modified time), or old records expire.
     """
+    moves: ClassVar[bool] = False
+    """Whether the source goes on changing while it is read, without harm.
+
+    What comes meanwhile makes another position, which the next look finds; what goes is newer elsewhere.
+    """
     absent: Absent = "wait"
 
     @abstractmethod
     def validate(self, table: str) -> None:
         """Check the declaration; raise :class:`DeclarationError` with ``table``, the field, why, and what to write."""
+
+    def for_contract(self, contract: Contract) -> "Source":
+        """This source as it reads for a table of that contract, where the types decide how values are read."""
+        return self
 
     @abstractmethod
     def detect(
@@ -94,6 +104,19 @@ class Source(ABC):
             SourceUnreadable: It answers with a refusal (credentials, permissions, no such bucket).
         """
 
+    def prepare(  # noqa: B027 - nothing, by default
+        self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake
+    ) -> None:
+        """Find out, before a load looks, what only Spark can tell; ``detect`` is right without it, too.
+
+        Args:
+            spark: The session.
+            table: For messages.
+            windows: Those about to be looked at, oldest first.
+            landed: As for :meth:`detect`.
+            lake: Where the tables are.
+        """
+
     @abstractmethod
     def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """Exactly the rows of a position, each row read once and none dropped.
@@ -107,6 +130,8 @@ class Source(ABC):
             ``_source`` struct<file: string, block: bigint, row: bigint>: where it came from.
             ``_present`` array<string>, where records may lack fields that others have: those of ``fields`` that this
             one has, be they NULL. Without this column every record has every field.
+            ``_skipped`` string, where not every record is a change of this table: why this one is none, NULL for
+            changes. Such records are counted, and not kept.
 
         Raises:
             SourceUnreadable: A file cannot be read at all; the message names it.

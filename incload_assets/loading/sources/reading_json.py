@@ -9,7 +9,7 @@ line as it was.
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
@@ -42,7 +42,27 @@ def read_json(spark: SparkSession, template: Template, paths: Sequence[str], fie
         )
         .where(text.rlike(r"\S"))
     )
-    # inside an array with a last element of our own, whatever follows the first value of a line shows
+    frame = json_records(numbered(lines).select("value", source_column()), fields)
+    return [Records(frame, [StringType()] * len(fields), varied=True)]
+
+
+def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFrame:
+    """JSON objects, one per row, with the columns of :class:`~incload_assets.loading.sources.base.Source`.
+
+    For every source whose records are JSON texts, wherever they lie.
+
+    Args:
+        texts: With the columns ``value`` (string, one JSON object) and ``_source`` (struct<file: string, block: bigint,
+            row: bigint>).
+        fields: Names of the members of ``_raw``, all strings.
+        keep: Other columns of ``texts`` to pass on, for example ``_window``.
+
+    Example:
+        >>> where = "named_struct('file', topic, 'block', bigint(partition), 'row', offset) AS _source"
+        >>> json_records(messages.selectExpr("string(value)", where), ["id", "name"])  # doctest: +SKIP
+    """
+    text = F.col("value")
+    # inside an array with a last element of our own, whatever follows the first value of a text shows
     parsed = F.try_parse_json(F.concat(F.lit("["), text, F.lit(',"end"]')))
     json = F.col("__json")
     single = F.try_variant_get(json, "$[1]", "string").eqNullSafe("end")
@@ -50,25 +70,25 @@ def read_json(spark: SparkSession, template: Template, paths: Sequence[str], fie
     rescued = F.map_filter(F.col("__record"), lambda name, _: ~name.isin(list(fields)))
     malformed = (
         F.when(F.col("__record").isNotNull(), None)
+        .when(text.isNull(), "no value")
         .when(~F.is_valid_utf8(text), "not valid UTF-8")
         .when(json.isNull(), "not valid JSON, or a name occurs twice in an object")
         .when(~single, "more than one JSON value in the line")
         .otherwise("not a JSON object")
     )
-    frame = (
-        numbered(lines)
-        .withColumn("__json", F.when(F.is_valid_utf8(text), parsed))
+    return (
+        texts.withColumn("__json", F.when(F.is_valid_utf8(text), parsed))
         .withColumn("__record", record)
         .select(
             F.struct(*(_value(field).alias(field) for field in fields)).alias("_raw"),
             F.make_valid_utf8(text).alias("_payload"),
             F.when(F.size(rescued) > 0, F.to_json(rescued)).alias("_rescued"),
             malformed.alias("_malformed"),
-            source_column(),
+            "_source",
             F.array_intersect(F.map_keys("__record"), F.array(*map(F.lit, fields))).alias(PRESENT),
+            *keep,
         )
     )
-    return [Records(frame, [StringType()] * len(fields), varied=True)]
 
 
 def _value(field: str) -> Column:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from typing import ClassVar
-from zoneinfo import ZoneInfo
 
 import dagster as dg
 import pyspark.sql.types as T
@@ -15,7 +14,8 @@ from incload_assets.loading.contract import Contract
 from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.base import Source
-from incload_assets.loading.window import Window, first_window, window_of
+from incload_assets.loading.window import Window, window_of
+from incload_assets.loading.window_predicate import check_whole_days, inside_sql
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.replacing import content_plan, replace_content
 
@@ -63,18 +63,8 @@ class Overwrite(Write):
     ) -> None:
         """Dates tell only windows of whole days."""
         assert self.partition_by is not None
-        if not isinstance(contract.type_of(self.partition_by), T.DateType):
-            return
-        first = first_window(partitions_def, table)
-        zone = ZoneInfo(partitions_def.timezone)
-        bounds = [bound.astimezone(zone) for bound in (first.start, first.end)]
-        if any((bound.hour, bound.minute) != (0, 0) for bound in bounds):
-            raise DeclarationError(
-                f"{table}: write.partition_by names {self.partition_by!r} of type date, and the first window is "
-                f"[{bounds[0].isoformat()}, {bounds[1].isoformat()})",
-                rule="a date tells the window of a row only if windows begin at midnight",
-                remedy="partition by a timestamp, or by a string that is the partition key",
-            )
+        if isinstance(contract.type_of(self.partition_by), T.DateType):
+            check_whole_days(table, "write.partition_by", self.partition_by, partitions_def)
 
     def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
         """Nothing: all rows of the partition are compared."""
@@ -120,12 +110,7 @@ def _condition(table: Table, window: Window) -> str:
     """SQL with literals: whether a row belongs to a window."""
     name = table.write.partition_by
     assert name is not None
-    column, kind = quoted(name), table.type_of(name)
+    kind = table.type_of(name)
     if isinstance(kind, T.StringType):
-        return f"{column} = {literal(window.key)}"
-    if isinstance(kind, T.DateType):
-        zone = ZoneInfo(table.partitions_def.timezone)
-        start, end = (f"DATE'{bound.astimezone(zone).date()}'" for bound in (window.start, window.end))
-    else:
-        start, end = (f"TIMESTAMP'{bound.isoformat()}'" for bound in (window.start, window.end))
-    return f"{column} >= {start} AND {column} < {end}"
+        return f"{quoted(name)} = {literal(window.key)}"
+    return inside_sql(name, kind, window.start, window.end, table.partitions_def.timezone)

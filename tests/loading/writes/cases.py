@@ -3,6 +3,7 @@
 from tests.loading.writes.case import EXAMPLES, Case
 from tests.loading.writes.case_append import APPEND, APPEND_ROWS, APPEND_UNORDERED
 from tests.loading.writes.case_delete_insert import DELETE_INSERT, DELETE_INSERT_PARTITIONED
+from tests.loading.writes.case_fold import FOLD
 from tests.loading.writes.case_full_reload import FULL_RELOAD
 from tests.loading.writes.case_history import HISTORY, HISTORY_IN_TIME
 from tests.loading.writes.case_merge import MERGE
@@ -24,6 +25,7 @@ DAILY: list[Case] = [
     FULL_RELOAD,
     OVERWRITE,
     DELETE_INSERT,
+    FOLD,
 ]
 VARIANTS: list[Case] = [HISTORY_IN_TIME, APPEND_UNORDERED, SNAPSHOT_KEEPING, DELETE_INSERT_PARTITIONED]
 CASES = [*DAILY, *VARIANTS] if EXAMPLES > 1 else DAILY

@@ -1,0 +1,184 @@
+"""Change events of Debezium's connector for PostgreSQL, in files or in Kafka."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+
+from pyspark.sql import DataFrame, SparkSession
+
+from incload_assets.loading.contract import Contract
+from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.sources.base import Absent, Position, Sees, Source
+from incload_assets.loading.sources.debezium_envelope import ENVELOPE, PAYLOAD
+from incload_assets.loading.sources.debezium_events import Reading, table_rows
+from incload_assets.loading.sources.debezium_types import ENCODING, UNAVAILABLE, default_encoding
+from incload_assets.loading.sources.wrapping import Wrapping
+
+if TYPE_CHECKING:
+    from incload_assets.loading.declaration import Changes
+
+TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring"]
+Decimals = Literal["precise", "double", "string"]
+
+
+@dataclass(frozen=True)
+class Debezium(Wrapping):
+    """Change events of Debezium's connector for PostgreSQL as changes of one table; with or without schemas, as JSON.
+
+    Beside the table's columns a contract may have these fields, as may conditions and the function:
+
+    - ``cdc_sequence`` (string): orders all changes, replayed ones and those of snapshots among them; the same change
+      always has the same, so that a replayed event counts as a duplicate. It is two positions in PostgreSQL's log.
+    - ``cdc_op`` (string): c, u, d, r (row of a snapshot) or t (truncate).
+    - ``cdc_lsn``, ``cdc_tx`` (long): of the change, NULL in rows of incremental snapshots.
+    - ``cdc_committed_at`` (timestamp): when its transaction committed, or the snapshot was read.
+    - ``cdc_snapshot`` (string): false, or what kind of snapshot the row is of.
+    - ``kafka_...``: what the inner source has of that name.
+
+    Tombstones, messages in the log, and events of other tables are counted as skipped and change nothing. A delete
+    tells only the key. A column that an update left alone and whose value is not in the event (TOAST) keeps its value;
+    an event that gives a row a *new key* without such a value is quarantined, for its value stands under another key:
+    set ``REPLICA IDENTITY FULL`` for tables whose keys change. Infinite dates and times have no place in Spark's types
+    and are quarantined, too, unless the contract has the column as a string ("infinity").
+
+    Events without schemas do not say how dates, times and decimals are written. A column that the contract has as a
+    date, timestamp or decimal is read as the connector writes such columns by ``time_precision_mode`` and ``decimals``;
+    the scale of a precise decimal is that of the contract, and has to be that of the database. Where that does not fit
+    (``timestamp(3)`` is written in milliseconds by the default mode), give the column an encoding.
+
+    Args:
+        source: Where the events are, ``Files(...)`` or ``Kafka(...)``.
+        table: Whose changes are read, as ``schema.table``.
+        keys: Columns of its primary key. A table without one cannot be kept row by row, and is refused: name a unique
+            key that never changes (with REPLICA IDENTITY USING INDEX or FULL), or keep its events with ``Append``.
+        replica_identity: ``full`` if deletes carry the whole row, as a table with ``Merge(partition_by=...)`` needs.
+        time_precision_mode: The connector's ``time.precision.mode``.
+        decimals: Its ``decimal.handling.mode``; None: events carry schemas, or the table has no decimals.
+        encodings: By column, where neither schemas nor the rules above tell: ``date``, ``timestamp[ms]``, ``time[us]``
+            (and ms, us, ns), ``decimal(2)``, ``plain``.
+        unavailable: The connector's ``unavailable.value.placeholder``.
+
+    Example:
+        >>> from incload_assets.loading import Files
+        >>> orders = Debezium(Files("{landing}/cdc/{window:%Y-%m-%d}/*.json"), table="public.orders", keys=["id"])
+        >>> orders.changes().sequence_by
+        ('cdc_sequence',)
+    """
+
+    source: Source
+    table: str
+    keys: Sequence[str] = ()
+    replica_identity: Literal["default", "full"] = "default"
+    time_precision_mode: TimePrecision = "adaptive"
+    decimals: Decimals | None = None
+    encodings: Mapping[str, str] = field(default_factory=dict, hash=False)
+    unavailable: str = UNAVAILABLE
+    absent: Absent = field(init=False, default="wait")
+    contract: Contract | None = field(init=False, default=None, repr=False, compare=False)
+
+    sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", (self.keys,) if isinstance(self.keys, str) else tuple(self.keys))
+        if isinstance(self.source, Source):
+            self.adopt()
+
+    def __str__(self) -> str:
+        return f"Debezium({self.source}, table={self.table!r})"
+
+    def changes(self, *, truncates: bool = True) -> "Changes":
+        """What a change is, for the table's declaration.
+
+        The contract needs the column ``cdc_sequence``, a string that is never NULL. With ``replica_identity="full"``
+        every event has every value, so that a load need not look for older ones: the cheaper way.
+
+        Args:
+            truncates: Whether truncates empty the table; the connector passes them on with ``skipped.operations=none``.
+                False where the way of writing knows none, as with ``partition_by``: then they are quarantined.
+        """
+        # this module is a part of what the declaration is made of
+        from incload_assets.loading.declaration import Changes
+
+        return Changes(
+            keys=self.keys,
+            sequence_by="cdc_sequence",
+            delete_when="cdc_op = 'd'",
+            truncate_when="cdc_op = 't'" if truncates else None,
+            unavailable=None if self.replica_identity == "full" else self.unavailable,
+        )
+
+    def validate(self, table: str) -> None:
+        """Check the declaration, and that of the inner source; see :meth:`Source.validate`."""
+        if not isinstance(self.source, Source) or isinstance(self.source, Debezium):
+            raise DeclarationError(
+                f"{table}: source: Debezium of {self.source!r}",
+                rule="it reads events from another source",
+                remedy='write Debezium(Kafka(...), table="public.orders", keys=["id"])',
+            )
+        self.source.validate(table)
+        if not re.fullmatch(r"[^.]+\.[^.]+", self.table):
+            raise DeclarationError(
+                f"{table}: source: table is {self.table!r}",
+                rule="events of other tables change nothing, so that the table is named with its schema",
+                remedy='write table="public.orders"',
+            )
+        if not self.keys:
+            raise DeclarationError(
+                f"{table}: source: keys is empty",
+                rule="rows are kept by key; without one an update does not tell which row it means",
+                remedy="name the columns of the primary key; for a table without, a unique key that never changes, or "
+                "keep the events as they are, with Append()",
+            )
+        for name, allowed in (("replica_identity", ("default", "full")), ("decimals", (None, *get_args(Decimals))),
+                              ("time_precision_mode", get_args(TimePrecision))):  # fmt: skip
+            if (value := getattr(self, name)) not in allowed:
+                choices = ", ".join(repr(choice) for choice in allowed if choice is not None)
+                raise DeclarationError(f"{table}: source: {name} is {value!r}", remedy=f"write one of {choices}")
+        for column, encoding in self.encodings.items():
+            if not re.fullmatch(ENCODING, encoding):
+                raise DeclarationError(
+                    f"{table}: source: the encoding of {column!r} is {encoding!r}",
+                    remedy="write plain, date, timestamp[ms], time[us] (units are ms, us, ns), or decimal(2)",
+                )
+        if not self.unavailable:
+            raise DeclarationError(
+                f"{table}: source: unavailable is ''", remedy="leave it out, or name the placeholder"
+            )
+
+    def for_contract(self, contract: Contract) -> "Debezium":
+        """This source, which takes from the contract's types how values without schema are written."""
+        made = replace(self, source=self.source.for_contract(contract))
+        object.__setattr__(made, "contract", contract)
+        return made
+
+    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+        """The rows that the events of a position tell of; see :meth:`Source.extract`."""
+        return self._rows(self.source.extract(spark, table, position, self._events(fields)), fields)
+
+    def extract_windows(
+        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
+    ) -> DataFrame:
+        """The rows of several windows; see :meth:`Source.extract_windows`."""
+        return self._rows(self.source.extract_windows(spark, table, positions, self._events(fields)), fields)
+
+    def _events(self, fields: Sequence[str]) -> list[str]:
+        return [*ENVELOPE, PAYLOAD, *_of_record(fields)]
+
+    def _rows(self, events: DataFrame, fields: Sequence[str]) -> DataFrame:
+        contract = self.contract.fields if self.contract else ()
+        reading = Reading(
+            table=self.table,
+            keys=tuple(self.keys),
+            whole_before=self.replica_identity == "full",
+            unavailable=self.unavailable,
+            types={field.name: field.data_type for field in contract},
+            encodings=self.encodings,
+            default=lambda target: default_encoding(target, self.time_precision_mode, self.decimals),
+        )
+        return table_rows(events, fields, reading, *_of_record(fields))
+
+
+def _of_record(fields: Sequence[str]) -> list[str]:
+    """Those of the fields that are of the record an event came in."""
+    return [name for name in fields if name.startswith("kafka_")]

@@ -1,0 +1,164 @@
+"""Which data files hold the rows of a Delta table, by partition value; read from its log, without Spark.
+
+A data file never changes, so the same files (and the same rows marked as deleted in them) are the same rows, whatever
+became of the table in between: late rows, deletes, a rollback, an erased history all show as other files. Compaction
+shows as other files, too, but its commits say of themselves that they change no rows (``dataChange`` is false in each
+of their actions); so the files of before are looked for by undoing such commits, as long as the log has them.
+See Delta's protocol, *Add File and Remove File*.
+"""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.fs
+from deltalake import DeltaTable
+from deltalake.fs import DeltaStorageHandler
+
+Value = date | datetime | None
+"""Of a partition column; None for a NULL, and for every file where no column is asked for."""
+
+COMMITS = 1000
+"""How many commits are undone at most; older positions count as changed."""
+
+
+class DataFile(NamedTuple):
+    """A file of a table: its name, with a mark of the rows that are deleted in it, and its size in bytes."""
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True)
+class _Rewrite:
+    """What one commit did to the files of one partition value."""
+
+    added: frozenset[str]
+    removed: frozenset[str]
+    changes_rows: bool
+
+
+_commits: dict[tuple[str, str, int, str | None], dict[Value, _Rewrite]] = {}
+"""Commits read before, for a process that looks again and again; a commit never changes."""
+
+
+class DeltaFiles:
+    """The files of one version of a table.
+
+    Args:
+        delta: The table.
+        column: Its partition column of type date or timestamp; None: the table as a whole.
+    """
+
+    def __init__(self, delta: DeltaTable, column: str | None) -> None:
+        self._delta, self._column = delta, column
+        self.version = delta.version()
+        self.table_id = str(delta.metadata().id)
+        self._marked = "deletionVectors" in (delta.protocol().reader_features or ())
+        self._deleted = _deleted_rows(delta) if self._marked else {}
+
+    def by_value(self) -> Mapping[Value, list[DataFile]]:
+        """The files that hold the table's rows, in one pass over them."""
+        files: dict[Value, list[DataFile]] = defaultdict(list)
+        actions = pa.table(self._delta.get_add_actions(flatten=True))
+        partition = f"partition.{self._column}"
+        values = actions[partition].to_pylist() if self._column is not None else [None] * actions.num_rows
+        for path, size, value in zip(
+            actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), values, strict=True
+        ):
+            files[value].append(DataFile(path + self._deleted.get(path.rpartition("/")[2], ""), size))
+        return files
+
+    def only_rewritten(self, files: Iterable[str], then: str, since: int, concerned: Callable[[Value], bool]) -> bool:
+        """Whether all that was done to some files since a version changed no rows.
+
+        Args:
+            files: Names of the present files of some partition values.
+            then: :func:`digest` of the files that these values had.
+            since: The version of the table in which they had them.
+            concerned: Which values these are.
+        """
+        names = set(files)
+        # a file with deleted rows goes by another name here than in the commits
+        if self._marked or not self.version - COMMITS <= since < self.version:
+            return False
+        for version in range(self.version, since, -1):
+            commit = self._commit(version)
+            if commit is None:
+                return False
+            for value, rewrite in commit.items():
+                if concerned(value):
+                    if rewrite.changes_rows:
+                        return False
+                    names = (names - rewrite.added) | rewrite.removed
+        return digest(names) == then
+
+    def _commit(self, version: int) -> dict[Value, _Rewrite] | None:
+        """What a commit did, by partition value; None if the log does not have it any more."""
+        key = (self._delta.table_uri, self.table_id, version, self._column)
+        if key not in _commits:
+            try:
+                with _folder_of(self._delta).open_input_stream(f"_delta_log/{version:020}.json") as stream:
+                    lines = stream.read().decode().splitlines()
+            except FileNotFoundError:
+                return None
+            if len(_commits) >= 4 * COMMITS:
+                _commits.clear()
+            _commits[key] = _rewrites(map(json.loads, lines), self._column)
+        return _commits[key]
+
+
+def _folder_of(delta: DeltaTable) -> pyarrow.fs.FileSystem:
+    """The folder of a table, by the means with which deltalake itself reads it, whatever store that is in."""
+    return pyarrow.fs.PyFileSystem(DeltaStorageHandler.from_table(delta._table, delta._storage_options))
+
+
+def digest(names: Iterable[str]) -> str:
+    """A short hash of a set of names.
+
+    Example:
+        >>> digest(["b", "a"]) == digest(["a", "b"])
+        True
+    """
+    return hashlib.blake2b("\n".join(sorted(names)).encode(), digest_size=12).hexdigest()
+
+
+def _rewrites(actions: Iterable[Mapping[str, Any]], column: str | None) -> dict[Value, _Rewrite]:
+    added: dict[Value, set[str]] = defaultdict(set)
+    removed: dict[Value, set[str]] = defaultdict(set)
+    changing = set()
+    for action in actions:
+        for kind, names in (("add", added), ("remove", removed)):
+            if (file := action.get(kind)) is not None:
+                value = _value((file.get("partitionValues") or {}).get(column)) if column is not None else None
+                names[value].add(file["path"])
+                if file["dataChange"]:
+                    changing.add(value)
+    return {
+        value: _Rewrite(frozenset(added[value]), frozenset(removed[value]), value in changing)
+        for value in {*added, *removed}
+    }
+
+
+def _value(text: str | None) -> Value:
+    """A partition value as Delta writes it into its log."""
+    if not text:
+        return None
+    if len(text) == len("2026-01-01"):
+        return date.fromisoformat(text)
+    instant = datetime.fromisoformat(text)
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def _deleted_rows(delta: DeltaTable) -> dict[str, str]:
+    """By the last part of a file's name, a mark of the rows that are deleted in it, where there are any."""
+    marks = {}
+    for row in pa.table(delta.deletion_vectors().read_all()).to_pylist():
+        vector = hashlib.blake2b(bytes(row["selection_vector"]), digest_size=8)
+        marks[row["filepath"].rpartition("/")[2]] = f"#{vector.hexdigest()}"
+    return marks

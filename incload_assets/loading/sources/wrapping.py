@@ -1,0 +1,59 @@
+"""A source around another one, whose records it reads in a way of its own."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+
+from incload_assets.loading.sources.base import Position, Source
+from incload_assets.loading.window import Window
+from resources.lake import Lake
+
+
+class Wrapping(Source):
+    """All that is not about reading records is as the inner source has it.
+
+    Args:
+        source: The inner source.
+    """
+
+    source: Source
+
+    def adopt(self) -> None:
+        """Take over what the inner source says of itself; to be called when ``source`` is set."""
+        for name in ("absent", "keeps", "moves"):
+            object.__setattr__(self, name, getattr(self.source, name))
+
+    def detect(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> dict[str, Position]:
+        """See :meth:`Source.detect`."""
+        return self.source.detect(table, windows, landed, first=first, lake=lake)
+
+    def prepare(
+        self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake
+    ) -> None:
+        """See :meth:`Source.prepare`."""
+        self.source.prepare(spark, table, windows, landed, lake)
+
+    def empty_position(self, window: Window) -> Position:
+        """See :meth:`Source.empty_position`."""
+        return self.source.empty_position(window)
+
+    def settled(self, position: Position) -> bool:
+        """See :meth:`Source.settled`."""
+        return self.source.settled(position)
+
+    def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
+        """See :meth:`Source.missing`."""
+        return self.source.missing(table, windows, landed)
+
+    def carried(self, position: Position) -> list[str]:
+        """See :meth:`Source.carried`."""
+        return self.source.carried(position)

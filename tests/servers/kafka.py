@@ -1,0 +1,207 @@
+"""A real Kafka for the tests: one process, broker and controller; one port is open, another one asks who calls."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
+
+from tests.s3_server import free_port
+from tests.servers.java_servers import java
+from tests.servers.sharing import shared
+
+_CONFIGURATION = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{secured},SWITCHED://127.0.0.1:{behind},\
+CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{secured},SWITCHED://127.0.0.1:{before}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SWITCHED:PLAINTEXT,\
+CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+controller.listener.names=CONTROLLER
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config=\
+org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{password}";
+log.dirs={data}
+auto.create.topics.enable=false
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+log.retention.ms=-1
+broker.session.timeout.ms=60000
+log.message.timestamp.after.max.ms=9223372036854775807
+"""
+
+Message = tuple[int, str | None, str | None, int]
+"""Topic partition, key, value, timestamp in ms since 1970."""
+
+
+@dataclass(frozen=True)
+class KafkaServer:
+    """Where a broker is, and what tests do to it.
+
+    Args:
+        servers: ``host:port`` of the open listener.
+        secured: Of the one that wants a user and a password.
+        before: The port at which clients look for a third one, where a switch has to be.
+        behind: The port that the switch leads to.
+    """
+
+    servers: str
+    secured: str
+    before: int
+    behind: int
+    user = "incload"
+    password = "not-to-be-shown"
+
+    @classmethod
+    def at(cls, address: str) -> Self:
+        """The broker that four ports tell."""
+        port, secured, before, behind = map(int, address.split())
+        return cls(f"127.0.0.1:{port}", f"127.0.0.1:{secured}", before, behind)
+
+    @cached_property
+    def admin(self) -> AdminClient:
+        """A client for whatever is not below."""
+        return AdminClient({"bootstrap.servers": self.servers, "log_level": 0, "reconnect.backoff.max.ms": 200})
+
+    def create(self, topic: str, partitions: int = 1, **configuration: str) -> None:
+        """Make a topic; options are the topic's, with underscores for dots."""
+        config = {name.replace("_", "."): value for name, value in configuration.items()}
+        new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config)
+        self.admin.create_topics([new])[topic].result(10)
+        self._wait_for(topic, partitions)
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic, and wait until it is gone."""
+        self.admin.delete_topics([topic])[topic].result(10)
+        for _ in range(100):
+            if topic not in self.admin.list_topics(timeout=10).topics:
+                return
+            time.sleep(0.1)
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        """Give a topic more partitions."""
+        self.admin.create_partitions([NewPartitions(topic, total)])[topic].result(10)
+        self._wait_for(topic, total)
+
+    def expire(self, topic: str, partition: int, before: int) -> None:
+        """Delete the records below an offset, as the topic's retention does."""
+        place = TopicPartition(topic, partition, before)
+        self.admin.delete_records([place])[place].result(10)
+
+    def configure(self, topic: str, **configuration: str) -> None:
+        """Set options of a topic, with underscores for dots."""
+        config = {name.replace("_", "."): value for name, value in configuration.items()}
+        resource = ConfigResource(ResourceType.TOPIC, topic, set_config=config)
+        self.admin.alter_configs([resource])[resource].result(10)
+
+    def send(self, topic: str, messages: Iterable[Message], headers: Mapping[str, str] | None = None) -> None:
+        """Put messages into a topic, in this order."""
+        producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5})
+        for partition, key, value, timestamp in messages:
+            producer.produce(
+                topic, value=value, key=key, partition=partition, timestamp=timestamp, headers=dict(headers or {})
+            )
+            producer.poll(0)
+        if producer.flush(30):
+            raise RuntimeError(f"Kafka did not take every message for {topic}")
+
+    def _wait_for(self, topic: str, partitions: int) -> None:
+        for _ in range(100):
+            found = self.admin.list_topics(topic, timeout=10).topics[topic].partitions
+            if len(found) == partitions and all(p.leader >= 0 for p in found.values()):
+                return
+            time.sleep(0.05)
+
+
+class OwnKafka:
+    """A broker of one test, which may stop it.
+
+    Args:
+        folder: Empty.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._command, addresses = _prepare(folder)
+        self.server = KafkaServer.at(addresses)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start, and wait until it answers."""
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig=KILL", "--", *self._command],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+        _wait(self.server)
+
+    def stop(self) -> None:
+        """Stop as in a power failure."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10)
+
+
+def _prepare(folder: Path) -> tuple[list[str | Path], str]:
+    data = folder / "data"
+    data.mkdir()
+    # what `kafka-storage format` writes, without a Java of its own
+    (data / "meta.properties").write_text(
+        "version=1\nnode.id=1\ncluster.id=dGVzdHMtb2YtaW5jbG9hZA\ndirectory.id=dGVzdHMtZGlyZWN0b3J5MQ\n"
+    )
+    names = ("port", "secured", "before", "behind", "controller")
+    ports = {name: free_port() for name in names}
+    configuration = _CONFIGURATION.format(**ports, data=data, user=KafkaServer.user, password=KafkaServer.password)
+    (folder / "kafka.properties").write_text(configuration)
+    command = java(folder, "kafka.Kafka", folder / "kafka.properties", heap="320m")
+    return command, " ".join(str(ports[name]) for name in names[:4])
+
+
+def _wait(server: KafkaServer) -> None:
+    """Until the broker answers."""
+    server.admin.list_topics(timeout=60)
+
+
+@contextmanager
+def running_kafka() -> Iterator[OwnKafka]:
+    """A broker for as long as the block runs, for tests that stop it."""
+    folder = Path(tempfile.mkdtemp(prefix="kafka-"))
+    own = OwnKafka(folder)
+    try:
+        own.start()
+        yield own
+    finally:
+        own.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_folder(factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of the test run share."""
+    base = factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    """One broker for the whole test run; each test uses topics of its own."""
+    with shared(run_folder(tmp_path_factory) / "kafka", _prepare) as addresses:
+        server = KafkaServer.at(addresses)
+        _wait(server)
+        yield server
