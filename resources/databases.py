@@ -2,9 +2,11 @@
 
 import os
 import re
+import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from threading import Timer
 from typing import Any, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
@@ -25,6 +27,7 @@ class Database:
     """A PostgreSQL database and the account that reads it.
 
     Connections are read-only, in UTC, and bounded in time: ten seconds to connect, ``timeout`` seconds per statement.
+    One that the network has swallowed is given up after twice that time.
 
     Args:
         name: As in the names of its environment variables, in lower case.
@@ -99,14 +102,20 @@ class Database:
             user=self.user,
             password=self.password,
             connect_timeout=CONNECT_SECONDS,
-            tcp_user_timeout=(self.timeout + CONNECT_SECONDS) * 1000,
             application_name=APPLICATION,
             options=self._session,
             autocommit=True,
             **self.tls,  # type: ignore[arg-type]
         )
+        # where the way to the server is lost without a word, no time-out of the server's helps
+        watch = Timer(2 * self.timeout + CONNECT_SECONDS, _cut, [connection.fileno()])
+        watch.daemon = True
         with connection:
-            yield connection
+            watch.start()
+            try:
+                yield connection
+            finally:
+                watch.cancel()
 
     @property
     def jdbc_url(self) -> str:
@@ -137,6 +146,12 @@ class Database:
             "extra_float_digits": "1",
         }
         return " ".join(f"-c {name}={value}" for name, value in settings.items())
+
+
+def _cut(descriptor: int) -> None:
+    """End a connection from outside: whoever waits for its answer is told that it is closed."""
+    with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as same:
+        same.shutdown(socket.SHUT_RDWR)
 
 
 def _wrong(name: str, problem: str, rule: str | None = None) -> Exception:

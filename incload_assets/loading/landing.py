@@ -145,11 +145,8 @@ def _facts(frame: DataFrame, table: Table, of: Mapping[Window, Position] | list[
     kept = F.col("_kind").isin(UPSERT, DELETE)
     first = col(table.changes.sequence_by[0]) if table.changes.sequence_by else F.lit(None).cast("string")
     partition = table.write.partition_by
-    values = (
-        F.collect_set(F.when(~F.col("_kind").isin(REJECTED, SKIPPED), col(partition).cast("string")))
-        if partition
-        else F.array()
-    )
+    changes = ~F.col("_kind").isin(REJECTED, SKIPPED)
+    values = F.collect_set(F.when(changes, col(partition).cast("string"))) if partition else F.array()
     rows = (
         frame.groupBy("_window")
         .agg(

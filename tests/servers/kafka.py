@@ -43,7 +43,7 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 log.retention.ms=-1
-broker.session.timeout.ms=60000
+broker.session.timeout.ms={session}
 log.message.timestamp.after.max.ms=9223372036854775807
 """
 
@@ -139,7 +139,8 @@ class OwnKafka:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._command, addresses = _prepare(folder)
+        # a killed broker is let in again when its session has ended
+        self._command, addresses = _prepare(folder, session=6000)
         self.server = KafkaServer.at(addresses)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -159,7 +160,7 @@ class OwnKafka:
             self._process.wait(10)
 
 
-def _prepare(folder: Path) -> tuple[list[str | Path], str]:
+def _prepare(folder: Path, session: int = 60_000) -> tuple[list[str | Path], str]:
     data = folder / "data"
     data.mkdir()
     # what `kafka-storage format` writes, without a Java of its own
@@ -168,7 +169,9 @@ def _prepare(folder: Path) -> tuple[list[str | Path], str]:
     )
     names = ("port", "secured", "before", "behind", "controller")
     ports = {name: free_port() for name in names}
-    configuration = _CONFIGURATION.format(**ports, data=data, user=KafkaServer.user, password=KafkaServer.password)
+    configuration = _CONFIGURATION.format(
+        **ports, data=data, session=session, user=KafkaServer.user, password=KafkaServer.password
+    )
     (folder / "kafka.properties").write_text(configuration)
     command = java(folder, "kafka.Kafka", folder / "kafka.properties", heap="320m")
     return command, " ".join(str(ports[name]) for name in names[:4])

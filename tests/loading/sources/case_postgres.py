@@ -27,6 +27,8 @@ class PostgresCase(Case):
 
     keeps_changes = False
     can_rewrite = False  # rows that leave a window stay where they were landed
+    can_hang = True
+    shows_empty_windows = True
     named = r"shop\.(public\.)?everything"
     secret = PASSWORD
 
@@ -67,6 +69,9 @@ class PostgresCase(Case):
 
     def fail_amid_reading(self) -> None:
         self.switch.break_off(after=6000)
+
+    def hang(self) -> None:
+        self.switch.hang()
 
     def recover(self) -> None:
         self.switch.up()

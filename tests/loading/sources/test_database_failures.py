@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 
+import psycopg
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -22,6 +23,9 @@ from pyspark.sql import SparkSession
 
 from incload_assets.loading.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
 from incload_assets.loading.sources import QueryById, QueryByTime, Source
+from incload_assets.loading.sources.database_errors import meaning_of
+from resources import databases
+from resources.databases import Database
 from resources.lake import Lake
 from tests.loading.sources.databases import NAME, Shop, put, shop, window
 from tests.s3_server import free_port
@@ -132,6 +136,18 @@ def test_a_look_that_takes_too_long_is_cancelled(shop: Shop, monkeypatch: pytest
     error = failed_look(replace(BY_TIME, table="slow"))
     assert isinstance(error, SourceUnavailable)
     assert error.problem == ("items: shop.slow did not answer in time (canceling statement due to statement timeout)")
+
+
+def test_an_answer_that_the_network_swallows_is_not_waited_for_for_ever(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "CONNECT_SECONDS", 1)
+    monkeypatch.setenv("INCLOAD_DATABASE_SHOP_TIMEOUT", "1")
+    database = Database.named("shop")
+    with pytest.raises(psycopg.OperationalError) as caught, database.connect() as one:
+        one.execute("SET statement_timeout = 0")  # as if its end never arrived
+        one.execute("SELECT pg_sleep(60)")
+    assert isinstance(meaning_of("items", "shop.items", str(caught.value)), SourceUnavailable)
 
 
 def test_a_lock_on_the_table_does_not_hold_a_look_for_ever(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
