@@ -19,6 +19,10 @@ HISTORY, APPEND, SNAPSHOT, FULL_RELOAD, OVERWRITE, DELETE_INSERT, PARTIAL, SOFT_
 RANGES = "tests/loading/test_ranges.py::test_"
 TABLES = "tests/loading/test_delta_tables.py::test_"
 CHECKPOINTS = "tests/loading/test_checkpoint.py::test_"
+ATTEMPTS = (
+    "tests/loading/test_asset.py::test_untried_is_what_a_step_loads_alone_and_not_again_and_a_clean_checkpoint_is_one_for"
+    "_its_first_attempt"
+)
 
 
 @dataclass(frozen=True)
@@ -387,6 +391,15 @@ MUTANTS = [
     Mutant("checkpoint: too many runs to look at", CHECKPOINT, f"{LOADING}/checkpoint.py",
            "if len(runs) == RUNS_LOOKED_AT:", "if False:",
            (f"{CHECKPOINTS}where_there_are_too_many_runs_to_look_at_each_nothing_is_untried",)),
+    Mutant("checkpoint: a partition among others is not untried", CHECKPOINT, f"{LOADING}/asset.py",
+           "untried=known.untried and alone and not again", "untried=known.untried and not again",
+           (f"{ATTEMPTS}[False-first0-again0-among_others0]",)),
+    Mutant("checkpoint: what is tried again is not untried", CHECKPOINT, f"{LOADING}/asset.py",
+           "untried=known.untried and alone and not again", "untried=known.untried and alone",
+           (f"{ATTEMPTS}[False-first0-again0-among_others0]",)),
+    Mutant("checkpoint: what is tried again is not clean", CHECKPOINT, f"{LOADING}/asset.py",
+           "clean=known.clean and not again", "clean=known.clean",
+           (f"{ATTEMPTS}[True-first1-again1-among_others1]",)),
     Mutant("other keys or another way of writing", CONVERGENCE, f"{LOADING}/delta_tables.py",
            "if any(known.get(name, value) != value for name, value in properties.items()):", "if False:",
            (f"{TABLES}other_keys_or_another_way_of_writing_are_refused_before_any_write",)),
