@@ -192,12 +192,13 @@ def _land(
         )
         if same and (settled or landed):
             return landed
-        if before is not None and before.compacted_at is not None and not held_off:
-            if not (same or rewrite_compacted):
+        if before is not None and before.compacted_at is not None:
+            if not (same or rewrite_compacted):  # at every look: the source may have changed since the last
                 refuse_rewrite(context, window, before, position)
-            hold_off(context)
-            held_off = True
-            continue  # what was removed until now is what a landing has to start from
+            if not held_off:
+                hold_off(context)
+                held_off = True
+                continue  # what was removed until now is what a landing has to start from
         with phases.timed("land"):
             landing = Landing(window, position, before, version, settled, run_id)
             landed = land(context, landing, say) or landed

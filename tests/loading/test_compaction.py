@@ -10,7 +10,7 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import FullReload, History, Merge, Snapshot
+from incload_assets.loading import FullReload, History, Merge, Snapshot, load
 from incload_assets.loading import compaction as module
 from incload_assets.loading.checkpoint import Checkpoint
 from incload_assets.loading.compaction import Compaction, compact
@@ -128,6 +128,25 @@ def test_a_compacted_window_is_replaced_by_something_else_only_by_choice(spark: 
     assert table.rows() == rows
     table.load(2, rewrite_compacted=True)
     assert table.rows() == {("other", "c", 3)}  # what day 1 said of the key was overtaken, and is gone
+
+
+def test_a_compacted_window_that_is_rewritten_while_it_is_about_to_be_landed_again_is_not_replaced_unasked(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = {day(1): [item("k", "a", 1)], day(2): [item("k", "b", 2)]}
+    table = declared(spark, tmp_path, content)
+    table.load(1)
+    table.load(2)
+    compacted(table)
+
+    def rewritten_meanwhile(context: Context) -> None:
+        module.hold_off(context)
+        content[day(2)] = []
+
+    monkeypatch.setattr(load, "hold_off", rewritten_meanwhile)
+    with pytest.raises(WindowCompacted, match=r"items 2026-01-02: .* the source has changed"):
+        table.load(2)
+    assert table.rows() == {("k", "b", 2)}
 
 
 def test_a_compacted_window_that_is_not_known_to_be_clean_is_landed_again_if_its_source_is_the_same(

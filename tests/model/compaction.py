@@ -227,6 +227,8 @@ class CompactionModel(Model):
         return each_work(state, outdated)._replace(landings=put(state.landings, len(self.names), number))
 
     def _remove(self, state: State, work: Removal) -> tuple[str, State, Work | None]:
+        if self._lost(state, work):
+            return "its removal is refused", state, None
         if not work.begun:
             return "its removal begins", state, work._replace(begun=True)
         log = state.log
@@ -247,5 +249,6 @@ COMPACTION_CASES = {
     "newer delete withdrawn later": Case({"A": once(up(3), up(5)), "C": ((down(9),), ())}, kills=1, old=("A",)),
     "rewrite refused": Case({"A": once(up(5)), "B": ((up(7),), ())}, kills=1, old=("A", "B")),
     "rewrite chosen": Case({"A": once(up(5)), "B": ((up(7),), ())}, kills=1, old=("A", "B"), chosen=("B",)),
+    "rewritten while it is about to be landed again": Case({"A": ((up(3), up(7)), ())}, kills=1, replays=1, old=("A",)),
     "replayed": Case({"A": once(up(3), up(5)), "C": once(up(4))}, kills=1, replays=1, old=("A",)),
 }

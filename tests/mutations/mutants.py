@@ -391,6 +391,10 @@ MUTANTS = [
     Mutant("checkpoint: too many runs to look at", CHECKPOINT, f"{LOADING}/checkpoint.py",
            "if len(runs) == RUNS_LOOKED_AT:", "if False:",
            (f"{CHECKPOINTS}where_there_are_too_many_runs_to_look_at_each_nothing_is_untried",)),
+    Mutant("compacted windows are refused at every look", CONVERGENCE, f"{LOADING}/load.py",
+           "if not (same or rewrite_compacted):", "if not (same or rewrite_compacted or held_off):",
+           (f"{COMPACTION}a_compacted_window_that_is_rewritten_while_it_is_about_to_be_landed_again_is_not_replaced"
+            "_unasked",)),
     Mutant("checkpoint: a partition among others is not untried", CHECKPOINT, f"{LOADING}/asset.py",
            "untried=known.untried and alone and not again", "untried=known.untried and not again",
            (f"{ATTEMPTS}[False-first0-again0-among_others0]",)),

@@ -121,9 +121,7 @@ class Run:
     def together(self, *numbers: int) -> None:
         """Load windows for the first time, at once where the way of writing can."""
         windows = [window for window in map(self._window, sorted(numbers)) if window.key not in self.loaded]
-        done = load_first_windows(
-            self.context, windows, lambda ws: {w.key for w in ws}, run_id="", say=lambda _: None
-        )
+        done = load_first_windows(self.context, windows, lambda ws: {w.key for w in ws}, run_id="", say=lambda _: None)
         loaded = {report.window.key for reports in done for report in reports} if self.case.write.ranges else set()
         assert loaded == ({window.key for window in windows} if self.case.write.ranges and len(windows) > 1 else set())
         for window in windows:

@@ -83,10 +83,9 @@ def _smallest(failed: Run, error: Exception, trials: Trials) -> tuple[Example, E
         concerned = [row for row in rows if row[2]["id"] is None or _stream(row[2]["id"]) in map(_stream, error.values)]
         if fails(steps, concerned):
             rows = concerned
-    steps = shrunk(steps, lambda some: fails(some, rows))
+    steps = shrunk(steps, lambda some: bool(some) and fails(some, rows))
     rows = _used(steps, rows)
     rows = shrunk(rows, lambda few: fails(steps, few))
-    steps = shrunk(steps, lambda some: fails(some, rows))
     return _example(steps, _used(steps, rows)), says
 
 

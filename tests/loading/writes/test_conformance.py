@@ -1,7 +1,7 @@
 """What every way of writing has to do, whatever it means: the laws, on random changes through the real loads.
 
-INCLOAD_TEST_EXAMPLES is the number of random examples of each; the default is for every day, 100 for a night. An example
-that fails is told with its seed, and with the smallest one that fails alike.
+INCLOAD_TEST_EXAMPLES is the number of random examples of each; the default is for every day, 100 for a night. An
+example that fails is told with what reproduces it, and with the smallest one that fails alike.
 """
 
 import pytest

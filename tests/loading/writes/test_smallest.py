@@ -31,8 +31,8 @@ UNGUARDED = Case("unguarded", Unguarded(), newest)
 LARGE = Example(
     steps=[("load", (2,)), ("replay", (2,)), ("load", (1,))],
     held={
-        day(1): [item("0/1", "a", 1), item("0/2", "b", 1), item("1/1", "a", 3)],
-        day(2): [item("0/1", "b", 2), item("0/3", "b", 2), item("1/2", "b", 2)],
+        day(1): [item("0/1", "a", 1), item("1/1", "a", 3)],
+        day(2): [item("0/1", "b", 2), item("0/2", "b", 2)],
     },
 )
 SMALL = """\
