@@ -158,7 +158,7 @@ MUTANTS = [
            "commit(context, content, controls, _app_id(table), __import__('time').time_ns(), note=note)",
            (f"{COMPACTION}a_load_that_lands_between_intent_and_removal_wins",)),
     Mutant("a landing holds compactions off", CONVERGENCE, f"{LOADING}/load.py",
-           "            hold_off(context)\n", "",
+           "                hold_off(context)\n", "",
            (f"{COMPACTION}a_load_that_lands_between_intent_and_removal_wins",)),
     Mutant("compacted windows are replaced by choice", CONVERGENCE, f"{LOADING}/load.py",
            "if not (same or rewrite_compacted):", "if False:",
