@@ -25,9 +25,9 @@ Step = tuple[str, tuple[int, ...]]
 """What is done, with which days; a name of a public method of :class:`Run`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Example:
-    """What is done, and with what.
+    """What is done, and with what; as a string, a literal of it.
 
     Args:
         steps: In their order.
@@ -42,6 +42,10 @@ class Example:
     def __str__(self) -> str:
         fields = [f"{name}={pformat(value, width=110)},\n" for name, value in vars(self).items() if value]
         return "".join(["Example(\n", *fields, ")"])
+
+    def __repr__(self) -> str:
+        rows = sum(map(len, (*self.held.values(), *self.rewritten.values())))
+        return f"{rows} rows, {list(self.steps)}"
 
 
 class Differs(AssertionError):

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from tests.loading.literal_source import Record
 from tests.loading.tables import day
-from tests.loading.writes.case import Case
+from tests.loading.writes.case import EXAMPLES, SEED, Case
 from tests.loading.writes.examples import Differs, Example, Run, Step
 from tests.loading.writes.shrinking import Trials, shrunk
 
@@ -45,7 +45,7 @@ def check(
             _told[known] = (
                 f"The smallest example that fails alike, of {trials.made} tried in {trials.seconds:.0f} s"
                 f"{' (there was no time for more)' if trials.are_over else ''}, is of the case {case.name}:\n\n"
-                f"{least}\n\n{says}"
+                f"{least}\n\n{says}\n\nINCLOAD_TEST_SEED={SEED} INCLOAD_TEST_EXAMPLES={EXAMPLES} repeat the first one."
             )
         error.add_note(_told[known])
         raise

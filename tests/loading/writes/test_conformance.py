@@ -1,15 +1,15 @@
 """What every way of writing has to do, whatever it means: the laws, on random changes through the real loads.
 
 INCLOAD_TEST_EXAMPLES is the number of random examples of each; the default is for every day, 100 for a night. An
-example that fails is told with what reproduces it, and with the smallest one that fails alike.
+example that fails is told with the seed, INCLOAD_TEST_SEED, and with the smallest one that fails alike.
 """
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests.loading.writes.case import EXAMPLES, WINDOWS, Case, Content, crowds
+from tests.loading.writes.case import EXAMPLES, SEED, WINDOWS, Case, Content, crowds
 from tests.loading.writes.cases import CASES
 from tests.loading.writes.examples import Example
 from tests.loading.writes.smallest import MOST_SECONDS, check
@@ -51,6 +51,7 @@ def examples(draw: st.DrawFn, case: Case) -> Example:
 
 @pytest.mark.timeout(300 + MOST_SECONDS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@seed(SEED)
 @light
 @given(data=st.data())
 def test_whatever_the_order_repetition_and_rewriting_of_loads_the_table_is_what_its_changes_make(
