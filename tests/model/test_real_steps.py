@@ -28,11 +28,11 @@ from tests.model.walks import Walk, along, chosen, moves
 
 UNMARKED = frozenset({"markers", "carried markers"})
 """What snapshots do without."""
-MODELS: dict[str, list[Model]] = {
-    "single loads": [Model(case) for case in CASES.values()],
-    "range loads": [RangeModel(case) for case in RANGE_CASES.values()],
-    "snapshots": [SnapshotModel(case, UNMARKED) for case in SNAPSHOT_CASES.values()],
-    "compaction": [CompactionModel(case) for case in COMPACTION_CASES.values()],
+MODELS: dict[str, dict[str, Model]] = {
+    "single loads": {name: Model(case) for name, case in CASES.items()},
+    "range loads": {name: RangeModel(case) for name, case in RANGE_CASES.items()},
+    "snapshots": {name: SnapshotModel(case, UNMARKED) for name, case in SNAPSHOT_CASES.items()},
+    "compaction": {name: CompactionModel(case) for name, case in COMPACTION_CASES.items()},
 }
 REAL: dict[type[Model], type[Real]] = {SnapshotModel: RealSnapshots, CompactionModel: RealCompaction}
 ACTIONS_A_DAY = {"single loads": 88, "range loads": 88, "snapshots": 45, "compaction": 16}
@@ -46,14 +46,17 @@ PARTS = {
 }
 
 
+TWO_PLANS_OF_ONE_SNAPSHOT = "run 0 *5, run 1 *5, run 1, run 0 *3"
 WRITTEN: dict[str, dict[str, str]] = {
+    "single loads": {"tie of two contents": TWO_PLANS_OF_ONE_SNAPSHOT},
+    "snapshots": {"two snapshots": TWO_PLANS_OF_ONE_SNAPSHOT},
     "compaction": {
         "rewrite chosen": "run 0 *8, run 1 *8, run 2 *4, source B, run 1 *2, run 2",
         "rewritten while it is about to be landed again": "run 0 *8, run 1 *2, run 0, kill 0, run 0, source A, "
         "run 0 *2",
         "newer delete withdrawn later": "run 0 *8, run 1 *2, run 2 *5",
         "late older change": "run 0 *8, run 2 *5",
-    }
+    },
 }
 """Walks that chance hardly finds, by case; ``run 0 *2`` is two actions."""
 
@@ -62,11 +65,10 @@ WRITTEN: dict[str, dict[str, str]] = {
 def walks(kind: str, seed: int) -> list[Walk]:
     """A few walks that together show much; at night, everything."""
     written = [
-        along(CompactionModel(COMPACTION_CASES[case]), PARTS[kind], _actions(walk), view_of)
-        for case, walk in WRITTEN.get(kind, {}).items()
+        along(MODELS[kind][case], PARTS[kind], _actions(walk), view_of) for case, walk in WRITTEN.get(kind, {}).items()
     ]
     most = ACTIONS_A_DAY[kind] if EXAMPLES == 1 else math.inf
-    return written + chosen(MODELS[kind], PARTS[kind], seed, view_of, most)
+    return written + chosen(list(MODELS[kind].values()), PARTS[kind], seed, view_of, most)
 
 
 def _actions(walk: str) -> list[str]:
