@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 from dagster_deltalake import DeltaTableResource, LocalConfig, S3Config
 from dagster_deltalake.config import ClientConfig
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from resources.failures import translate
 from resources.object_store import S3Endpoint
@@ -14,6 +15,8 @@ from resources.settings import Settings
 
 LOG_FOLDER = "_changes"
 """Folder under the lake's root that holds the change log of each table."""
+CUTS_FOLDER = "_cuts"
+"""Likewise, where the windows of tables end whose sources have no reliable times."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,20 @@ class Lake:
         for part in key_path:
             if not part or part in (".", "..") or "/" in part:
                 raise ValueError(f"{'/'.join(key_path)!r}: {part!r} cannot be the name of a folder of the lake")
-        if not key_path or key_path[0] == LOG_FOLDER:
-            raise ValueError(f"{'/'.join(key_path)!r}: {LOG_FOLDER!r} holds the change logs; choose another name")
+        if not key_path or key_path[0] in (LOG_FOLDER, CUTS_FOLDER):
+            raise ValueError(f"{'/'.join(key_path)!r}: {key_path[:1]} is the loader's own folder; choose another name")
         return "/".join([self.root, *key_path])
 
     def log_uri(self, key_path: Sequence[str]) -> str:
         """Where the change log of an asset's table is; raises as :meth:`table_uri` does."""
-        return "/".join([self.root, LOG_FOLDER, self.table_uri(key_path)[len(self.root) + 1 :]])
+        return self._beside(LOG_FOLDER, key_path)
+
+    def cuts_uri(self, key_path: Sequence[str]) -> str:
+        """Where it is written down where the windows of an asset's table end; raises as :meth:`table_uri` does."""
+        return self._beside(CUTS_FOLDER, key_path)
+
+    def _beside(self, folder: str, key_path: Sequence[str]) -> str:
+        return "/".join([self.root, folder, self.table_uri(key_path)[len(self.root) + 1 :]])
 
     def spark_uri(self, uri: str) -> str:
         """``uri`` as Spark's file systems name it: S3 is ``s3a://`` there."""
@@ -98,18 +108,51 @@ class Lake:
         table = self.delta(uri, version)
         return None if table is None else table.transaction_version(app_id)
 
+    def append(self, uri: str, rows: pa.Table, app_id: str, number: int) -> bool:
+        """Append a few rows without Spark, as commit ``number`` of ``app_id``; creates the table if there is none.
+
+        Returns:
+            Whether they were appended; False where another writer committed this number, or any after the last read.
+
+        Raises:
+            SparkUnavailable, IncrementalLoadError: As :meth:`delta` does.
+        """
+        try:
+            table = self.delta(uri)
+            if table is None:
+                schema = Schema.from_arrow(rows.schema)
+                table = DeltaTable.create(uri, schema, mode="ignore", storage_options=_resource(uri).options())
+            if (table.transaction_version(app_id) or 0) != number - 1:
+                return False
+            transaction = Transaction(app_id, number)
+            write_deltalake(
+                table, rows, mode="append", commit_properties=CommitProperties(app_transactions=[transaction])
+            )
+        except CommitFailedError:
+            return False
+        except OSError as error:
+            meaning = translate(error, f"Delta table {uri}")
+            if meaning is error:
+                raise
+            raise meaning from error
+        return True
+
 
 class _BoundedDeltaTable(DeltaTableResource):
     """The resource, but an object store that is down is known in seconds: the default is to try for three minutes."""
 
     def load(self) -> DeltaTable:
+        return DeltaTable(self.url, self.version, self.options())
+
+    def options(self) -> dict[str, str]:
+        """What the object store has to be told, as deltalake takes it."""
         given = self.storage_options.model_dump(exclude_none=True, exclude={"provider"})
         if self.client_options:
             given |= self.client_options.model_dump(exclude_none=True) | {"max_retries": 2}
-        return DeltaTable(self.url, self.version, {name: str(value) for name, value in given.items()})
+        return {name: str(value) for name, value in given.items()}
 
 
-def _resource(uri: str, version: int | None) -> DeltaTableResource:
+def _resource(uri: str, version: int | None = None) -> _BoundedDeltaTable:
     if not uri.startswith(("s3://", "s3a://")):
         return _BoundedDeltaTable(url=uri, storage_options=LocalConfig(), version=version)
     endpoint = S3Endpoint.from_env()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from incload_assets.automation.attempts import Attempt, Outcome
+from incload_assets.automation.repairs import is_repair
 from incload_assets.automation.tags import Ask
 from incload_assets.operations.progress import WindowProgress
 
@@ -51,6 +52,7 @@ def plan(
 
     - What was not tried in its present position and with the present code is asked for at once.
     - A failed attempt is repeated after a growing delay, unless only a person can help.
+    - What was repaired and is found wrong again waits for a person.
     - A cancelled one is repeated after the longest delay: a cancelled run must not leave a gap.
 
     Args:
@@ -70,7 +72,12 @@ def plan(
         if attempt is None:
             result.asks.append(Ask(partition=window.key, fingerprint=fingerprint))
             continue
-        if attempt.fingerprint not in (None, fingerprint) or attempt.code_version not in (None, code_version):
+        repaired = is_repair(attempt.fingerprint)
+        if repaired and is_repair(fingerprint) and attempt.fingerprint != fingerprint:
+            result.stopped[window.key] = f"wrong again after a repair, run {attempt.run_id[:8]}"
+            continue
+        known = (None, fingerprint, attempt.fingerprint if repaired and attempt.outcome != "loaded" else None)
+        if attempt.fingerprint not in known or attempt.code_version not in (None, code_version):
             result.asks.append(Ask(partition=window.key, fingerprint=fingerprint, after=attempt.run_id))
             continue
         if attempt.outcome == "loaded" and attempt.fingerprint is None:

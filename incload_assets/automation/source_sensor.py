@@ -8,6 +8,7 @@ import dagster as dg
 
 from incload_assets.automation.attempts import Attempt, last_attempts, last_load
 from incload_assets.automation.policy import Plan, is_pending, plan
+from incload_assets.automation.repairs import with_repairs
 from incload_assets.automation.tags import Ask, tags_of
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.window import now
@@ -24,9 +25,9 @@ def source_sensor(table: Table, *, name: str, job_name: str, partitions_per_run:
     """A sensor that asks for the partitions whose source has news, oldest first.
 
     New and changed files, windows missed while everything was switched off, windows that are over and declared empty,
-    and failed ones when their time has come. What a run already has, waiting or running, is not asked for again. It
-    needs no Spark. Where the source does not answer, the tick fails with the source's message; other tables' sensors
-    go on.
+    failed ones when their time has come, and those that the last reconciliation found wrong. What a run already has,
+    waiting or running, is not asked for again. It needs no Spark. Where the source does not answer, the tick fails with
+    the source's message; other tables' sensors go on.
 
     Args:
         table: The declaration.
@@ -65,7 +66,7 @@ def look(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime) -
     Raises:
         SourceUnavailable, SourceUnreadable: From the source.
     """
-    progress = progress_of(instance, table, lake, at)
+    progress = with_repairs(instance, table, progress_of(instance, table, lake, at))
     attempts = last_attempts(instance, table, pending) if (pending := [w for w in progress if is_pending(w)]) else {}
 
     def attempt_at(window: WindowProgress) -> Attempt | None:

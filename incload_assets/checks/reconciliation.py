@@ -23,6 +23,8 @@ from incload_assets.loading.reconciliation import Evidence, unsigned
 from incload_assets.loading.window import Window
 
 NAME = "reconciliation"
+REPAIR = "repair"
+"""Metadata: the partition keys that a load puts right; the table's sensor asks for them."""
 DESCRIPTION = "Source, change log and table agree, by reading the source again; on demand or schedule, not with loads."
 
 LOOKS = 3
@@ -154,6 +156,8 @@ def reconciliation(
         "keys_pending": dg.MetadataValue.int(sum(c.pending for c in compared)),
         "windows": _table(compared),
     }
+    if wrong := sorted({*pending, *(differing if look.table.source.keeps else ())}):
+        metadata[REPAIR] = dg.MetadataValue.json(wrong)
     if drifted:
         metadata["drifted"] = records(["window", "landed", "now"], (_positions(look, key) for key in drifted))
     problems = bool(pending or differing or unreadable)
@@ -208,10 +212,15 @@ def _described(
     parts = []
     if pending:
         parts.append(
-            f"The table does not hold what the log says for {some(pending)}. What to do: materialize these partitions; "
-            "if a run has them in hand, wait for it."
+            f"The table does not hold what the log says for {some(pending)}. The sensor asks for these partitions "
+            "once; what to do if they are found again: ask who writes to the table beside the loads."
         )
-    if differing:
+    if differing and look.table.source.keeps:
+        parts.append(
+            f"The source has rows that were not there when they were read: {some(differing)}. The sensor asks for "
+            "these partitions once; what to do if this happens often: declare a longer lag."
+        )
+    elif differing:
         parts.append(
             f"The source gives other rows than were landed for {some(differing)}, although its position is the same. "
             "What to do: check that the table's function is deterministic and that nobody edits files without a trace; "

@@ -55,16 +55,23 @@ def source_content(spark: SparkSession, table: Table, window: Window, position: 
     Raises:
         SourceUnreadable, SourceUnavailable, SourceChanged: From the source.
     """
+    return content_of(_judged(spark, table, window, position))
+
+
+def _judged(spark: SparkSession, table: Table, window: Window, position: Position) -> DataFrame:
     fields = (*table.columns, *table.control_fields)
     extracted = table.source.extract_windows(spark, table.name, {window.key: position}, fields)
-    return content_of(judge(extracted, table, [window]))
+    return judge(extracted, table, [window])
 
 
 def log_content(
     spark: SparkSession, table: Table, log: ChangeLog, version: int, window: Window, position: Position
 ) -> Content:
-    """What the log holds of a window, without the rows of files that the source no longer has."""
+    """What the log holds of a window, without the rows that stay although the source no longer shows them."""
     rows = log.read(spark, version).filter((F.col("_window") == window.key) & F.col("_kind").isin(*KINDS))
+    if table.source.keeps:
+        at_source = _judged(spark, table, window, position).select("_kind", "_hash").distinct()
+        rows = rows.join(at_source, ["_kind", "_hash"], "left_semi")
     if carried := table.source.carried(position):
         gone = spark.createDataFrame([(name,) for name in carried], "file string")
         rows = rows.join(gone, rows["_source.file"] == gone["file"], "left_anti")

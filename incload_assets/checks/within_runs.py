@@ -54,13 +54,13 @@ def last_verdict(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> tuple[d
     )
     for record in history:
         event = record.event.dagster_event if record.event else None
-        if event is None or event.event_type is not dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+        if record.event is None or event is None or event.event_type is not dg.DagsterEventType.ASSET_CHECK_EVALUATION:
             continue
         found = event.asset_check_evaluation_data
         if (at := found.metadata.get("evaluated_at")) is not None:
             when = datetime.fromisoformat(str(at.value))
         else:
-            when = datetime.fromtimestamp(record.create_timestamp, UTC)
+            when = datetime.fromtimestamp(record.event.timestamp, UTC)
         return when, dg.AssetCheckResult(
             asset_key=key.asset_key,
             check_name=key.name,

@@ -200,24 +200,22 @@ def control_of(table: Table, landing: Landing, facts: Facts, number: int) -> Con
 
 
 def _with_former(context: Context, landing: Landing, judged: DataFrame) -> DataFrame:
-    """The new rows, the old rows of files that are gone, and a marker for each key that had a row taken away.
+    """The new rows, the old rows that stay, and a marker for each key that had a row taken away.
 
     A marked key has to be folded in full: the table may hold what was taken away. Markers of a landing that is not
     settled are kept, because nobody is known to have folded their keys. The old rows are judged by the contract as it
     is now; of those that were rejected only the payload is left, so they stay rejected.
     """
-    spark, table = context.spark, context.table
-    former = context.log.read(spark, landing.log_version).filter(F.col("_window") == landing.window.key)
+    table = context.table
+    former = context.log.read(context.spark, landing.log_version).filter(F.col("_window") == landing.window.key)
     fresh = judged
-    if carried := table.source.carried(landing.position):
-        gone = spark.createDataFrame([(name,) for name in carried], "file string")
-        kept = former.filter(F.col("_kind").isin(*CHANGES, REJECTED)).select(*judged.columns)
+    if (staying := _staying(context, landing, former, judged)) is not None:
         reasons = table.contract.reasons(given=sets if table.by_column else None)
         broken = F.when(F.col("_kind") == UPSERT, reasons).otherwise(F.col("_reasons"))
-        kept = kept.withColumn("_reasons", broken).withColumn(
+        kept = staying.withColumn("_reasons", broken).withColumn(
             "_kind", F.when((F.col("_kind") == UPSERT) & (F.size("_reasons") > 0), REJECTED).otherwise(F.col("_kind"))
         )
-        fresh = judged.unionByName(kept.join(gone, kept["_source.file"] == gone["file"], "left_semi"))
+        fresh = judged.unionByName(kept.select(*judged.columns))
     names = table.write.marked(table.contract, table.changes)
     if not names:  # written by scope: nothing to be told of single rows
         return fresh
@@ -229,3 +227,17 @@ def _with_former(context: Context, landing: Landing, judged: DataFrame) -> DataF
         taken = taken.unionByName(former.filter(F.col("_kind") == REPLACED).select(row_id, *marked))
     markers = taken.dropDuplicates(["_id"]).drop("_id").withColumn("_kind", F.lit(REPLACED))
     return fresh.unionByName(markers.withColumn("_window", F.lit(landing.window.key)), allowMissingColumns=True)
+
+
+def _staying(context: Context, landing: Landing, former: DataFrame, judged: DataFrame) -> DataFrame | None:
+    """The old rows that stay although the source does not show them now: of files that are gone, or of absent keys."""
+    source, changes = context.table.source, context.table.changes
+    if source.keeps:
+        row_id = F.expr(row_id_sql(changes.keys or context.table.columns))
+        shown = judged.filter(F.col("_kind").isin(*CHANGES)).select(row_id.alias("_id"))
+        return former.filter(F.col("_kind").isin(*CHANGES)).withColumn("_id", row_id).join(shown, "_id", "left_anti")
+    if carried := source.carried(landing.position):
+        gone = context.spark.createDataFrame([(name,) for name in carried], "file string")
+        rows = former.filter(F.col("_kind").isin(*CHANGES, REJECTED))
+        return rows.join(gone, rows["_source.file"] == gone["file"], "left_semi")
+    return None

@@ -145,7 +145,7 @@ def detect(context: Context, windows: list[Window]) -> dict[str, Position]:
     """What the source holds now for each of the windows that it has something for, or that may be empty."""
     table = context.table
     first = first_window(table.partitions_def).start
-    found = table.source.detect(table.name, windows, context.log.landed, first=first)
+    found = table.source.detect(table.name, windows, context.log.landed, first=first, lake=context.lake)
     if table.source.absent == "empty":
         return {window.key: table.source.empty_position(window) for window in windows} | found
     return found

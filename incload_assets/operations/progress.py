@@ -98,7 +98,9 @@ def source_state(table: Table, lake: Lake, now: datetime) -> SourceState:
     windows = windows_to_look_at(table, now)
     controls = ChangeLog(table, lake).controls()
     landed = {key: control.as_position() for key, control in controls.items()}
-    positions = dict(table.source.detect(table.name, windows, landed, first=windows[0].start if windows else None))
+    settled = {key: position for key, position in landed.items() if table.source.settled(position)}
+    asked, first = [w for w in windows if w.key not in settled], windows[0].start if windows else None
+    positions = settled | table.source.detect(table.name, asked, landed, first=first, lake=lake)
     if table.source.absent == "empty":
         for window in windows:
             if window.end <= now and window.key not in positions:

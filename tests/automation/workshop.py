@@ -20,6 +20,7 @@ from incload_assets.loading.asset import table_of
 from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.sources.base import Absent
+from incload_assets.operations.progress import progress_of
 from resources.lake import Lake
 from resources.settings import Settings
 
@@ -106,7 +107,8 @@ class Workshop:
 
     def run(self, request: dg.RunRequest, *, cause: str | None = None) -> dg.ExecuteInProcessResult:
         """A real run of what was asked for, which materializes what the source holds, or fails for a cause."""
-        fingerprints = {w.key: w.position.fingerprint for w in self.progress() if w.position}
+        seen = progress_of(self.instance, self.table, self.lake, datetime.now(UTC))
+        fingerprints = {w.key: w.position.fingerprint for w in seen if w.position}
 
         @dg.asset(
             key=self.table.key,

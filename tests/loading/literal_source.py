@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading.sources.base import Position, Sees, Source
 from incload_assets.loading.window import Window
+from resources.lake import Lake
 
 Record = dict[str, str | None]
 
@@ -34,6 +35,7 @@ class LiteralSource(Source):
         landed: Mapping[str, Position],
         *,
         first: datetime | None = None,
+        lake: Lake | None = None,
     ) -> dict[str, Position]:
         """The content itself is the position."""
         found = {w.key: self.content[w.key] for w in windows if w.key in self.content}

@@ -411,6 +411,12 @@ MUTANTS = [
            "!= partition_by:", "is None:",
            (f"{TABLES}another_partitioning_is_refused_before_any_write",)),
     Mutant("rows of files that are gone", CONVERGENCE, f"{LOADING}/landing.py",
-           "if carried := table.source.carried(landing.position):", "if False:",
+           "if carried := source.carried(landing.position):", "if False:",
            (f"{LOAD}rows_of_a_file_that_is_gone_stay_and_are_judged_by_a_new_contract_or_leave_where_that_is_declared",)),
+    Mutant("rows that left their window", CONVERGENCE, f"{LOADING}/landing.py",
+           "if source.keeps:", "if False:",
+           ("tests/loading/test_kept_rows.py::test_a_row_that_left_its_window_stays_until_it_is_loaded_where_it_went",)),
+    Mutant("the number of the cuts", CONVERGENCE, "resources/lake.py",
+           "if (table.transaction_version(app_id) or 0) != number - 1:", "if False:",
+           ("tests/loading/sources/test_cuts.py::test_who_is_overtaken_between_reading_and_writing_looks_again",)),
 ]  # fmt: skip

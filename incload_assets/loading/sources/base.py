@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.window import Window
+from resources.lake import Lake
 
 Absent = Literal["wait", "empty"]
 
@@ -57,6 +58,11 @@ class Source(ABC):
     """
 
     sees: ClassVar[Sees]
+    keeps: ClassVar[bool] = False
+    """Whether a key that a later look no longer shows in a window keeps its rows there.
+
+    True where a changed row leaves the window of its former change (a query by modified time), or old records expire.
+    """
     absent: Absent = "wait"
 
     @abstractmethod
@@ -71,6 +77,7 @@ class Source(ABC):
         landed: Mapping[str, Position],
         *,
         first: datetime | None = None,
+        lake: Lake | None = None,
     ) -> dict[str, Position]:
         """The position of each window that the source holds something for; a window without anything is left out.
 
@@ -80,6 +87,7 @@ class Source(ABC):
             landed: Positions of earlier loads by partition key (all of the table's, not only of ``windows``).
             first: Start of the table's first window, aware, UTC; a source that goes by time of arrival gives that
                 window whatever is older. None: what is older belongs to no window.
+            lake: Where the tables are: for a source that reads some of them, or that writes down where windows end.
 
         Raises:
             SourceUnavailable: The source does not answer.
@@ -128,6 +136,13 @@ class Source(ABC):
     def empty_position(self, window: Window) -> Position:
         """The position of a window that is declared empty."""
         return Position(fingerprint="empty", detail={}, summary="nothing at the source")
+
+    def settled(self, position: Position) -> bool:
+        """Whether a window that was landed with this position is complete, so that sensors need not look at it again.
+
+        A load always looks. Default: never.
+        """
+        return False
 
     def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
         """What was landed and is gone from the source, per partition key, as names for people. Default: nothing."""

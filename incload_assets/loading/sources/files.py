@@ -19,6 +19,7 @@ from incload_assets.loading.sources.listing import files_of
 from incload_assets.loading.sources.reading import read
 from incload_assets.loading.sources.template import Template
 from incload_assets.loading.window import Window
+from resources.lake import Lake
 from resources.settings import Settings
 
 Deleted = Literal["keep", "retract"]
@@ -90,6 +91,7 @@ class Files(Source):
         landed: Mapping[str, Position],
         *,
         first: datetime | None = None,
+        lake: Lake | None = None,
     ) -> dict[str, Position]:
         """The files of each window; see :meth:`Source.detect`.
 

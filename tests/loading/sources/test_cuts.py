@@ -1,0 +1,67 @@
+"""Cuts are written once, in order, whoever is faster."""
+
+import multiprocessing
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from incload_assets.loading.sources.cuts import Cut, Cuts
+from resources.lake import Lake
+
+
+def noon(number: int) -> datetime:
+    return datetime(2026, 1, number, 12, tzinfo=UTC)
+
+
+def ids(*numbers: int) -> dict[datetime, Cut]:
+    return {noon(number): {"id": number * 10} for number in numbers}
+
+
+def by_day(missing: Sequence[datetime], known: Mapping[datetime, Cut]) -> dict[datetime, Cut]:
+    return {at: {"id": at.day * 10} for at in missing}
+
+
+def test_a_cut_is_chosen_once_and_never_again(tmp_path: Path) -> None:
+    cuts = Cuts(Lake(str(tmp_path)), "shop/payments")
+    assert cuts.known() == {}
+    assert cuts.at([noon(2), noon(1)], by_day) == ids(1, 2)
+    seen: list[tuple[list[datetime], Mapping[datetime, Cut]]] = []
+
+    def choose(missing: Sequence[datetime], known: Mapping[datetime, Cut]) -> dict[datetime, Cut]:
+        seen.append((list(missing), known))
+        return {noon(3): {"id": 99}}
+
+    assert cuts.at([noon(2), noon(4), noon(3)], choose) == ids(2) | {noon(3): {"id": 99}}, "none was chosen for the 4th"
+    assert seen == [([noon(3), noon(4)], ids(1, 2))]
+    assert Cuts(Lake(str(tmp_path)), "shop/payments").known() == ids(1, 2) | {noon(3): {"id": 99}}
+    assert Cuts(Lake(str(tmp_path)), "shop/other").known() == {}
+
+
+def test_who_is_overtaken_between_reading_and_writing_looks_again(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    looked: list[Mapping[datetime, Cut]] = []
+
+    def choose(missing: Sequence[datetime], known: Mapping[datetime, Cut]) -> dict[datetime, Cut]:
+        looked.append(known)
+        if len(looked) < 3:
+            Cuts(lake, "t").at([noon(len(looked))], lambda missing, _: {missing[0]: {"id": len(looked)}})
+        return {at: {"id": 7} for at in missing}
+
+    found = Cuts(lake, "t").at([noon(1), noon(5)], choose)
+    assert [list(known) for known in looked] == [[], [noon(1)], [noon(1), noon(2)]]
+    assert found == {noon(1): {"id": 1}, noon(5): {"id": 7}}, "what the other wrote stays"
+
+
+def write_all(folder: str, offset: int) -> dict[datetime, Cut]:
+    return Cuts(Lake(folder), "t").at(
+        [noon(number) for number in range(1, 11)], lambda missing, _: {missing[0]: {"by": offset}}
+    ) and Cuts(Lake(folder), "t").at(
+        [noon(number) for number in range(1, 11)], lambda missing, _: {at: {"by": offset} for at in missing}
+    )
+
+
+def test_four_processes_at_once_agree_on_every_cut(tmp_path: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        found = pool.starmap(write_all, [(str(tmp_path), number) for number in range(4)])
+    assert len(found[0]) == 10
+    assert all(one == found[0] for one in found)
