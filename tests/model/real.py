@@ -1,52 +1,37 @@
-"""The real load in the steps of the model: it stops where they end, and its tables are read as the model's state.
+"""The real load in the steps of the model: it stops where they end, and its tables are read as the model's state."""
 
-A run is a thread with a session of its own that waits at gates, one before every look and every commit. A run that is
-killed at a gate does nothing more; but what it had sent to the server, a landing, a MERGE or a fence, can still be let
-through, alone.
-"""
-
-import threading
-import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from queue import Queue
 from typing import Any, NamedTuple
 
-import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.loading import landing, load, ranges
-from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.checkpoint import Checkpoint
-from incload_assets.loading.context import Context, Merged, Plan, Snapshot
+from incload_assets.loading.compaction import compact
+from incload_assets.loading.context import Context
+from incload_assets.loading.declaration import Changes
+from incload_assets.loading.errors import ConcurrentLoad, WindowCompacted
 from incload_assets.loading.load import LoadReport
 from incload_assets.loading.range_fences import range_app_id
 from incload_assets.loading.window import Window, window_of
-from incload_assets.loading.writes import merge
-from incload_assets.loading.writes import merging as fences
-from incload_assets.loading.writes.merging import LANDING_SHIFT, app_id, fence_number
+from incload_assets.loading.writes.merging import app_id
+from incload_assets.loading.writes.snapshot import Snapshot
 from resources.settings import Settings
 from resources.spark import open_session
 from tests.loading.literal_source import LiteralSource, Record
 from tests.loading.tables import DAYS, day, item, make
+from tests.model.gates import HERE, IDLE, SENT, Place, Run, pair, stop
 from tests.model.protocol import Model
 from tests.model.terms import Change, Content, Landed, State
 
 VALUES = ("b", "a", "c")
 """The value of an item by the model's content hash: of the last two, the real hashes are in that order, too."""
-PATIENCE_SECONDS = 240
-
-HERE = threading.local()
-Place = tuple[str, object]
-"""Where a run stands, and the number of what it is about to send."""
-IDLE: Place = ("idle", None)
-SENT = ("land", "merge", "land together", "move landing", "move merge")
 
 
 class View(NamedTuple):
-    """What can be seen of a state, the model's or the real one; the last of the fences are the range's."""
+    """What can be seen of a state, the model's or the real one; the last fences are those of no single window."""
 
     log: tuple[Landed | None, ...]
     landings: tuple[int, ...]
@@ -54,6 +39,7 @@ class View(NamedTuple):
     fences: tuple[tuple[int, int], ...]
     checkpoints: tuple[Content | None, ...]
     runs: tuple[Place, ...]
+    compacted: tuple[str, ...]
 
 
 def view_of(state: State) -> View:
@@ -61,133 +47,12 @@ def view_of(state: State) -> View:
     places = []
     for run in state.runs:
         number = getattr(run.work, "landed", run.work)
-        at = "move landing" if run.at == "intent" else run.at
+        at = "removal" if run.at == "empty removal" else run.at
+        if at == "intent" and run.asked:
+            at = "move landing"
         places.append((at, number and number.number) if run.active else IDLE)
     contents = tuple(known.content for known in state.checkpoints)
-    return View(state.log, state.landings, state.row, state.fences, contents, tuple(places))
-
-
-class Killed(BaseException):
-    """Ends a run at once, whatever it would do about an error."""
-
-
-class Run(threading.Thread):
-    """A run that goes from gate to gate as told."""
-
-    def __init__(self, work: Callable[[], None]) -> None:
-        super().__init__(daemon=True)
-        self.work, self.orders, self.places = work, Queue[bool](), Queue[Place]()
-        self.start()
-        self.at = self._arrived()
-
-    def run(self) -> None:
-        """The thread."""
-        HERE.run = self
-        end = IDLE
-        try:
-            self.work()
-        except Killed:
-            pass
-        except BaseException:
-            end = ("failed", traceback.format_exc())
-        self.places.put(end)
-
-    def stop(self, place: Place) -> None:
-        """The thread waits at a gate."""
-        self.places.put(place)
-        if not self.orders.get():
-            raise Killed
-
-    def go(self) -> None:
-        """Let it through, to its next gate."""
-        self.orders.put(True)
-        self.at = self._arrived()
-
-    def die(self) -> None:
-        """Let it do nothing more."""
-        self.orders.put(False)
-        self.join(PATIENCE_SECONDS)
-        assert not self.is_alive()
-
-    def _arrived(self) -> Place:
-        place = self.places.get(timeout=PATIENCE_SECONDS)
-        assert place[0] != "failed", place[1]
-        return place
-
-
-def stop(at: str, number: object = None) -> None:
-    """A gate; other threads than those of runs do not see it."""
-    if (run := getattr(HERE, "run", None)) is not None:
-        run.stop((at, number))
-
-
-def put_up_gates(patch: pytest.MonkeyPatch) -> None:
-    """Before each step of the model."""
-    detect, commit, snapshot, version = load.detect, landing.commit, Context.snapshot, ChangeLog.version
-    merging, fenced = merge.merge, fences.fenced
-
-    def looks(*args: Any) -> Any:
-        if not HERE.starts:  # the first look at the source is part of the start
-            stop("detect")
-        HERE.starts = False
-        return detect(*args)
-
-    def looks_again(*args: Any) -> Any:
-        if getattr(HERE, "has_landed", False):
-            HERE.has_landed = False
-            stop("verify")
-        return detect(*args)
-
-    def lands(*args: Any, **options: Any) -> bool:
-        stop("land", args[4])
-        return commit(*args, **options)
-
-    def lands_together(*args: Any, **options: Any) -> bool:
-        stop("land together", args[4])
-        HERE.has_landed = commit(*args, **options)
-        return bool(HERE.has_landed)
-
-    def merges(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
-        stop("merge", _pair(fence_number(at)))
-        HERE.merges = True
-        try:
-            return merging(context, at, plan)
-        finally:
-            HERE.merges = False
-
-    def moves_fence(context: Context, fence: str, number: int) -> AbstractContextManager[None]:
-        if not getattr(HERE, "merges", False):
-            HERE.starts = False
-            stop("move landing" if fence.endswith("/landing") else "move merge", _pair(number))
-        return fenced(context, fence, number)
-
-    def reads_table(*args: Any, **options: Any) -> Any:
-        stop("table")
-        HERE.has_read_table = True
-        return snapshot(*args, **options)
-
-    def reads_log(log: ChangeLog) -> int | None:
-        if getattr(HERE, "has_read_table", False):
-            HERE.has_read_table = False
-            stop("log")
-        return version(log)
-
-    for target, name, function in (
-        (load, "detect", looks),
-        (ranges, "detect", looks_again),
-        (landing, "commit", lands),
-        (ranges, "commit", lands_together),
-        (merge, "merge", merges),
-        (fences, "fenced", moves_fence),
-        (Context, "snapshot", reads_table),
-        (ChangeLog, "version", reads_log),
-    ):
-        patch.setattr(target, name, function)
-
-
-def _pair(number: int) -> tuple[int, int]:
-    """The number of a MERGE as the model has it."""
-    return divmod(number, 1 << LANDING_SHIFT)
+    return View(state.log, state.landings, state.row, state.fences, contents, tuple(places), state.frozen)
 
 
 class Real:
@@ -199,13 +64,16 @@ class Real:
         model: On whose case; it also says what Dagster knows, of the windows and of other runs.
     """
 
+    declared: Mapping[str, Any] = {}
+    """Of the table."""
+
     def __init__(self, settings: Settings, folder: Path, model: Model) -> None:
         self.settings, self.model, self.state = settings, model, model.start()
         self.windows = {name: window_of(DAYS, day(n)) for n, name in enumerate(model.names, 1)}
         self.held = {content: _held(content) for contents in model.case.windows.values() for content in contents}
         self.known = {fingerprint: content for content, (_, fingerprint) in self.held.items()}
         records = {w.key: self.held[model.case.windows[name][0]][0] for name, w in self.windows.items()}
-        self.table = make(None, folder, records)  # type: ignore[arg-type]  # each run has a session of its own
+        self.table = make(None, folder, records, **self.declared)  # type: ignore[arg-type]  # each run has its own
         self.context = Context(self.table.spark, self.table.table, self.table.lake)
         self.runs: list[Run | None] = [None] * len(self.state.runs)
         self.zombies: list[Run] = []
@@ -254,8 +122,11 @@ class Real:
                     clean=self.state.runs[i].trusted is not None,
                     untried=is_alone and self._is_untried(i, name),
                 )
-                context = self.context
-                self._checkpoint(load.load_window(spark, context.table, context.lake, window, checkpoint=known), name)
+                context, chosen = self.context, name in self.model.case.chosen
+                report = load.load_window(
+                    spark, context.table, context.lake, window, checkpoint=known, rewrite_compacted=chosen
+                )
+                self._checkpoint(report, name)
 
     def _together(self, spark: SparkSession, i: int, left: dict[Window, str]) -> Iterator[LoadReport]:
         def first_of(windows: Sequence[Window]) -> set[str]:
@@ -282,19 +153,29 @@ class Real:
     def view(self) -> View:
         """What can be seen."""
         table, lake, log = self.context.table, self.context.lake, self.context.log
-        windows, of_range = self.windows.values(), range_app_id(table, self.windows["A"])
-        landings = [*(landing.landing_app_id(table, window) for window in windows), f"{of_range}/landing"]
-        of_merges = [*(app_id(table, window) for window in windows), of_range]
+        windows, (of_landings, of_merges) = self.windows.values(), self.shared_fences()
+        landings = [*(landing.landing_app_id(table, window) for window in windows), of_landings]
+        merges = [*(app_id(table, window) for window in windows), of_merges]
         rows = self.table.rows("value", "seq") if lake.version(self.context.uri) is not None else set()
         assert len(rows) <= 1
         return View(
             tuple(self._landed(window.key) for window in windows),
             tuple(lake.transaction_version(log.uri, fence) or 0 for fence in landings),
             next(((seq, False, VALUES.index(value)) for value, seq in rows), None),
-            tuple(_pair(lake.transaction_version(self.context.uri, fence) or 0) for fence in of_merges),
+            tuple(pair(lake.transaction_version(self.context.uri, fence) or 0) for fence in merges),
             tuple(self.checkpoints.get(name) for name in self.windows),
             tuple(IDLE if run is None else run.at for run in self.runs),
+            tuple(name for name, window in self.windows.items() if self._is_compacted(window)),
         )
+
+    def shared_fences(self) -> tuple[str, str]:
+        """The names of the fences that are not of one window: in the log, in the table."""
+        of_range = range_app_id(self.context.table, self.windows["A"])
+        return f"{of_range}/landing", of_range
+
+    def _is_compacted(self, window: Window) -> bool:
+        control = self.context.log.control(window.key)
+        return control is not None and control.compacted_at is not None
 
     def _landed(self, key: str) -> Landed | None:
         delta = self.context.lake.delta(self.context.log.uri)
@@ -319,6 +200,58 @@ class Real:
         for run in (*self.runs, *self.zombies):
             if run is not None:
                 run.die()
+
+
+class RealSnapshots(Real):
+    """A table of snapshots."""
+
+    declared: Mapping[str, Any] = {
+        "write": Snapshot(max_shrink=1.0),
+        "changes": Changes(keys=["id"], sequence_by=["seq"]),
+    }
+
+    def shared_fences(self) -> tuple[str, str]:
+        """That of the table."""
+        return super().shared_fences()[0], f"{self.context.table.name}/*"
+
+
+class RealCompaction(Real):
+    """A table whose log is compacted, by a run that loads nothing."""
+
+    def shared_fences(self) -> tuple[str, str]:
+        """That of the compaction."""
+        return f"{self.context.table.name}/compaction", super().shared_fences()[1]
+
+    def _work(self, i: int) -> None:
+        try:
+            if self.state.runs[i].asked:
+                super()._work(i)
+            else:
+                self._compact()
+        except (WindowCompacted, ConcurrentLoad):
+            pass  # it has failed: its checkpoint stays as it is
+
+    def _compact(self) -> None:
+        HERE.compacts, looks = True, 0
+
+        def at_rest(keys: Collection[str]) -> dict[str, str]:
+            nonlocal looks
+            looks += 1
+            if looks > 1:
+                stop("compaction look")
+                HERE.has_looked = True
+            checkpoints = dict(zip(self.model.names, self.state.checkpoints, strict=True))
+            busy = {name for run in self.state.runs for name in run.pending}
+            return {
+                window.key: self.held[known.content][1]
+                for name, window in self.windows.items()
+                if (known := checkpoints[name]).clean and known.content is not None and name not in busy
+                if window.key in keys
+            }
+
+        end = max(self.windows[name].end for name in self.model.case.old)
+        with open_session(self.settings) as spark:
+            compact(replace(self.context, spark=spark), end, at_rest, run_id="", say=lambda _: None)
 
 
 def _held(content: Content) -> tuple[list[Record], str]:

@@ -64,10 +64,11 @@ class Merge(NamedTuple):
 
 
 class Landing(NamedTuple):
-    """A landing under way."""
+    """A landing under way. ``frozen``: whether what it replaces was marked as compacted."""
 
     window: str
     landed: Landed
+    frozen: bool = False
 
 
 Work = Any

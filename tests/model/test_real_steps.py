@@ -18,28 +18,63 @@ import pytest
 
 from resources.settings import Settings
 from tests.loading.writes.case import EXAMPLES
+from tests.model.compaction import COMPACTION_CASES, COMPACTION_SWITCHES, CompactionModel
+from tests.model.gates import put_up_gates
 from tests.model.protocol import CASES, SWITCHES, Model
 from tests.model.ranges import RANGE_CASES, RANGE_SWITCHES, RangeModel
-from tests.model.real import Real, put_up_gates, view_of
-from tests.model.walks import Walk, chosen, moves
+from tests.model.real import Real, RealCompaction, RealSnapshots, view_of
+from tests.model.snapshots import NEEDLESS, SNAPSHOT_CASES, SNAPSHOT_SWITCHES, SnapshotModel
+from tests.model.walks import Walk, along, chosen, moves
 
-MODELS: dict[str, list[Model]] = {
-    "single loads": [Model(case) for case in CASES.values()],
-    "range loads": [RangeModel(case) for case in RANGE_CASES.values()],
+UNMARKED = frozenset({"markers", "carried markers"})
+"""What snapshots do without."""
+MODELS: dict[str, dict[str, Model]] = {
+    "single loads": {name: Model(case) for name, case in CASES.items()},
+    "range loads": {name: RangeModel(case) for name, case in RANGE_CASES.items()},
+    "snapshots": {name: SnapshotModel(case, UNMARKED) for name, case in SNAPSHOT_CASES.items()},
+    "compaction": {name: CompactionModel(case) for name, case in COMPACTION_CASES.items()},
 }
-ACTIONS_A_DAY = 88
-SEEDS = {"single loads": 0, "range loads": 2}
+REAL: dict[type[Model], type[Real]] = {SnapshotModel: RealSnapshots, CompactionModel: RealCompaction}
+ACTIONS_A_DAY = {"single loads": 88, "range loads": 88, "snapshots": 45, "compaction": 16}
+SEEDS = {"single loads": 0, "range loads": 2, "snapshots": 0, "compaction": 0}
 """Of the walks of every day, which show every part of the protocol."""
 PARTS = {
     "single loads": SWITCHES.keys() - {"distrust"},  # what is left out is Dagster's part
     "range loads": RANGE_SWITCHES.keys() - {"first"},
+    "snapshots": (SWITCHES | SNAPSHOT_SWITCHES).keys() - {"distrust"} - NEEDLESS,
+    "compaction": COMPACTION_SWITCHES.keys() - {"clean"},
 }
+
+
+TWO_PLANS_OF_ONE_SNAPSHOT = "run 0 *5, run 1 *5, run 1, run 0 *3"
+WRITTEN: dict[str, dict[str, str]] = {
+    "single loads": {"tie of two contents": TWO_PLANS_OF_ONE_SNAPSHOT},
+    "snapshots": {"two snapshots": TWO_PLANS_OF_ONE_SNAPSHOT},
+    "compaction": {
+        "rewrite chosen": "run 0 *8, run 1 *8, run 2 *4, source B, run 1 *2, run 2",
+        "rewritten while it is about to be landed again": "run 0 *8, run 1 *2, run 0, kill 0, run 0, source A, "
+        "run 0 *2",
+        "newer delete withdrawn later": "run 0 *8, run 1 *2, run 2 *5",
+        "late older change": "run 0 *8, run 2 *5",
+    },
+}
+"""Walks that chance hardly finds, by case; ``run 0 *2`` is two actions."""
 
 
 @cache
 def walks(kind: str, seed: int) -> list[Walk]:
     """A few walks that together show much; at night, everything."""
-    return chosen(MODELS[kind], PARTS[kind], seed, view_of, most=ACTIONS_A_DAY if EXAMPLES == 1 else math.inf)
+    written = [
+        along(MODELS[kind][case], PARTS[kind], _actions(walk), view_of) for case, walk in WRITTEN.get(kind, {}).items()
+    ]
+    most = ACTIONS_A_DAY[kind] if EXAMPLES == 1 else math.inf
+    return written + chosen(list(MODELS[kind].values()), PARTS[kind], seed, view_of, most)
+
+
+def _actions(walk: str) -> list[str]:
+    """``run 0 *2, kill 0`` as a list of three."""
+    parts = [part.partition(" *") for part in walk.split(", ")]
+    return [action for action, _, times in parts for _ in range(int(times or 1))]
 
 
 def follow(model: Model, actions: list[str], settings: Settings, folder: Path) -> None:
@@ -48,7 +83,7 @@ def follow(model: Model, actions: list[str], settings: Settings, folder: Path) -
     Raises:
         AssertionError: It does not.
     """
-    real, state = Real(settings, folder, model), model.start()
+    real, state = REAL.get(type(model), Real)(settings, folder, model), model.start()
     try:
         for n, action in enumerate(actions, 1):
             kind, state = moves(model, state)[action]

@@ -3,7 +3,7 @@
 import random
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from itertools import count
 from typing import NamedTuple
 
@@ -79,10 +79,24 @@ def stroll(model: Model, parts: Set[str], dice: random.Random, view: View) -> Wa
         view: What can be seen.
     """
     pace = defaultdict[str, float](lambda: dice.random() ** 4)
+
+    def next_of(choice: Mapping[str, Move]) -> str:
+        return dice.choices(list(choice), [pace[action] for action in choice])[0]
+
+    return _walk(model, parts, view, next_of, LONGEST)
+
+
+def along(model: Model, parts: Set[str], actions: Sequence[str], view: View) -> Walk:
+    """The walk that some actions make; as :func:`stroll` otherwise."""
+    left = iter(actions)
+    return _walk(model, parts, view, lambda _: next(left), len(actions))
+
+
+def _walk(model: Model, parts: Set[str], view: View, next_of: Callable[[Mapping[str, Move]], str], most: int) -> Walk:
     state, walk = model.start(), Walk(model, [], [])
-    others = {part: (other := type(model)(model.case, frozenset({part})), other.start()) for part in sorted(parts)}
-    while len(walk.actions) < LONGEST and (choice := moves(model, state)):
-        (action,) = dice.choices(list(choice), [pace[action] for action in choice])
+    others = {part: (other := type(model)(model.case, model.without | {part}), other.start()) for part in sorted(parts)}
+    while len(walk.actions) < most and (choice := moves(model, state)):
+        action = next_of(choice)
         kind, state = choice[action]
         walk.actions.append(action)
         walk.shown.append({kind, *(["at rest"] if model.rests(state) else [])})

@@ -15,6 +15,8 @@ from tests.oracle import change_streams
 
 EXAMPLES = int(os.environ.get("INCLOAD_TEST_EXAMPLES", "1"))
 """Random examples of each case: 1 for every day, 100 for a night."""
+SEED = int(os.environ.get("INCLOAD_TEST_SEED", "0"))
+"""Of all that is random in a test run."""
 WINDOWS = 4
 CROWD = 15
 

@@ -1,0 +1,168 @@
+"""Gates in the real load, before every look and every commit, at which a run waits until it is told to go on.
+
+A run is a thread with a session of its own. A run that is killed at a gate does nothing more; but what it had sent to
+the server, a landing, a MERGE or a fence, can still be let through, alone.
+"""
+
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from incload_assets.loading import compaction, landing, load, ranges
+from incload_assets.loading.change_log import ChangeLog
+from incload_assets.loading.context import Context, Merged, Plan, Snapshot
+from incload_assets.loading.writes import merge, snapshot
+from incload_assets.loading.writes import merging as fences
+from incload_assets.loading.writes.merging import LANDING_SHIFT, fence_number
+
+PATIENCE_SECONDS = 240
+HERE = threading.local()
+Place = tuple[str, object]
+"""Where a run stands, and the number of what it is about to send."""
+IDLE: Place = ("idle", None)
+SENT = ("land", "merge", "land together", "move landing", "move merge", "intent", "removal", "move")
+
+
+class Killed(BaseException):
+    """Ends a run at once, whatever it would do about an error."""
+
+
+class Run(threading.Thread):
+    """A run that goes from gate to gate as told."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self.work, self.orders, self.places = work, Queue[bool](), Queue[Place]()
+        self.start()
+        self.at = self._arrived()
+
+    def run(self) -> None:
+        """The thread."""
+        HERE.run = self
+        end = IDLE
+        try:
+            self.work()
+        except Killed:
+            pass
+        except BaseException:
+            end = ("failed", traceback.format_exc())
+        self.places.put(end)
+
+    def stop(self, place: Place) -> None:
+        """The thread waits at a gate."""
+        self.places.put(place)
+        if not self.orders.get():
+            raise Killed
+
+    def go(self) -> None:
+        """Let it through, to its next gate."""
+        self.orders.put(True)
+        self.at = self._arrived()
+
+    def die(self) -> None:
+        """Let it do nothing more."""
+        self.orders.put(False)
+        self.join(PATIENCE_SECONDS)
+        assert not self.is_alive()
+
+    def _arrived(self) -> Place:
+        place = self.places.get(timeout=PATIENCE_SECONDS)
+        assert place[0] != "failed", place[1]
+        return place
+
+
+def stop(at: str, number: object = None) -> None:
+    """A gate; other threads than those of runs do not see it."""
+    if (run := getattr(HERE, "run", None)) is not None:
+        run.stop((at, number))
+
+
+def put_up_gates(patch: pytest.MonkeyPatch) -> None:
+    """Before each step of the model."""
+    detect, commit, look, version = load.detect, landing.commit, Context.snapshot, ChangeLog.version
+    merging, fenced = merge.merge, fences.fenced
+
+    def looks(*args: Any) -> Any:
+        if not HERE.starts:  # the first look at the source is part of the start
+            stop("detect")
+        HERE.starts = False
+        return detect(*args)
+
+    def looks_again(*args: Any) -> Any:
+        if getattr(HERE, "has_landed", False):
+            HERE.has_landed = False
+            stop("verify")
+        return detect(*args)
+
+    def lands(*args: Any, **options: Any) -> bool:
+        stop("land", args[4])
+        return commit(*args, **options)
+
+    def lands_together(*args: Any, **options: Any) -> bool:
+        stop("land together", args[4])
+        HERE.has_landed = commit(*args, **options)
+        return bool(HERE.has_landed)
+
+    def merges(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+        stop("merge", pair(fence_number(at)))
+        HERE.merges = True
+        try:
+            return merging(context, at, plan)
+        finally:
+            HERE.merges = False
+
+    def moves_fence(context: Context, fence: str, number: int) -> AbstractContextManager[None]:
+        if not getattr(HERE, "merges", False):
+            HERE.starts = False
+            if fence.endswith("/compaction"):
+                stop("removal" if getattr(HERE, "compacts", False) else "move", number)
+            else:
+                stop("move landing" if fence.endswith("/landing") else "move merge", pair(number))
+        return fenced(context, fence, number)
+
+    def marks(context: Context, fence: str, number: int) -> AbstractContextManager[None]:
+        stop("intent", number)
+        return fenced(context, fence, number)
+
+    def removes(*args: Any, **options: Any) -> bool:
+        stop("removal", args[4])
+        return commit(*args, **options)
+
+    def reads_table(*args: Any, **options: Any) -> Any:
+        stop("table")
+        HERE.has_read_table = True
+        return look(*args, **options)
+
+    def reads_log(log: ChangeLog) -> int | None:
+        if getattr(HERE, "has_read_table", False):
+            HERE.has_read_table = False
+            stop("log")
+        if getattr(HERE, "has_looked", False):
+            HERE.has_looked = False
+            stop("compaction read")
+        return version(log)
+
+    for target, name, function in (
+        (load, "detect", looks),
+        (ranges, "detect", looks_again),
+        (landing, "commit", lands),
+        (ranges, "commit", lands_together),
+        (merge, "merge", merges),
+        (snapshot, "merge", merges),
+        (compaction, "fenced", marks),
+        (compaction, "commit", removes),
+        (fences, "fenced", moves_fence),
+        (Context, "snapshot", reads_table),
+        (ChangeLog, "version", reads_log),
+    ):
+        patch.setattr(target, name, function)
+
+
+def pair(number: int) -> tuple[int, int]:
+    """The number of a MERGE as the model has it."""
+    return divmod(number, 1 << LANDING_SHIFT)
