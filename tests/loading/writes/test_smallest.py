@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from incload_assets.loading import Merge
 from incload_assets.loading.context import Context, Plan, Snapshot
 from tests.loading.tables import day, item
-from tests.loading.writes.case import Case
+from tests.loading.writes.case import EXAMPLES, Case
 from tests.loading.writes.case_merge import MERGE, newest
 from tests.loading.writes.examples import Differs, Example, Run
 from tests.loading.writes.shrinking import Trials, shrunk
@@ -63,6 +63,8 @@ def test_without_time_it_is_reduced_as_far_as_the_time_allows() -> None:
     assert trials.made == 0
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(EXAMPLES == 1, reason="of the conformance suite itself, and long: for the night")
 @pytest.mark.timeout(900)
 def test_a_merge_that_lacks_its_guard_is_told_by_two_rows_and_two_loads_that_can_be_run_again(
     spark: SparkSession,
