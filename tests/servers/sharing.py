@@ -34,7 +34,7 @@ def shared(folder: Path, start: Callable[[Path], tuple[Sequence[str | Path], str
     users = os.open(folder / "users", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(users, fcntl.LOCK_SH)
-        with exclusive(folder / "starting", 120) as held:
+        with exclusive(folder / "starting", 280) as held:  # the first start may fetch jars
             if not held:
                 raise RuntimeError(f"another process is starting the server in {folder} for too long")
             address = folder / "address"

@@ -41,5 +41,5 @@ def _compile(made: Path) -> None:
         java_home() / "bin" / "java", "-cp", f"{jars.spark_home() / 'jars' / '*'}", "scala.tools.nsc.Main",
         "-usejavacp", "-d", scratch, _SOURCE,
     ]  # fmt: skip
-    subprocess.run(command, check=True, timeout=120)
+    subprocess.run(command, check=True, timeout=240)
     scratch.rename(made)
