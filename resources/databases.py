@@ -1,13 +1,13 @@
-"""Databases by name, from the environment alone: looked at with psycopg, read by Spark over JDBC."""
+"""Databases by name, from the environment: looked at with psycopg, read by Spark over JDBC."""
 
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Timer
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 import psycopg
@@ -20,6 +20,7 @@ DRIVER = "org.postgresql.Driver"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 # libpq's names and the JDBC driver's are the same for these; a password is no part of an address
 _TLS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
+_provided: "dict[str, Callable[[], Database]]" = {}
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,19 @@ class Database:
     timeout: int = 300
 
     @classmethod
-    def named(cls, name: str) -> Self:
-        """The database that the environment gives for a name.
+    def named(cls, name: str, otherwise: "Callable[[], Database] | None" = None) -> "Database":
+        """The database that the environment gives for a name, or, where that says nothing, the one provided for it.
 
         ``INCLOAD_DATABASE_<NAME>_URL`` is ``postgresql://host:port/database?sslmode=verify-full``, ``…_USER`` and
         ``…_PASSWORD`` are the account, ``…_TIMEOUT`` is optional.
 
+        Args:
+            name: Letters, digits and ``_``, in lower case.
+            otherwise: Where the environment says nothing; default: what :func:`provide` was told.
+
         Raises:
             SourceUnreadable: A variable is missing or wrong; its value is not shown, it may hold a password.
+            SourceUnavailable: The database that is provided is not there.
 
         Example:
             >>> # INCLOAD_DATABASE_SHOP_URL=postgresql://db.example:5432/shop?sslmode=require
@@ -68,6 +74,9 @@ class Database:
         if not _NAME.fullmatch(name):
             raise _wrong(name, "it is no name of a database", "a name is letters, digits and _, in lower case")
         given = {part: os.environ.get(prefix + part, "") for part in ("URL", "USER", "PASSWORD")}
+        otherwise = otherwise or _provided.get(name)
+        if otherwise and not given["URL"] and not given["USER"]:
+            return otherwise()
         if missing := [prefix + part for part in ("URL", "USER") if not given[part]]:
             raise _wrong(name, f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set")
         try:
@@ -146,6 +155,23 @@ class Database:
             "extra_float_digits": "1",
         }
         return " ".join(f"-c {name}={value}" for name, value in settings.items())
+
+
+def provide(name: str, provider: Callable[[], Database]) -> None:
+    """Say what a name stands for where the environment does not.
+
+    Dagster's runs are processes of their own, so this belongs into the module that declares the tables of the database.
+
+    Args:
+        name: As for :meth:`Database.named`.
+        provider: Asked each time the database is needed; raises SourceUnavailable where it cannot be had.
+
+    Example:
+        >>> provide("archive", lambda: Database("archive", "db.example", 5432, "archive", "reader", ""))
+        >>> Database.named("archive").host
+        'db.example'
+    """
+    _provided[name] = provider
 
 
 def _cut(descriptor: int) -> None:

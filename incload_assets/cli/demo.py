@@ -14,8 +14,11 @@ def demo(
 ) -> None:
     """Let the sample shop trade for a few days and load what it wrote, day by day.
 
-    Rewritten files and late rows are loaded on the day they arrive, as by a sensor.
+    Rewritten files and late rows are loaded on the day they arrive, as by a sensor. Tables of hourly partitions, of
+    which a day has many, are left to the sensors.
     """
+    import dagster as dg
+
     from incload_assets.cli import screen
     from incload_assets.cli.loads import Loads, complaints, pending, summary
     from incload_assets.cli.project import open_project
@@ -32,7 +35,10 @@ def demo(
             raise IncrementalLoadError(
                 "INCLOAD_SAMPLES is off", rule="the demo shows the sample shop", remedy="unset INCLOAD_SAMPLES"
             )
-        shop, tables = Shop(settings), [project.table(name) for name in sorted(FEEDS)]
+        shop = Shop(settings)
+        named = [project.table(name) for name in sorted(FEEDS)]
+        tables = [table for table in named if isinstance(table.partitions_def, dg.DailyPartitionsDefinition)]
+        prices = project.table("prices")
         end = min(shop.now + days * DAY, now())
         if end <= shop.now:
             raise IncrementalLoadError(
@@ -42,11 +48,14 @@ def demo(
             )
         steps = -((shop.now - end) // DAY)  # the last may be shorter than a day
         with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
-            loads = Loads(project, console, progress, steps * len(tables), verbose=verbose)
+            loads = Loads(project, console, progress, steps * (len(tables) + 1), verbose=verbose)
             for _ in range(steps):
                 advance = shop.advance(until=min(shop.now + DAY, end))
-                console.print(f"[bold]{advance.now:%Y-%m-%d %H:%M} UTC[/]: {len(advance.files)} files arrived")
-                for table in tables:
+                came = f"{len(advance.files)} files arrived, {advance.prices} prices were set"
+                console.print(f"[bold]{advance.now:%Y-%m-%d %H:%M} UTC[/]: {came}")
+                if advance.database_failure:
+                    console.print(f"No prices: {advance.database_failure}", markup=False)
+                for table in tables if advance.database_failure else [*tables, prices]:
                     loads.run(table, pending(project, table))
         if not loads.outcomes:
             screen.say(f"No file has arrived: the sample shop has traded up to {shop.now:%Y-%m-%d %H:%M} UTC already.")

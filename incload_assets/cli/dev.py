@@ -90,6 +90,8 @@ def _prepare_spark(settings: "Settings") -> None:
 
 def open_shop(settings: "Settings") -> None:
     """Let the sample shop trade for its first days, unless it has traded before."""
+    from rich.markup import escape
+
     from incload_assets.cli import screen
     from incload_assets.shop import Shop
     from incload_assets.shop.calendar import midnight
@@ -99,4 +101,7 @@ def open_shop(settings: "Settings") -> None:
         advance = shop.advance(days=FIRST_DAYS)
         screen.say(
             f"The sample shop opened: {len(advance.files)} files of {FIRST_DAYS} days in {settings.landing_root}"
+            + (f", {advance.prices} prices in its database" if advance.prices else "")
         )
+        if advance.database_failure:
+            screen.say(f"[yellow]Its prices are missing, all else works:[/] {escape(advance.database_failure)}")

@@ -1,6 +1,6 @@
-"""The sample shop: a seeded generator that behaves like a real one and writes files into the landing area."""
+"""The sample shop: a seeded generator that behaves like a real one: files in the landing area, prices in a database."""
 
-from incload_assets.shop.clock import Opening, ShopBusy, opening_date
+from incload_assets.shop.clock import Opening, ShopBusy, founding_date, opening_date, platform_date
 from incload_assets.shop.shop import Advance, Shop, Written
 
-__all__ = ["Advance", "Opening", "Shop", "ShopBusy", "Written", "opening_date"]
+__all__ = ["Advance", "Opening", "Shop", "ShopBusy", "Written", "founding_date", "opening_date", "platform_date"]

@@ -4,6 +4,9 @@ import random
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
 
+PLATFORM_AFTER = timedelta(days=7)
+"""From the opening to the first day of the shop's platform: its logs are many, and opening stays quick without them."""
+
 _BUSY_HOURS = (1, 1, 1, 1, 1, 2, 4, 6, 8, 9, 9, 9, 10, 9, 8, 8, 9, 11, 13, 14, 12, 8, 4, 2)
 _OFFSETS = (0, 60, 120, 0, -300, 330)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from incload_assets.loading.errors import IncrementalLoadError
 from incload_assets.loading.window import now
-from incload_assets.shop.calendar import midnight
+from incload_assets.shop.calendar import PLATFORM_AFTER, midnight
 from incload_assets.shop.landing import replace_file
 from resources.locks import exclusive
 from resources.settings import Settings
@@ -35,16 +35,29 @@ class Opening:
         opened: First day of trade, UTC.
         seed: Seed of its chance.
         scale: Volume relative to the default.
+        founded: The real day on which somebody first asked, UTC, before which its database has nothing; the first day
+            of trade where that was chosen.
     """
 
     opened: date
     seed: int
     scale: float
+    founded: date
 
 
 def opening_date(settings: Settings | None = None) -> date:
     """The first day of trade, UTC: a week before the first time anybody asked, or ``INCLOAD_SHOP_OPENED``."""
     return Clock(settings or Settings()).opening().opened
+
+
+def founding_date(settings: Settings | None = None) -> date:
+    """The first real day, UTC, on which the shop's database may have been written to."""
+    return Clock(settings or Settings()).opening().founded
+
+
+def platform_date(settings: Settings | None = None) -> date:
+    """The first day of the shop's platform (logs and settings), UTC: a week after the opening, so by default today."""
+    return opening_date(settings) + PLATFORM_AFTER
 
 
 class Clock:
@@ -69,14 +82,19 @@ class Clock:
             self._folder.mkdir(parents=True, exist_ok=True)
             with _alone(self._folder / "opening.lock", _OPENING_PATIENCE):
                 if not file.exists():
+                    today = now().date()
                     chosen = Opening(
-                        opened or now().date() - _OPENED_BEFORE_TODAY,
+                        opened or today - _OPENED_BEFORE_TODAY,
                         _DEFAULT_SEED if seed is None else seed,
                         _DEFAULT_SCALE if scale is None else scale,
+                        opened or today,  # the same for all machines that are told the same
                     )
                     replace_file(file, json.dumps(asdict(chosen), default=str).encode())
         facts = _read(file)
-        opening = Opening(date.fromisoformat(facts["opened"]), facts["seed"], facts["scale"])
+        founded = facts.get("founded", facts["opened"])
+        opening = Opening(
+            date.fromisoformat(facts["opened"]), facts["seed"], facts["scale"], date.fromisoformat(founded)
+        )
         for name, asked in {"opened": opened, "seed": seed, "scale": scale}.items():
             if asked is not None and asked != getattr(opening, name):
                 raise IncrementalLoadError(

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from incload_assets.shop.calendar import Calendar, clock_text, midnight, moment, span
-from incload_assets.shop.feed import Feed, Record, csv_with_header, send_twice
+from incload_assets.shop.feed import Record, RecordFeed, csv_with_header, send_twice
 
 COLUMNS = ("customer_id", "name", "email", "country", "tier", "updated_at", "deleted")
 """The header of the export."""
@@ -114,7 +114,7 @@ def _correct(record: Record, chance: Random) -> Record:
     return replace(record, fields={**record.fields, "name": name}, row=row, trouble="corrected")
 
 
-CUSTOMERS = Feed(
+CUSTOMERS = RecordFeed(
     table="customers",
     keys=("customer_id",),
     sequence=("updated_at",),

@@ -6,7 +6,9 @@ from datetime import timedelta
 import dagster as dg
 from pydantic import Field
 
+from incload_assets.automation.tags import PRIORITY_TAG
 from incload_assets.loading.checkpoint import LOADS_NOTHING
+from incload_assets.shop.plan import FEEDS
 from incload_assets.shop.shop import Advance, Shop
 from resources.settings import Settings
 
@@ -29,11 +31,13 @@ class Trade(dg.Config):
 
 @dg.op
 def trade(context: dg.OpExecutionContext, config: Trade) -> None:
-    """Advance the shop's clock and write the files that are due by then."""
+    """Advance the shop's clock, write the files that are due by then, and set the prices in its database."""
     advance = Shop(Settings()).advance(days=config.days, minutes=config.minutes)
     for file in advance.files:
         verb = "rewrote" if file.rewritten else "wrote"
         context.log.debug(f"{verb} {file.path}: {file.rows} rows, {file.size} bytes")
+    if advance.database_failure:
+        context.log.warning(f"no prices were set, the next advance does it: {advance.database_failure}")
     context.log.info(f"traded to {advance.now:%Y-%m-%d %H:%M} UTC: {len(advance.files)} files, {advance.rows}")
     context.add_output_metadata(
         {
@@ -45,7 +49,7 @@ def trade(context: dg.OpExecutionContext, config: Trade) -> None:
     )
 
 
-@dg.job(executor_def=dg.in_process_executor, tags=LOADS_NOTHING)
+@dg.job(executor_def=dg.in_process_executor, tags={**LOADS_NOTHING, PRIORITY_TAG: "2"})
 def advance_shop() -> None:
     """Let the sample shop trade for a day, or for as long as the run's config says."""
     trade()
@@ -80,6 +84,10 @@ def summary(advance: Advance) -> str:
         "|---|---:|---:|---:|---|",
     ]
     for table, rows in advance.rows.items():
+        if table not in FEEDS:
+            unusual = "the database is not there" if advance.database_failure else "-"
+            lines.append(f"| {table} | - | {rows} | - | {unusual} |")
+            continue
         files = [file for file in advance.files if file.table == table]
         troubles = sorted(sum((file.troubles for file in files), start=Counter()).items())
         unusual = ", ".join(f"{count} {kind}" for kind, count in troubles) or "-"

@@ -9,7 +9,7 @@ from typing import Any
 
 from incload_assets.shop.calendar import Calendar, clock_text, moment, span
 from incload_assets.shop.customers import a_customer
-from incload_assets.shop.feed import Feed, Record, gzipped_json_lines, send_twice
+from incload_assets.shop.feed import Record, RecordFeed, gzipped_json_lines, send_twice
 
 _TYPES = ("view", "view", "view", "search", "search", "cart", "checkout", "login")
 _BAD: dict[str, dict[str, Any]] = {
@@ -78,12 +78,7 @@ def _born(calendar: Calendar, day: date) -> list[Record]:
     return records + list(_bad(calendar, day))
 
 
-def _correct(record: Record, chance: Random) -> Record:
-    page = {"page": f"/shop/moved-{chance.randrange(100)}"}
-    return replace(record, fields={**record.fields, **page}, row={**(record.row or {}), **page}, trouble="corrected")
-
-
-EVENTS = Feed(
+EVENTS = RecordFeed(
     table="events",
     keys=("user_id", "event_date"),
     sequence=("occurred_at", "event_id"),
@@ -91,7 +86,6 @@ EVENTS = Feed(
     file_name="events-%H%M.json.gz",
     encode=gzipped_json_lines,
     born=_born,
-    correct=_correct,
     lookback=4,
 )
 """Gzipped JSON lines every quarter of an hour; one row per user and day, that of the latest event; never rewritten."""

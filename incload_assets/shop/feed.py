@@ -45,37 +45,78 @@ def send_twice(record: Record, after: timedelta) -> tuple[Record, Record]:
 
 @dataclass(frozen=True, kw_only=True)
 class Feed:
-    """One table's stream of files.
+    """One table's files.
 
     Args:
         table: Name of the table and of its folder in the landing area.
         keys: Columns that identify a row.
+        encode: Records to the bytes of a file.
+        folder: ``strftime`` pattern of a window's folder, applied to the start of the window; empty for none.
+        partition: The same for the window's partition key.
+    """
+
+    table: str
+    keys: tuple[str, ...]
+    encode: Callable[[Sequence[Record]], bytes]
+    folder: str = "%Y-%m-%d"
+    partition: str = "%Y-%m-%d"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordFeed(Feed):
+    """A stream of records, each of them sent in the file of the time at which it arrives.
+
+    Args:
         sequence: Columns that order the changes of a key.
         every: How often a file is written.
         closes: Time of day, counted from midnight UTC, from which the steps of ``every`` are counted.
+        window: Length of a partition: a day, or what divides one.
         file_name: ``strftime`` pattern of a file's name, applied to the start of the time it covers.
-        encode: Records to the bytes of a file.
         born: All records, whenever they arrive, of the things that began on a day.
-        correct: A good record with a corrected value and an unchanged sequence.
+        correct: A good record with a corrected value and an unchanged sequence; None where no file is rewritten.
         lookback: Longest time from the day a thing began to the arrival of its last record, in days.
         rewritten_every: A file is rewritten on one day in so many; 0 for never.
         rewritten_on: Which of those days, 0 to ``rewritten_every - 1``.
         rewritten_age: How old, in days, the rewritten file is.
     """
 
-    table: str
-    keys: tuple[str, ...]
     sequence: tuple[str, ...]
     every: timedelta
     closes: timedelta = timedelta(0)
+    window: timedelta = timedelta(days=1)
     file_name: str
-    encode: Callable[[Sequence[Record]], bytes]
     born: Callable[[Calendar, date], list[Record]]
-    correct: Callable[[Record, Random], Record]
+    correct: Callable[[Record, Random], Record] | None = None
     lookback: int
     rewritten_every: int = 0
     rewritten_on: int = 0
     rewritten_age: int = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """One version of a day's complete extract.
+
+    Args:
+        due: When it appears, UTC.
+        records: All that there is at that time; one without a row makes the whole export a broken one.
+    """
+
+    due: datetime
+    records: tuple[Record, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportFeed(Feed):
+    """Complete extracts: one file a day, which is written again whenever something has changed.
+
+    Args:
+        file_name: ``strftime`` pattern of a file's name, applied to the day.
+        exports: The versions of a day's file, oldest first, each due within the day; the last is not broken.
+    """
+
+    file_name: str
+    exports: Callable[[Calendar, date], list[Export]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +125,7 @@ class Delivery:
 
     Args:
         feed: The feed it belongs to.
-        window: The partition it belongs to, as its folder says.
+        window: Start of the window it belongs to, as its folder says, UTC.
         name: Name of the file in that folder.
         due: When it is complete and appears, UTC.
         records: What it holds, in order.
@@ -92,7 +133,7 @@ class Delivery:
     """
 
     feed: Feed
-    window: date
+    window: datetime
     name: str
     due: datetime
     records: tuple[Record, ...]
@@ -101,7 +142,12 @@ class Delivery:
     @property
     def path(self) -> str:
         """Path under the landing root."""
-        return f"{self.feed.table}/{self.window}/{self.name}"
+        return "/".join(filter(None, (self.feed.table, self.window.strftime(self.feed.folder), self.name)))
+
+    @property
+    def partition(self) -> str:
+        """Key of the partition it belongs to."""
+        return self.window.strftime(self.feed.partition)
 
     def content(self) -> bytes:
         """The bytes of the file; equal deliveries have equal bytes."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from incload_assets.shop.calendar import Calendar, moment, span
-from incload_assets.shop.feed import Feed, Record, send_twice
+from incload_assets.shop.feed import Record, RecordFeed, send_twice
 
 _WAREHOUSES = ("STO", "BER", "LIS")
 _BAD: dict[str, dict[str, Any]] = {
@@ -120,7 +120,7 @@ def _correct(record: Record, chance: Random) -> Record:
     )
 
 
-INVENTORY = Feed(
+INVENTORY = RecordFeed(
     table="inventory",
     keys=("movement_id",),
     sequence=("recorded_at",),

@@ -10,7 +10,7 @@ from typing import Any
 
 from incload_assets.shop.calendar import Calendar, clock_text, moment, span
 from incload_assets.shop.customers import a_customer
-from incload_assets.shop.feed import Feed, Record, json_lines, send_twice
+from incload_assets.shop.feed import Record, RecordFeed, json_lines, send_twice
 
 _CURRENCIES = ("EUR", "EUR", "EUR", "SEK", "GBP", "USD")
 _BAD: dict[str, dict[str, Any]] = {
@@ -150,7 +150,7 @@ def _correct(record: Record, chance: Random) -> Record:
     return replace(record, fields={**record.fields, "amount": str(amount)}, row=row, trouble="corrected")
 
 
-ORDERS = Feed(
+ORDERS = RecordFeed(
     table="orders",
     keys=("order_id",),
     sequence=("updated_at",),

@@ -8,11 +8,14 @@ from datetime import date, datetime, timedelta
 from incload_assets.shop.calendar import Calendar, midnight
 from incload_assets.shop.customers import CUSTOMERS
 from incload_assets.shop.events import EVENTS
-from incload_assets.shop.feed import Delivery, Feed, Record
+from incload_assets.shop.feed import Delivery, ExportFeed, Feed, Record, RecordFeed
 from incload_assets.shop.inventory import INVENTORY
 from incload_assets.shop.orders import ORDERS
+from incload_assets.shop.service_logs import SERVICE_LOGS
+from incload_assets.shop.settings import SETTINGS
 
-FEEDS: dict[str, Feed] = {feed.table: feed for feed in (ORDERS, CUSTOMERS, INVENTORY, EVENTS)}
+_ALL: tuple[Feed, ...] = (ORDERS, CUSTOMERS, INVENTORY, EVENTS, SERVICE_LOGS, SETTINGS)
+FEEDS: dict[str, Feed] = {feed.table: feed for feed in _ALL}
 """The shop's tables by name."""
 
 _REWRITTEN_AT = timedelta(hours=10)
@@ -42,37 +45,59 @@ class Plan:
             until: Included, UTC.
             tables: Names of tables.
         """
-        # a file that closes at midnight belongs to the day before
-        days = self.calendar.days((since - timedelta(days=1)).date(), until.date())
+        # a file belongs to the day of its last instant, which is not before `since` if the file is due after it
+        days = self.calendar.days(since.date(), until.date())
         found = [
             delivery
             for feed in map(FEEDS.__getitem__, tables)
             for day in days
-            for delivery in (*self._first_versions(feed, day), *self._rewritten(feed, day))
+            for delivery in self._on(feed, day)
             if since < delivery.due <= until
         ]
         return sorted(found, key=lambda delivery: (delivery.due, delivery.path))
 
-    def _first_versions(self, feed: Feed, window: date) -> list[Delivery]:
-        """The files of a window as first written."""
-        if (feed.table, window) not in self._written:
+    def _on(self, feed: Feed, day: date) -> list[Delivery]:
+        """What is written for the windows of a day, and what is written again on it."""
+        if isinstance(feed, ExportFeed):
+            return self._exports(feed, day)
+        assert isinstance(feed, RecordFeed)
+        return [*self._first_versions(feed, day), *self._rewritten(feed, day)]
+
+    def _exports(self, feed: ExportFeed, day: date) -> list[Delivery]:
+        if (feed.table, day) not in self._written:
+            self._written[feed.table, day] = [
+                Delivery(
+                    feed=feed,
+                    window=midnight(day),
+                    name=day.strftime(feed.file_name),
+                    due=export.due,
+                    records=export.records,
+                    rewritten=number > 0,
+                )
+                for number, export in enumerate(feed.exports(self.calendar, day))
+            ]
+        return self._written[feed.table, day]
+
+    def _first_versions(self, feed: RecordFeed, windows: date) -> list[Delivery]:
+        """The files of a day's windows as first written."""
+        if (feed.table, windows) not in self._written:
             # a window may begin on the day before, where the export closes in the morning
-            days = self.calendar.days(window - timedelta(days=feed.lookback + 1), window)
+            days = self.calendar.days(windows - timedelta(days=feed.lookback + bool(feed.closes)), windows)
             by_start: dict[datetime, list[Record]] = defaultdict(list)
             for day in days:
                 for record in self._records(feed, day):
                     start = _file_start(feed, record.arrives)
-                    if _window(feed, start) == window:
+                    if _window(feed, start).date() == windows:
                         by_start[start].append(record)
-            self._written[feed.table, window] = [
+            self._written[feed.table, windows] = [
                 _delivery(feed, start, records) for start, records in sorted(by_start.items())
             ]
-        return self._written[feed.table, window]
+        return self._written[feed.table, windows]
 
-    def _rewritten(self, feed: Feed, day: date) -> list[Delivery]:
+    def _rewritten(self, feed: RecordFeed, day: date) -> list[Delivery]:
         """The file that is rewritten on a day, if any: one value corrected and, on every other occasion, a row less."""
         index = self.calendar.index(day)
-        if not feed.rewritten_every or index % feed.rewritten_every != feed.rewritten_on:
+        if feed.correct is None or not feed.rewritten_every or index % feed.rewritten_every != feed.rewritten_on:
             return []
         files = self._first_versions(feed, day - timedelta(days=feed.rewritten_age))
         chance = self.calendar.chance(feed.table, day, "rewritten")
@@ -87,7 +112,7 @@ class Plan:
         due = midnight(day) + _REWRITTEN_AT
         return [replace(former, due=due, records=tuple(records), rewritten=True)]
 
-    def _records(self, feed: Feed, day: date) -> Sequence[Record]:
+    def _records(self, feed: RecordFeed, day: date) -> Sequence[Record]:
         if (feed.table, day) not in self._born:
             self._born[feed.table, day] = feed.born(self.calendar, day)
         return self._born[feed.table, day]
@@ -97,18 +122,20 @@ def _correctable(delivery: Delivery) -> list[Record]:
     return [r for r in delivery.records if r.row is not None and not (r.delete or r.copied)]
 
 
-def _file_start(feed: Feed, arrives: datetime) -> datetime:
+def _file_start(feed: RecordFeed, arrives: datetime) -> datetime:
     """The start of the half-open time that is covered by the file a record is in."""
     first = midnight(arrives.date()) + feed.closes - timedelta(days=1)
     return first + (arrives - first) // feed.every * feed.every
 
 
-def _window(feed: Feed, start: datetime) -> date:
-    """A file belongs to the day in which the last instant it covers lies."""
-    return (start + feed.every - timedelta(microseconds=1)).date()
+def _window(feed: RecordFeed, start: datetime) -> datetime:
+    """The start of the window of a file: the one in which the last instant it covers lies."""
+    last = start + feed.every - timedelta(microseconds=1)
+    day = midnight(last.date())
+    return day + (last - day) // feed.window * feed.window
 
 
-def _delivery(feed: Feed, start: datetime, records: list[Record]) -> Delivery:
+def _delivery(feed: RecordFeed, start: datetime, records: list[Record]) -> Delivery:
     return Delivery(
         feed=feed,
         window=_window(feed, start),

@@ -1,4 +1,4 @@
-"""A shop that trades: its files appear in the landing area as its clock is advanced."""
+"""A shop that trades: as its clock is advanced, files appear in the landing area and prices in its database."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -10,6 +10,7 @@ from incload_assets.loading.errors import IncrementalLoadError
 from incload_assets.loading.window import now as real_now
 from incload_assets.shop.calendar import Calendar, midnight
 from incload_assets.shop.clock import Clock
+from incload_assets.shop.database import write_prices
 from incload_assets.shop.feed import Delivery
 from incload_assets.shop.landing import write_file
 from incload_assets.shop.plan import FEEDS, Plan
@@ -25,7 +26,7 @@ class Written:
 
     Args:
         table: Table it belongs to.
-        window: Partition it belongs to.
+        partition: Key of the partition it belongs to.
         path: Path under the landing root.
         rows: Records in it.
         size: Bytes.
@@ -34,7 +35,7 @@ class Written:
     """
 
     table: str
-    window: date
+    partition: str
     path: str
     rows: int
     size: int
@@ -44,16 +45,27 @@ class Written:
 
 @dataclass(frozen=True, kw_only=True)
 class Advance:
-    """What happened while the shop traded from ``since`` to ``now``, UTC."""
+    """What happened while the shop traded.
+
+    Args:
+        since: From when, UTC.
+        now: To when, UTC.
+        files: Those that were written.
+        prices: How many were set in the database.
+        database_failure: Why none could be, in which case the next advance sets them; None if all is well.
+    """
 
     since: datetime
     now: datetime
     files: tuple[Written, ...]
+    prices: int = 0
+    database_failure: str | None = None
 
     @property
     def rows(self) -> dict[str, int]:
-        """Records written, by table; 0 for a table without files."""
-        return {table: sum(file.rows for file in self.files if file.table == table) for table in FEEDS}
+        """Records written, by table; 0 for a table without any."""
+        in_files = {table: sum(file.rows for file in self.files if file.table == table) for table in FEEDS}
+        return {**in_files, "prices": self.prices}
 
     @property
     def troubles(self) -> Counter[str]:
@@ -64,8 +76,9 @@ class Advance:
 class Shop:
     """The sample shop of a home folder.
 
-    Its files depend on the opening day, the seed and the scale alone: advanced by days or by minutes, twice or after a
-    crash, it writes the same bytes under the same names.
+    What it does depends on the opening day, the seed and the scale alone: advanced by days or by minutes, twice or
+    after a crash, it writes the same bytes under the same names, and sets the same prices in its database. Where the
+    database is not there, it trades on without.
 
     Args:
         settings: Where the landing area and the home folder are.
@@ -97,7 +110,7 @@ class Shop:
         self._clock = Clock(settings)
         opening = self._clock.opening(opened=opened, seed=seed, scale=scale)
         self._plan = Plan(Calendar(opening.opened, opening.seed, opening.scale))
-        self._landing = settings.landing_root
+        self._settings, self._landing = settings, settings.landing_root
         self._present, self._patience = present, patience
 
     @property
@@ -117,15 +130,16 @@ class Shop:
     def next_due(self) -> datetime:
         """When the next file is due, UTC."""
         since = self.now
-        reach = _DAY
+        reach = timedelta(hours=1)
         while not (deliveries := self._plan.due(since, since + reach)):
             reach *= 2
         return deliveries[0].due
 
     def advance(self, days: int = 0, minutes: int = 0, *, until: datetime | None = None) -> Advance:
-        """Trade on, and write the files that are due by then.
+        """Trade on, and write the files that are due by then, and the prices that were set.
 
-        The clock is saved last: after a crash the same files are written again, with the same content.
+        The clock is saved last: after a crash the same files are written again, with the same content. The database
+        knows by itself which prices it has.
 
         Args:
             days: Days to trade, 0 or more.
@@ -149,8 +163,9 @@ class Shop:
             # of a file that is written and rewritten in between, only what it is in the end
             newest = {delivery.path: delivery for delivery in self._plan.due(since, reached)}
             files = tuple(self._write(delivery) for delivery in newest.values())
+            prices, failure = self._set_prices(reached)
             self._clock.save(reached)
-        return Advance(since=since, now=reached, files=files)
+        return Advance(since=since, now=reached, files=files, prices=prices, database_failure=failure)
 
     def catch_up(self, step: timedelta = _DAY) -> Iterator[Advance]:
         """Trade up to the present, a step at a time, telling of each step as it is done."""
@@ -164,7 +179,7 @@ class Shop:
         The keys are tuples; the values are in Python's types, instants aware and in UTC.
 
         Args:
-            table: ``orders``, ``customers``, ``inventory`` or ``events``.
+            table: One that the shop writes files for, for example ``orders``.
             until: As of this instant of the shop's clock, UTC; default: now.
 
         Raises:
@@ -191,12 +206,18 @@ class Shop:
         since = midnight(self.opened)
         return truth(FEEDS[table], self._plan.due(since, until or self.now, [table]))
 
+    def _set_prices(self, until: datetime) -> tuple[int, str | None]:
+        try:
+            return write_prices(self._settings, self._plan.calendar, until), None
+        except IncrementalLoadError as error:
+            return 0, str(error)
+
     def _write(self, delivery: Delivery) -> Written:
         content = delivery.content()
         write_file(self._landing, delivery.path, content)
         return Written(
             table=delivery.feed.table,
-            window=delivery.window,
+            partition=delivery.partition,
             path=delivery.path,
             rows=len(delivery.records),
             size=len(content),

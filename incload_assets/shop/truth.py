@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from incload_assets.shop.feed import Delivery, Feed, Record
+from incload_assets.shop.feed import Delivery, ExportFeed, Feed, Record, RecordFeed
 
 Key = tuple[Any, ...]
 
@@ -24,18 +24,37 @@ class Truth:
 
 
 def truth(feed: Feed, deliveries: Iterable[Delivery]) -> Truth:
-    """Fold the newest version of each file: per key the change with the greatest sequence, unless that deletes.
+    """What the files mean.
+
+    * Of a stream of records the newest version of each file counts: per key the change with the greatest sequence,
+      unless that deletes.
+    * Of complete extracts the newest that is not broken, if it was loaded while it was there. A broken one is stopped
+      as a whole: nothing of it is quarantined.
 
     Raises:
         AssertionError: The generator sent two different changes with one sequence, so that no content is right.
     """
+    if isinstance(feed, ExportFeed):
+        return _exported(feed, deliveries)
+    assert isinstance(feed, RecordFeed)
+    return _folded(feed, deliveries)
+
+
+def _exported(feed: ExportFeed, deliveries: Iterable[Delivery]) -> Truth:
+    good = [delivery for delivery in deliveries if all(record.row is not None for record in delivery.records)]
+    newest = max(good, key=lambda delivery: delivery.due).records if good else ()
+    rows = (dict(record.row or {}) for record in newest)
+    return Truth({tuple(row[column] for column in feed.keys): row for row in rows}, {})
+
+
+def _folded(feed: RecordFeed, deliveries: Iterable[Delivery]) -> Truth:
     newest = {delivery.path: delivery for delivery in sorted(deliveries, key=lambda delivery: delivery.due)}
     last: dict[Key, tuple[Key, Record]] = {}
     quarantined: Counter[str] = Counter()
     for delivery in newest.values():
         for record in delivery.records:
             if record.row is None:
-                quarantined[delivery.window.isoformat()] += 1
+                quarantined[delivery.partition] += 1
                 continue
             key = tuple(record.row[column] for column in feed.keys)
             sequence = tuple(record.row[column] for column in feed.sequence)

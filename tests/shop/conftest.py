@@ -18,6 +18,13 @@ def _no_outer_shop(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture(autouse=True)
+def _no_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody listens there, without which every shop would start a server."""
+    monkeypatch.setenv("INCLOAD_DATABASE_SAMPLE_SHOP_URL", "postgresql://127.0.0.1:9/shop")
+    monkeypatch.setenv("INCLOAD_DATABASE_SAMPLE_SHOP_USER", "shop")
+
+
 @pytest.fixture
 def a_shop(tmp_path: Path) -> Callable[[str], Shop]:
     """A shop of a quarter of the usual size, opened on a Monday, in the named home folder."""

@@ -1,6 +1,8 @@
 """The sample tables, loaded by the engine, hold what the shop knows to be right."""
 
 import importlib
+import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,48 +16,122 @@ from pyspark.sql import SparkSession
 
 from incload_assets.loading.asset import table_of
 from incload_assets.loading.change_log import ChangeLog
+from incload_assets.loading.declaration import Table
+from incload_assets.loading.errors import ContractViolation
 from incload_assets.loading.load import load_window
-from incload_assets.loading.window import window_of
+from incload_assets.loading.window import known_windows, window_of
 from incload_assets.shop import Shop
+from incload_assets.shop.calendar import PLATFORM_AFTER, Calendar, midnight
+from incload_assets.shop.clock import Clock
 from incload_assets.shop.plan import FEEDS
+from incload_assets.shop.settings import SETTINGS
 from resources.lake import Lake
 from resources.settings import Settings
+from tests.loading.writes.case import EXAMPLES, SEED
 from tests.shop.conftest import MONDAY
 
 Row = dict[str, Any]
 DAILY = dg.DailyPartitionsDefinition(MONDAY.isoformat())
+HOURLY = dg.HourlyPartitionsDefinition(f"{MONDAY}-00:00")
+PLATFORM = midnight(MONDAY + PLATFORM_AFTER)
+DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """A quarter of the usual shop, in the home folder of the test."""
+    monkeypatch.setenv("INCLOAD_HOME", str(tmp_path))
+    monkeypatch.setenv("INCLOAD_SHOP_OPENED", MONDAY.isoformat())
+    return Shop(Settings(), scale=0.25)
+
+
+def sample(name: str) -> Table:
+    """A sample table, imported late: importing it opens the shop of the home folder."""
+    table = table_of(getattr(importlib.import_module(f"incload_assets.tables.retail.{name}"), name))
+    assert table is not None
+    by_hour = isinstance(table.partitions_def, dg.HourlyPartitionsDefinition)
+    # its own partitions are those of the shop that was there at its first import
+    return replace(table, partitions_def=HOURLY if by_hour else DAILY)
+
+
+def arrive(shop: Shop, name: str, until: datetime) -> list[str]:
+    """The partitions whose files arrive until then, oldest first."""
+    return sorted({file.partition for file in shop.advance(until=until).files if file.table == name})
+
+
+def load(spark: SparkSession, table: Table, partition: str) -> None:
+    load_window(spark, table, Lake.of(Settings()), window_of(table.partitions_def, partition))
+
+
+def rows_of(table: Table) -> list[Row]:
+    lake = Lake.of(Settings())
+    delta = lake.delta(lake.table_uri([table.name]))
+    assert delta is not None
+    return [{c: _utc(row[c]) for c in table.columns} for row in delta.to_pyarrow_dataset().to_table().to_pylist()]
+
+
+def by_key(rows: Iterable[Row], keys: Iterable[str]) -> dict[tuple[Any, ...], Row]:
+    """The rows, none of which shares its key."""
+    rows, keys = list(rows), list(keys)
+    found = {tuple(row[key] for key in keys): row for row in rows}
+    assert len(found) == len(rows)
+    return found
 
 
 @pytest.mark.slow
 @pytest.mark.integration
-@pytest.mark.parametrize(("name", "days"), [("orders", 3), ("customers", 4), ("inventory", 2), ("events", 2)])
+@pytest.mark.parametrize(
+    ("name", "start", "steps"),
+    [
+        ("orders", midnight(MONDAY), (2 * DAY, DAY)),
+        ("customers", midnight(MONDAY), (3 * DAY, DAY)),
+        ("inventory", midnight(MONDAY), (DAY, DAY)),
+        ("events", midnight(MONDAY), (DAY, DAY)),
+        ("service_logs", PLATFORM, (45 * MINUTE, 10 * MINUTE)),
+    ],
+)
 def test_a_loaded_sample_table_equals_what_the_shop_did(
-    name: str, days: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, start: datetime, steps: tuple[timedelta, ...], spark: SparkSession, shop: Shop
 ) -> None:
-    """The last day of orders and customers rewrites an earlier file."""
-    monkeypatch.setenv("INCLOAD_HOME", str(tmp_path))
-    monkeypatch.setenv("INCLOAD_SHOP_OPENED", MONDAY.isoformat())
-    shop = Shop(Settings(), scale=0.25)
-    # imported late: importing the sample tables opens the shop of the home folder
+    """The last day of orders and customers rewrites an earlier file; the hour of the logs is loaded while it grows."""
+    table, lake = sample(name), Lake.of(Settings())
+    Clock(Settings()).save(start)
+    for step in steps:
+        for partition in arrive(shop, name, shop.now + step):
+            load(spark, table, partition)
 
-    asset = getattr(importlib.import_module(f"incload_assets.tables.retail.{name}"), name)
-    table = table_of(asset)
-    assert table is not None
-    lake = Lake.of(Settings())
-    for step in (days - 1, 1):
-        windows = {str(file.window) for file in shop.advance(days=step).files if file.table == name}
-        for key in sorted(windows):
-            load_window(spark, table, lake, window_of(DAILY, key))
-
-    delta = lake.delta(lake.table_uri([name]))
-    assert delta is not None
-    rows = [{c: _utc(row[c]) for c in table.columns} for row in delta.to_pyarrow_dataset().to_table().to_pylist()]
     log = spark.read.format("delta").load(lake.log_uri([name]))
-    rejected = log.where("_kind = 'rejected'").groupBy("_window").count().head(days + 1)
-
-    assert len(rows) == len({tuple(row[key] for key in FEEDS[name].keys) for row in rows})
-    assert {tuple(row[key] for key in FEEDS[name].keys): row for row in rows} == shop.expected(name)
+    rejected = log.where("_kind = 'rejected'").groupBy("_window").count().head(10)
+    assert by_key(rows_of(table), FEEDS[name].keys) == shop.expected(name)
     assert {row["_window"]: row["count"] for row in rejected} == shop.quarantined(name) != {}
+
+
+@pytest.mark.slow
+@pytest.mark.integration
+def test_settings_are_those_of_the_last_good_export_and_a_broken_one_changes_nothing(
+    spark: SparkSession, shop: Shop
+) -> None:
+    table, second_day = sample("settings"), PLATFORM + DAY
+    exports = SETTINGS.exports(Calendar(MONDAY, 20, 0.25), second_day.date())
+    [broken] = [number for number, export in enumerate(exports) if export.records[0].row is None]
+    partition = str(second_day.date())
+    Clock(Settings()).save(PLATFORM)
+    for day in arrive(shop, "settings", second_day):
+        load(spark, table, day)
+    first = by_key(rows_of(table), SETTINGS.keys)
+    assert first == shop.expected("settings")
+
+    assert arrive(shop, "settings", exports[broken].due) == [partition]
+    with pytest.raises(ContractViolation, match=r"settings \S+: 1 of \d+ rows .*secret_hash: \*\*\*") as stopped:
+        load(spark, table, partition)
+    assert str(exports[broken].records[0].fields["value"]) not in str(stopped.value)
+    assert by_key(rows_of(table), SETTINGS.keys) == first
+
+    assert arrive(shop, "settings", exports[-1].due) == [partition]
+    load(spark, table, partition)
+    last = by_key(rows_of(table), SETTINGS.keys)
+    assert last == shop.expected("settings")
+    assert first.keys() - last.keys()
 
 
 def sales(orders: Iterable[Row]) -> dict[tuple[Any, ...], Row]:
@@ -84,50 +160,90 @@ def stock(movements: Iterable[Row]) -> dict[tuple[Any, ...], Row]:
     return found
 
 
+def health(lines: Iterable[Row]) -> dict[tuple[Any, ...], Row]:
+    """Per hour and service, in plain Python."""
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for line in lines:
+        groups[line["logged_hour"], line["service"]].append(line)
+    return {
+        (hour, service): {
+            "logged_hour": hour,
+            "service": service,
+            "requests": len(group),
+            "errors": sum(line["status"] >= 500 for line in group),
+            "latency_p95_ms": percentile([line["latency_ms"] for line in group], 0.95),
+        }
+        for (hour, service), group in groups.items()
+    }
+
+
+def percentile(values: Iterable[int], share: float) -> float:
+    """Between the two nearest of the ordered values."""
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    below, above = ordered[math.floor(place)], ordered[math.ceil(place)]
+    return pytest.approx(below + (above - below) * (place - math.floor(place)))  # type: ignore[no-any-return]
+
+
+def features(orders: Iterable[Row], events: Iterable[Row]) -> dict[tuple[Any, ...], Row]:
+    """Per customer and day, in plain Python."""
+    placed: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for order in orders:
+        placed[order["customer_id"], order["order_date"]].append(order)
+    last = {(event["user_id"], event["event_date"]): event for event in events}
+    return {
+        (customer, day): {
+            "customer_id": customer,
+            "feature_date": day,
+            "orders": len(placed.get((customer, day), ())),
+            "currencies": len({order["currency"] for order in placed.get((customer, day), ())}),
+            "largest_order": max((order["amount"] for order in placed.get((customer, day), ())), default=None),
+            "last_event": last.get((customer, day), {}).get("event_type"),
+            "last_event_at": last.get((customer, day), {}).get("occurred_at"),
+        }
+        for customer, day in placed.keys() | last.keys()
+    }
+
+
+DERIVED = [
+    ("daily_sales", ("orders",), sales, midnight(MONDAY), (2 * DAY, DAY)),
+    ("customer_features", ("orders", "events"), features, midnight(MONDAY), (DAY,)),
+    ("stock_levels", ("inventory",), stock, midnight(MONDAY), (2 * DAY, DAY)),
+    ("service_health", ("service_logs",), health, PLATFORM, (HOUR, HOUR)),
+]
+"""With what they are made of, what they then are, and when they are loaded. By day every other one has its turn."""
+
+
 @pytest.mark.slow
 @pytest.mark.integration
-@pytest.mark.parametrize(
-    ("name", "of", "keys", "fold"),
-    [
-        ("daily_sales", "orders", ("order_date", "currency"), sales),
-        ("stock_levels", "inventory", ("sku", "warehouse"), stock),
-    ],
-)
-def test_a_derived_sample_table_is_what_its_source_table_makes(
+@pytest.mark.parametrize(("name", "of", "fold", "start", "steps"), DERIVED if EXAMPLES > 1 else DERIVED[SEED % 2 :: 2])
+def test_a_derived_sample_table_is_what_its_source_tables_make(
     name: str,
-    of: str,
-    keys: tuple[str, ...],
-    fold: Callable[[Iterable[Row]], dict[tuple[Any, ...], Row]],
+    of: tuple[str, ...],
+    fold: Callable[..., dict[tuple[Any, ...], Row]],
+    start: datetime,
+    steps: tuple[timedelta, ...],
     spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    shop: Shop,
 ) -> None:
-    """Two days, then a third, which asks again for the earlier ones that its late rows concern."""
-    monkeypatch.setenv("INCLOAD_HOME", str(tmp_path))
-    monkeypatch.setenv("INCLOAD_SHOP_OPENED", MONDAY.isoformat())
-    shop, lake = Shop(Settings(), scale=0.25), Lake.of(Settings())
-    upstream, derived = (
-        table_of(getattr(importlib.import_module(f"incload_assets.tables.retail.{table}"), table))
-        for table in (of, name)
-    )
-    assert upstream is not None and derived is not None
-    derived = replace(derived, partitions_def=DAILY)  # its own are those of the shop that was there at its import
-    windows = [window_of(DAILY, (MONDAY + timedelta(days=number)).isoformat()) for number in range(7)]
-    for days in (2, 1):
-        for key in sorted({str(file.window) for file in shop.advance(days=days).files if file.table == of}):
-            load_window(spark, upstream, lake, window_of(DAILY, key))
+    """The last step asks again for the earlier windows that its late rows concern."""
+    upstream, derived, lake = [sample(table) for table in of], sample(name), Lake.of(Settings())
+    Clock(Settings()).save(start)
+    for step in steps:
+        arrived = shop.advance(until=shop.now + step).files
+        for table in upstream:
+            for partition in sorted({file.partition for file in arrived if file.table == table.name}):
+                load(spark, table, partition)
         landed = ChangeLog(derived, lake).landed
         marks = {key: position.fingerprint for key, position in landed.items()}
+        keys = derived.partitions_def.get_partition_keys(current_time=start + 7 * DAY)
+        windows = [window for window in known_windows(derived.partitions_def, keys) if window.start >= start]
         found = derived.source.detect(name, windows, landed, lake=lake)
         for window in windows:
             if window.key in found and found[window.key].fingerprint != marks.get(window.key):
                 load_window(spark, derived, lake, window)
 
-    delta = lake.delta(lake.table_uri([name]))
-    assert delta is not None
-    rows = [{c: _utc(row[c]) for c in derived.columns} for row in delta.to_pyarrow_dataset().to_table().to_pylist()]
-    assert {tuple(row[key] for key in keys): row for row in rows} == fold(shop.expected(of).values())
-    assert len(rows) == len({tuple(row[key] for key in keys) for row in rows})
+    assert by_key(rows_of(derived), derived.changes.keys) == fold(*(shop.expected(table).values() for table in of))
 
 
 def _utc(value: Any) -> Any:

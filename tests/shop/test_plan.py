@@ -2,18 +2,24 @@
 
 from collections import Counter
 from datetime import date, datetime, timedelta
+from functools import cache
+from itertools import pairwise
 
 import pytest
 
-from incload_assets.shop.calendar import Calendar, midnight
-from incload_assets.shop.feed import Delivery, Record
+from incload_assets.shop.calendar import PLATFORM_AFTER, Calendar, midnight
+from incload_assets.shop.feed import Delivery, ExportFeed, Record, RecordFeed
 from incload_assets.shop.plan import FEEDS, Plan
 from tests.shop.conftest import MONDAY
 
 TABLES = list(FEEDS)
+STREAMS = {table: feed for table, feed in FEEDS.items() if isinstance(feed, RecordFeed)}
+EXPORTS = [table for table, feed in FEEDS.items() if isinstance(feed, ExportFeed)]
+PLATFORM = MONDAY + PLATFORM_AFTER
 TEN_DAYS = (midnight(MONDAY), midnight(MONDAY + timedelta(days=10)))
 
 
+@cache  # of log lines there are thousands
 def deliveries(table: str, *, seed: int = 20, days: int = 10) -> list[Delivery]:
     plan = Plan(Calendar(MONDAY, seed, 1.0))
     return plan.due(midnight(MONDAY), midnight(MONDAY + timedelta(days=days)), [table])
@@ -26,6 +32,8 @@ TROUBLES = {
     "customers": COMMON | {"malformed", "wrong type", "pattern", "corrected"},
     "inventory": COMMON | {"unknown field", "out of range", "pattern", "corrected"},
     "events": COMMON | {"unknown field", "malformed", "wrong type", "out of range"},
+    "service_logs": {"late", "duplicate", "malformed", "wrong type"},
+    "settings": {"plain secret", "wrong type"},
 }
 
 
@@ -57,21 +65,22 @@ def test_an_older_file_is_rewritten_corrected_and_sometimes_shorter(table: str) 
     assert rewritten
     for file in rewritten:
         assert file.due > former[file.path].due
-        assert file.window < file.due.date()
+        assert file.window.date() < file.due.date()
         assert [record.trouble for record in file.records].count("corrected") == 1
     shorter = [len(former[file.path].records) - len(file.records) for file in rewritten]
     assert set(shorter) <= {0, 1} and 1 in shorter
 
 
-def test_user_events_are_never_rewritten() -> None:
-    assert not any(file.rewritten for file in deliveries("events", days=30))
+@pytest.mark.parametrize("table", ["events", "service_logs"])
+def test_user_events_and_log_lines_are_never_rewritten(table: str) -> None:
+    assert not any(file.rewritten for file in deliveries(table, days=14))
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", STREAMS)
 def test_each_record_is_in_exactly_one_file(table: str) -> None:
-    calendar, end = Calendar(MONDAY, 20, 1.0), midnight(MONDAY + timedelta(days=20))
-    sent = [record for file in deliveries(table, days=40) if not file.rewritten for record in file.records]
-    began = [record for day in calendar.days(MONDAY, end.date()) for record in FEEDS[table].born(calendar, day)]
+    calendar, end = Calendar(MONDAY, 20, 1.0), midnight(MONDAY + timedelta(days=9))
+    sent = [record for file in deliveries(table) if not file.rewritten for record in file.records]
+    began = [record for day in calendar.days(MONDAY, end.date()) for record in STREAMS[table].born(calendar, day)]
 
     def identities(records: list[Record]) -> Counter[str]:
         return Counter(repr(record) for record in records if record.arrives < end)
@@ -79,11 +88,11 @@ def test_each_record_is_in_exactly_one_file(table: str) -> None:
     assert identities(sent) == identities(began)
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", STREAMS)
 def test_an_open_window_never_holds_too_large_a_share_of_bad_records(table: str) -> None:
-    read: Counter[date] = Counter()
-    bad: Counter[date] = Counter()
-    for file in deliveries(table, days=15):
+    read: Counter[datetime] = Counter()
+    bad: Counter[datetime] = Counter()
+    for file in deliveries(table, days=14):
         if not file.rewritten:
             read[file.window] += len(file.records)
             bad[file.window] += sum(record.row is None for record in file.records)
@@ -91,8 +100,9 @@ def test_an_open_window_never_holds_too_large_a_share_of_bad_records(table: str)
     assert sum(bad.values()) > 0
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_a_weekday_brings_forty_to_a_hundred_and_fifty_records_and_a_sunday_fewer(table: str) -> None:
+@pytest.mark.parametrize("table", STREAMS)
+def test_a_weekday_brings_as_many_records_as_the_shop_is_said_to_have_and_a_sunday_fewer(table: str) -> None:
+    least, most = (5_000, 7_000) if table == "service_logs" else (40, 150)
     counts = Counter(
         (file.due - timedelta(microseconds=1)).date()
         for file in deliveries(table, days=14)
@@ -100,7 +110,7 @@ def test_a_weekday_brings_forty_to_a_hundred_and_fifty_records_and_a_sunday_fewe
         for _ in file.records
     )
     weekdays = [counts[MONDAY + timedelta(days=n)] for n in (8, 9, 10, 11)]
-    assert all(40 <= count <= 150 for count in weekdays)
+    assert all(least <= count <= most for count in weekdays)
     if table != "customers":  # whose changes trail their registration by days
         assert counts[MONDAY + timedelta(days=13)] < 0.8 * min(weekdays)
 
@@ -139,3 +149,68 @@ def test_deliveries_do_not_depend_on_what_was_asked_for_before() -> None:
 
 def test_another_seed_is_another_shop() -> None:
     assert deliveries("orders", seed=1)[0].content() != deliveries("orders", seed=2)[0].content()
+
+
+def test_the_platform_has_a_log_file_for_each_minute_in_folders_of_an_hour_and_nothing_before_its_first_day() -> None:
+    files = deliveries("service_logs", days=8)
+    assert [files[0].path, files[-1].path] == [
+        "service_logs/2026-01-12T00/log-00.json.gz",
+        "service_logs/2026-01-12T23/log-59.json.gz",
+    ]
+    assert (files[0].due, len(files)) == (midnight(PLATFORM) + timedelta(minutes=1), 24 * 60)
+    assert {file.partition for file in files} == {f"2026-01-12-{hour:02}:00" for hour in range(24)}
+
+
+def test_some_log_lines_arrive_in_the_folder_of_the_hour_after_theirs() -> None:
+    hours = {
+        file.window - record.row["logged_hour"]
+        for file in deliveries("service_logs")
+        for record in file.records
+        if record.row
+    }
+    assert hours == {timedelta(0), timedelta(hours=1)}
+
+
+@pytest.mark.parametrize("table", EXPORTS)
+def test_an_export_is_one_file_a_day_that_is_written_again_within_the_day(table: str) -> None:
+    files = deliveries(table)
+    days = [PLATFORM + timedelta(days=number) for number in range(3)]
+    assert list(dict.fromkeys(file.path for file in files)) == [f"{table}/{day}.json" for day in days]
+    assert all(file.due.date() == file.window.date() for file in files)
+    assert [file.window.date() for file in files if not file.rewritten] == days
+    assert len({file.due for file in files}) == len(files) > 3 * 5
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.25, 1.0, 3.0])
+@pytest.mark.parametrize("table", EXPORTS)
+def test_a_broken_export_is_followed_by_a_good_one_that_says_what_it_should_have_said(table: str, scale: float) -> None:
+    files = Plan(Calendar(MONDAY, 20, scale)).due(*TEN_DAYS, [table])
+    broken = [n for n, file in enumerate(files) if any(record.row is None for record in file.records)]
+    assert len(broken) == 3
+    for number in broken:
+        wrong, right = files[number], files[number + 1]
+        assert wrong.path == right.path and wrong.due < right.due
+        [difference] = [(a, b) for a, b in zip(wrong.records, right.records, strict=True) if a.fields != b.fields]
+        assert difference[0].row is None and difference[1].row is not None
+
+
+def test_settings_change_appear_and_are_removed_and_an_unchanged_one_is_as_before() -> None:
+    good = [
+        {record.fields["name"]: record.row for record in file.records}
+        for file in deliveries("settings")
+        if all(record.row for record in file.records)
+    ]
+    kinds: Counter[str] = Counter()
+    for before, after in pairwise(good):
+        kinds["added"] += len(after.keys() - before.keys())
+        kinds["removed"] += len(before.keys() - after.keys())
+        kinds["changed"] += sum(before[name] != after[name] for name in before.keys() & after.keys())
+    assert kinds.keys() == {"added", "removed", "changed"} and all(3 <= count <= 40 for count in kinds.values())
+
+
+def test_a_secret_is_exported_as_a_keyed_hash_alone() -> None:
+    for file in deliveries("settings"):
+        for record in file.records:
+            if record.row and record.fields["is_secret"]:
+                assert record.fields["value"] == record.row["secret_hash"]
+                assert record.row["value"] is None and record.row["secret_hash"].startswith("hmac-sha256:")

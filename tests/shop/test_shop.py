@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 
 from incload_assets.loading.errors import IncrementalLoadError
-from incload_assets.shop import Shop, ShopBusy, opening_date
-from incload_assets.shop.calendar import midnight
+from incload_assets.shop import Shop, ShopBusy, opening_date, platform_date
+from incload_assets.shop.calendar import PLATFORM_AFTER, midnight
 from incload_assets.shop.clock import Clock
 from incload_assets.shop.landing import replace_file
 from resources.settings import Settings
 from tests.shop.conftest import MONDAY, landed
 
 TABLES = ("orders", "customers", "inventory", "events")
+PLATFORM = midnight(MONDAY + PLATFORM_AFTER)
 AShop = Callable[..., Shop]
 
 
@@ -40,6 +41,19 @@ def test_by_days_or_by_odd_minutes_the_files_and_the_truth_are_the_same(a_shop: 
         assert by_days.quarantined(table) == by_minutes.quarantined(table) != {}
 
 
+def test_the_platforms_files_and_truth_are_the_same_by_hours_or_by_odd_minutes(a_shop: AShop, tmp_path: Path) -> None:
+    by_hours, by_minutes = a_shop("hours"), a_shop("minutes")
+    for home in ("hours", "minutes"):
+        Clock(Settings(home=tmp_path / home)).save(PLATFORM)
+    by_hours.advance(minutes=12 * 60)
+    while by_minutes.now < by_hours.now:
+        by_minutes.advance(until=min(by_minutes.now + timedelta(minutes=37), by_hours.now))
+    assert landed(tmp_path / "hours") == landed(tmp_path / "minutes")
+    for table in ("service_logs", "settings"):
+        assert by_hours.expected(table) == by_minutes.expected(table) != {}
+    assert by_hours.quarantined("service_logs") == by_minutes.quarantined("service_logs") != {}
+
+
 def test_a_few_minutes_add_files_to_the_open_day_and_leave_the_earlier_ones_alone(
     a_shop: AShop, tmp_path: Path
 ) -> None:
@@ -48,7 +62,7 @@ def test_a_few_minutes_add_files_to_the_open_day_and_leave_the_earlier_ones_alon
     before = landed(tmp_path / "home")
     advance = shop.advance(minutes=60)
     after = landed(tmp_path / "home")
-    assert {file.window for file in advance.files} == {MONDAY}
+    assert {file.partition for file in advance.files} == {str(MONDAY)}
     assert {path: after[path] for path in before} == before
     assert set(after) - set(before) == {file.path for file in advance.files} != set()
 
@@ -128,6 +142,12 @@ def test_a_shop_opens_a_week_before_today_and_stays_open_since_then(tmp_path: Pa
     assert opening_date(settings) in (today - timedelta(days=7), datetime.now(UTC).date() - timedelta(days=7))
     (tmp_path / "shop" / "opening.json").write_text('{"opened": "2026-01-05", "seed": 1, "scale": 1.0}')
     assert opening_date(settings) == MONDAY
+
+
+def test_the_platform_starts_a_week_after_the_opening(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    Shop(settings, opened=MONDAY)
+    assert platform_date(settings) == PLATFORM.date()
 
 
 def test_the_environment_decides_the_opening_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

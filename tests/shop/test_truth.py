@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from incload_assets.shop.calendar import midnight
 from incload_assets.shop.feed import Delivery, Record
 from incload_assets.shop.orders import ORDERS
+from incload_assets.shop.settings import SETTINGS
 from incload_assets.shop.truth import truth
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -23,7 +25,7 @@ def record(order_id: int, minute: int, status: str, **more: Any) -> Record:
 
 def file(name: str, *records: Record, minute: int = 0) -> Delivery:
     due = NOON.replace(minute=minute)
-    return Delivery(feed=ORDERS, window=date(2026, 1, 5), name=name, due=due, records=records)
+    return Delivery(feed=ORDERS, window=midnight(date(2026, 1, 5)), name=name, due=due, records=records)
 
 
 def test_the_latest_change_of_each_key_holds_whatever_the_order_of_arrival() -> None:
@@ -54,3 +56,24 @@ def test_bad_records_are_counted_in_the_window_of_their_file_and_leave_the_rows_
 def test_two_different_changes_with_one_sequence_are_refused_as_nobody_could_say_which_is_right() -> None:
     with pytest.raises(AssertionError, match="two different changes"):
         truth(ORDERS, [file("a", record(1, 1, "new"), record(1, 1, "paid"))])
+
+
+def export(day: int, minute: int, *records: Record) -> Delivery:
+    window = midnight(date(2026, 1, day))
+    return Delivery(feed=SETTINGS, window=window, name=str(day), due=window.replace(minute=minute), records=records)
+
+
+def setting(name: str) -> Record:
+    return Record(arrives=NOON, fields={}, row={"name": name})
+
+
+def test_of_complete_extracts_the_newest_counts_and_what_it_lacks_is_gone() -> None:
+    files = [export(6, 1, setting("b")), export(5, 2, setting("a"), setting("b")), export(5, 1, setting("c"))]
+    assert truth(SETTINGS, files).rows == {("b",): {"name": "b"}}
+    assert truth(SETTINGS, files[:0]).rows == {}
+
+
+def test_a_broken_extract_says_nothing_and_nothing_of_it_is_quarantined() -> None:
+    wrong = export(5, 2, setting("b"), replace(setting("c"), row=None))
+    found = truth(SETTINGS, [export(5, 1, setting("a")), wrong])
+    assert (found.rows, found.quarantined) == ({("a",): {"name": "a"}}, {})

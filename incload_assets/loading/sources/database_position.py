@@ -1,21 +1,15 @@
-"""Positions of windows of a database table: what is remembered of them, and how they are read."""
+"""Positions of windows of a database table: what is remembered of them."""
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
 from datetime import timedelta
-
-from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.database_closing import Closing, Server
-from incload_assets.loading.sources.database_errors import looking
 from incload_assets.loading.sources.database_ranges import Range
-from incload_assets.loading.sources.database_reading import Part, read_parts
 from incload_assets.loading.sources.database_scan import Found
-from incload_assets.loading.sources.database_table import Relation, relation_of
-from resources.databases import Database
+from incload_assets.loading.sources.database_table import Relation
 
 NOTHING = Position(
     "empty",
@@ -61,25 +55,3 @@ def position_of(relation: Relation, part: Range, found: Found, state: Closing, s
     clock = f"; the server's clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} ours" if skew else ""
     summary = f"{found.rows} rows of {relation.place}{nulls}, {state.state}{pending}{clock}"
     return Position(hashlib.sha256(told.encode()).hexdigest()[:16], detail, summary, found.size)
-
-
-def read(
-    spark: SparkSession,
-    table: str,
-    database: str,
-    name: str,
-    by: str,
-    types: Mapping[str, str],
-    positions: Mapping[str, Position],
-    fields: Sequence[str],
-) -> DataFrame:
-    """The rows of some positions."""
-    details = {key: position.detail for key, position in positions.items()}
-    parts = {key: Part(Range(d["low"], d["high"]), d["rows"], d["least"], d["most"]) for key, d in details.items()}
-    with looking(table, f"{database}.{name}"):
-        place = Database.named(database)
-        with place.connect() as connection:
-            relation = relation_of(connection, table, place, name)
-        frame = read_parts(spark, place, relation, relation.column(table, by, types), parts, fields)
-        frame.schema  # noqa: B018 - asks the database, here where its name is known
-        return frame

@@ -3,36 +3,32 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 import psycopg
-from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.loading.errors import DeclarationError, SourceUnreadable
-from incload_assets.loading.sources.base import Position, Sees, Source
+from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.cuts import Choose, Cut, Cuts
-from incload_assets.loading.sources.database_closing import Closing, closing, server_of
-from incload_assets.loading.sources.database_errors import looking
-from incload_assets.loading.sources.database_position import NOTHING, check_lag, closing_of, position_of, read
+from incload_assets.loading.sources.database_closing import Closing, closing
+from incload_assets.loading.sources.database_position import closing_of, position_of
 from incload_assets.loading.sources.database_ranges import Range
 from incload_assets.loading.sources.database_scan import found_in
+from incload_assets.loading.sources.database_source import DatabaseSource
 from incload_assets.loading.sources.database_table import (
     INTEGERS,
     Column,
     Relation,
-    check_names,
     quoted,
-    relation_of,
 )
 from incload_assets.loading.window import Window
-from resources.databases import Database
 from resources.lake import Lake
 
 _LEAST = 1 - 2**63
 
 
 @dataclass(frozen=True)
-class QueryById(Source):
+class QueryById(DatabaseSource):
     """The rows of a PostgreSQL table by a column whose numbers grow: an identity, a sequence, a version.
 
     Which number a window ends with is the highest one that is visible when somebody first looks after its end; it is
@@ -57,22 +53,15 @@ class QueryById(Source):
         'shop.public.payments by payment_id'
     """
 
-    database: str
-    table: str
     id: str
     lag: timedelta = timedelta(minutes=5)
 
-    sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=False)
-    keeps: ClassVar[bool] = True
-    moves: ClassVar[bool] = True
+    types = INTEGERS
 
-    def __str__(self) -> str:
-        return f"{self.database}.{self.table} by {self.id}"
-
-    def validate(self, table: str) -> None:
-        """Check names and lag; see :meth:`Source.validate`."""
-        check_names(table, self.database, self.table, self.id)
-        check_lag(table, self.lag)
+    @property
+    def by(self) -> str:
+        """The column of numbers."""
+        return self.id
 
     def detect(
         self,
@@ -94,13 +83,11 @@ class QueryById(Source):
             raise DeclarationError(
                 f"{table}: {self} was looked at without a lake", rule="the numbers that windows end with are kept there"
             )
-        cuts, database = Cuts(lake, table), Database.named(self.database)
+        cuts = Cuts(lake, table)
         written = cuts.known()  # before the database is looked at, which then shows no less than these saw
-        with looking(table, f"{self.database}.{self.table}"), database.connect() as connection:
-            server = server_of(connection)  # before the rows are looked at
-            relation = relation_of(connection, table, database, self.table)
-            column = relation.column(table, self.id, INTEGERS)
-            highest = _highest(connection, relation, column)
+        with self.look(table) as look:
+            server, relation, column = look.server, look.relation, look.column
+            highest = _highest(look.connection, relation, column)
             _check_growth(table, relation, column, highest, written.values())
             begun = [window for window in windows if window.start <= server.now]
             instants = {w.start for w in begun if w.start != first} | {w.end for w in begun if w.end <= server.now}
@@ -108,7 +95,7 @@ class QueryById(Source):
             known = cuts.at(sorted(instants), _chosen(now))
             ends = {w.key: known.get(w.end, now) for w in begun}
             ranges = {w.key: _range(None if w.start == first else known[w.start], ends[w.key]) for w in begun}
-            found = found_in(connection, relation, column, ranges)
+            found = found_in(look.connection, relation, column, ranges)
         positions = {}
         for window in begun:
             key, before = window.key, landed.get(window.key)
@@ -119,24 +106,6 @@ class QueryById(Source):
             if found[key].rows or before or edge is not None:
                 positions[key] = position_of(relation, ranges[key], found[key], state, server)
         return positions
-
-    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
-        """The rows of a window; see :meth:`Source.extract`."""
-        return self.extract_windows(spark, table, {"": position}, fields).drop("_window")
-
-    def extract_windows(
-        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
-    ) -> DataFrame:
-        """The rows of some windows; small ones share a query, a big one has some."""
-        return read(spark, table, self.database, self.table, self.id, INTEGERS, positions, fields)
-
-    def empty_position(self, window: Window) -> Position:
-        """The position of a window that is complete without a row."""
-        return NOTHING
-
-    def settled(self, position: Position) -> bool:
-        """Whether no transaction is left that could add a row."""
-        return closing_of(position).state == "closed"
 
 
 def _range(start: Cut | None, end: Cut) -> Range:

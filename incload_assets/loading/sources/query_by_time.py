@@ -3,25 +3,23 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 import psycopg
-from pyspark.sql import DataFrame, SparkSession
 
-from incload_assets.loading.sources.base import Position, Sees, Source
-from incload_assets.loading.sources.database_closing import closing, server_of
-from incload_assets.loading.sources.database_errors import looking
-from incload_assets.loading.sources.database_position import NOTHING, check_lag, closing_of, position_of, read
+from incload_assets.loading.sources.base import Position
+from incload_assets.loading.sources.database_closing import closing
+from incload_assets.loading.sources.database_position import closing_of, position_of
 from incload_assets.loading.sources.database_ranges import Range, literal, micros
 from incload_assets.loading.sources.database_scan import found_in
-from incload_assets.loading.sources.database_table import TIMES, Column, Relation, check_names, quoted, relation_of
+from incload_assets.loading.sources.database_source import DatabaseSource
+from incload_assets.loading.sources.database_table import TIMES, Column, Relation, quoted
 from incload_assets.loading.window import Window
-from resources.databases import Database
 from resources.lake import Lake
 
 
 @dataclass(frozen=True)
-class QueryByTime(Source):
+class QueryByTime(DatabaseSource):
     """The rows of a PostgreSQL table by a column that says when each was last changed.
 
     A window has the rows whose time is in it, as the database holds them when they are read. A row that is changed
@@ -46,22 +44,15 @@ class QueryByTime(Source):
         'shop.public.customers by updated_at'
     """
 
-    database: str
-    table: str
     modified: str
     lag: timedelta = timedelta(minutes=5)
 
-    sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=False)
-    keeps: ClassVar[bool] = True
-    moves: ClassVar[bool] = True
+    types = TIMES
 
-    def __str__(self) -> str:
-        return f"{self.database}.{self.table} by {self.modified}"
-
-    def validate(self, table: str) -> None:
-        """Check names and lag; see :meth:`Source.validate`."""
-        check_names(table, self.database, self.table, self.modified)
-        check_lag(table, self.lag)
+    @property
+    def by(self) -> str:
+        """The column of times."""
+        return self.modified
 
     def detect(
         self,
@@ -76,38 +67,18 @@ class QueryByTime(Source):
         if not windows:
             return {}
         ranges = {w.key: Range(None if w.start == first else micros(w.start), micros(w.end)) for w in windows}
-        database = Database.named(self.database)
-        with looking(table, f"{self.database}.{self.table}"), database.connect() as connection:
-            server = server_of(connection)  # before the rows are looked at
-            relation = relation_of(connection, table, database, self.table)
-            column = relation.column(table, self.modified, TIMES)
-            found = found_in(connection, relation, column, ranges)
-            ahead = _ahead(connection, relation, column, server.now + self.lag)
+        with self.look(table) as look:
+            found = found_in(look.connection, look.relation, look.column, ranges)
+            ahead = _ahead(look.connection, look.relation, look.column, look.server.now + self.lag)
         positions = {}
         for window in windows:
             before = landed.get(window.key)
-            state = closing(window.end + self.lag, closing_of(before), server)
-            if found[window.key].rows or before or server.now >= window.end + self.lag:
-                positions[window.key] = position_of(relation, ranges[window.key], found[window.key], state, server)
+            state = closing(window.end + self.lag, closing_of(before), look.server)
+            if found[window.key].rows or before or look.server.now >= window.end + self.lag:
+                positions[window.key] = position_of(
+                    look.relation, ranges[window.key], found[window.key], state, look.server
+                )
         return _with_ahead(positions, windows, ahead)
-
-    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
-        """The rows of a window; see :meth:`Source.extract`."""
-        return self.extract_windows(spark, table, {"": position}, fields).drop("_window")
-
-    def extract_windows(
-        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
-    ) -> DataFrame:
-        """The rows of some windows, by one query each, or some for a big window."""
-        return read(spark, table, self.database, self.table, self.modified, TIMES, positions, fields)
-
-    def empty_position(self, window: Window) -> Position:
-        """The position of a window that is complete without a row."""
-        return NOTHING
-
-    def settled(self, position: Position) -> bool:
-        """Whether no transaction is left that could add a row."""
-        return closing_of(position).state == "closed"
 
 
 def _ahead(

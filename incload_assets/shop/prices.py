@@ -1,0 +1,62 @@
+"""Prices: what the shop's application keeps in its database, as a function of the calendar alone."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+from incload_assets.shop.calendar import Calendar, midnight, moment
+
+_FIRST_ARTICLES, _MOST_ARTICLES = 30, 999
+_CHANGES = 12
+
+
+@dataclass(frozen=True)
+class Price:
+    """An article's price from an instant on.
+
+    Args:
+        sku: The article.
+        price: In euros.
+        discontinued: Whether the article is no longer sold; a later price lists it again.
+        valid_from: From when on by the shop's clock, UTC; no article has two prices from one instant on.
+    """
+
+    sku: str
+    price: Decimal
+    discontinued: bool
+    valid_from: datetime
+
+
+def prices(calendar: Calendar, since: datetime | None, until: datetime) -> list[Price]:
+    """The prices that were set after ``since`` and not after ``until``, in order.
+
+    Args:
+        calendar: The shop's.
+        since: Excluded, UTC; None for the opening.
+        until: Included, UTC.
+    """
+    days = calendar.days((since or midnight(calendar.opened)).date(), until.date())
+    found = [price for day in days for price in _set_on(calendar, day)]
+    return sorted((p for p in found if p.valid_from <= until and (since is None or p.valid_from > since)), key=_when)
+
+
+def _set_on(calendar: Calendar, day: date) -> list[Price]:
+    """An assortment at the opening; then on each day a newcomer and changes, and on every second one an end."""
+    chance, index = calendar.chance("prices", day), calendar.index(day)
+    known = min(_FIRST_ARTICLES + index, _MOST_ARTICLES)
+
+    def set_price(number: int, at: datetime, *, discontinued: bool = False) -> Price:
+        return Price(f"SKU-{number:03}", Decimal(chance.randrange(99, 20_000)) / 100, discontinued, at)
+
+    if not index:
+        return [set_price(number, midnight(day) + timedelta(seconds=number)) for number in range(1, known + 1)]
+    found = [set_price(chance.randrange(1, known), moment(day, chance)) for _ in range(calendar.volume(day, _CHANGES))]
+    if index % 2:
+        found.append(set_price(chance.randrange(1, known), moment(day, chance), discontinued=True))
+    if known < _MOST_ARTICLES:
+        found.append(set_price(known, moment(day, chance)))
+    return list({(price.sku, price.valid_from): price for price in found}.values())
+
+
+def _when(price: Price) -> tuple[datetime, str]:
+    return price.valid_from, price.sku

@@ -1,0 +1,65 @@
+"""Features of each customer by the day, from orders and events."""
+
+from datetime import date, timedelta
+
+import pandera.pyspark as pa
+import pyspark.sql.types as T
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.loading import Freshness, Overwrite, Upstream, derived_asset
+from incload_assets.tables.retail.events import events as events_table
+from incload_assets.tables.retail.orders import orders as orders_table
+from incload_assets.tables.retail.partitions import daily
+
+
+class CustomerFeatures(pa.DataFrameModel):
+    """What a customer did on a day; of later days nothing."""
+
+    feature_date: T.DateType = pa.Field(
+        nullable=False, ge=date(2020, 1, 1), description="The day, UTC; partitions the table"
+    )
+    customer_id: T.LongType = pa.Field(nullable=False, gt=0, description="Number of the customer")
+    orders: T.LongType = pa.Field(nullable=False, ge=0, description="Orders placed")
+    currencies: T.LongType = pa.Field(nullable=False, ge=0, description="Currencies they were placed in")
+    largest_order: T.DecimalType = pa.Field(
+        nullable=True,
+        ge=0,
+        dtype_kwargs={"precision": 12, "scale": 2},
+        description="Greatest amount of an order, in its currency",
+    )
+    last_event: T.StringType = pa.Field(nullable=True, description="What the customer did last in shop or app")
+    last_event_at: T.TimestampType = pa.Field(nullable=True, description="When")
+
+
+@derived_asset(
+    partitions_def=daily,
+    of={
+        "orders": Upstream(orders_table, partition="order_date"),
+        "events": Upstream(events_table, partition="event_date"),
+    },
+    contract=CustomerFeatures,
+    write=Overwrite(partition_by="feature_date"),
+    keys=["customer_id", "feature_date"],
+    freshness=Freshness(within=timedelta(hours=6)),
+    group_name="features",
+)
+def customer_features(orders: DataFrame, events: DataFrame) -> DataFrame:
+    """One row per customer and day, of what is fixed on that day: a later status of an order tells of later days."""
+    day = ["customer_id", "feature_date"]
+    placed = (
+        orders.withColumnRenamed("order_date", "feature_date")
+        .groupBy(*day)
+        .agg(
+            F.count("*").alias("orders"),
+            F.count_distinct("currency").alias("currencies"),
+            F.max("amount").alias("largest_order"),
+        )
+    )
+    seen = events.select(
+        F.col("user_id").alias("customer_id"),
+        F.col("event_date").alias("feature_date"),
+        F.col("event_type").alias("last_event"),
+        F.col("occurred_at").alias("last_event_at"),
+    )
+    return placed.join(seen, day, "full").na.fill(0, ["orders", "currencies"])
