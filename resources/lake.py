@@ -1,6 +1,7 @@
 """Where the Delta tables are, how Spark names them, and what is read of them without Spark."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -94,15 +95,11 @@ class Lake:
             IncrementalLoadError: The object store refuses: no such bucket, credentials, permission.
             deltalake.exceptions.DeltaError: The table is there and cannot be read, or has no such version.
         """
-        try:
-            return _resource(uri, version).load()
-        except TableNotFoundError:
-            return None
-        except OSError as error:
-            meaning = translate(error, f"Delta table {uri}")
-            if meaning is error:
-                raise
-            raise meaning from error
+        with _translated(uri):
+            try:
+                return _resource(uri, version).load()
+            except TableNotFoundError:
+                return None
 
     def version(self, uri: str) -> int | None:
         """The newest version of the table at ``uri``; None if there is none."""
@@ -123,25 +120,33 @@ class Lake:
         Raises:
             SparkUnavailable, IncrementalLoadError: As :meth:`delta` does.
         """
-        try:
-            table = self.delta(uri)
-            if table is None:
-                schema = Schema.from_arrow(rows.schema)
-                table = DeltaTable.create(uri, schema, mode="ignore", storage_options=_resource(uri).options())
-            if (table.transaction_version(app_id) or 0) != number - 1:
+        with _translated(uri):
+            try:
+                table = self.delta(uri)
+                if table is None:
+                    schema = Schema.from_arrow(rows.schema)
+                    table = DeltaTable.create(uri, schema, mode="ignore", storage_options=_resource(uri).options())
+                if (table.transaction_version(app_id) or 0) != number - 1:
+                    return False
+                transaction = Transaction(app_id, number)
+                write_deltalake(
+                    table, rows, mode="append", commit_properties=CommitProperties(app_transactions=[transaction])
+                )
+            except CommitFailedError:
                 return False
-            transaction = Transaction(app_id, number)
-            write_deltalake(
-                table, rows, mode="append", commit_properties=CommitProperties(app_transactions=[transaction])
-            )
-        except CommitFailedError:
-            return False
-        except OSError as error:
-            meaning = translate(error, f"Delta table {uri}")
-            if meaning is error:
-                raise
-            raise meaning from error
         return True
+
+
+@contextmanager
+def _translated(uri: str) -> Iterator[None]:
+    """What an object store says of a table, in the words of this package."""
+    try:
+        yield
+    except OSError as error:
+        meaning = translate(error, f"Delta table {uri}")
+        if meaning is error:
+            raise
+        raise meaning from error
 
 
 class _BoundedDeltaTable(DeltaTableResource):

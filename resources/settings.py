@@ -27,7 +27,8 @@ class Settings(BaseSettings):
             inside each run), or the ``sc://…`` address of a Spark Connect server. On S3, let every load use one server:
             Delta's commits there are safe from one Spark driver only.
         spark_memory: Heap of a Spark that is started here, for example ``2g`` or ``900m``.
-        spark_idle_minutes: Minutes without a connection after which the local Spark server stops itself.
+        spark_idle_minutes: Minutes without a connection after which the local Spark server stops itself, and likewise
+            the sample shop's PostgreSQL.
         spark_conf: More Spark configuration for a Spark that is started here, as a JSON object; it wins over ours.
         maven_repositories: Maven repositories (URLs, separated by commas) to use in place of the default one.
         jars: Folder that already holds Spark's jars, for machines without any Maven repository.

@@ -55,7 +55,7 @@ def spark_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setting
         yield Settings(spark=remote)
         return
     settings = _own(tmp_path_factory.mktemp("spark"))
-    yield settings
+    yield Settings(spark=connect_server.find_or_start(settings))  # by its address, as where processes share one
     connect_server.stop(settings)
 
 

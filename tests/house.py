@@ -17,10 +17,12 @@ from incload_assets.checks import checks_for
 from incload_assets.checks.look import Look, look
 from incload_assets.loading import Changes, Files, Freshness, Merge, Quarantine, incremental_asset
 from incload_assets.loading.asset import table_of
+from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.declaration import Table
 from resources.lake import Lake
 from resources.settings import Settings
 from resources.spark import SparkResource
+from tests.landed import checkpoint
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -119,11 +121,7 @@ class House:
         """Record days as loaded with what the source holds now; enough where only Dagster and the source are asked."""
         for number in numbers:
             fingerprint = self.look().state.positions[key(number)].fingerprint
-            self.instance.report_runless_asset_event(
-                dg.AssetMaterialization(
-                    self.table.key, partition=key(number), tags={"dagster/data_version": fingerprint}
-                )
-            )
+            checkpoint(self.instance, ChangeLog(self.table, self.lake), {key(number): fingerprint})
 
     def look(self, now: datetime = NOON) -> Look:
         """Look at the table."""

@@ -40,6 +40,7 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
         "gaps",
         "quarantine",
         "reconciliation",
+        "rollback",
         "source_files",
         "uniqueness",
         "volume",
@@ -120,7 +121,10 @@ def test_a_new_module_is_found_by_itself(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_without_samples_there_is_no_shop() -> None:
     assert "advance_shop" in names(defs)["jobs"]
-    samples = ("orders", "customers", "events", "inventory", "daily_sales", "stock_levels")
+    samples = (
+        *("orders", "customers", "events", "inventory", "daily_sales", "stock_levels", "prices"),
+        *("customer_features", "service_logs", "service_health", "settings"),
+    )
     assert {f"watch_{table}" for table in samples} <= set(names(defs)["sensors"])
     assert names(code_location(Settings(samples=False))) == names(
         incremental_definitions(assets_in(tables, leave_out="incload_assets.tables.retail"), Settings())

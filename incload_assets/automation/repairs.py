@@ -1,12 +1,14 @@
-"""Windows that the last reconciliation found wrong and that a load puts right: asked for once per finding."""
+"""Windows that a check found wrong and that a load puts right: asked for once per finding."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 import dagster as dg
 
-from incload_assets.checks import reconciliation
-from incload_assets.checks.within_runs import last_verdict
+from incload_assets.automation.attempts import last_load
+from incload_assets.checks import reconciliation, rollback
+from incload_assets.checks.verdicts import last_finding
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.sources.base import Position
 from incload_assets.operations.progress import WindowProgress
@@ -29,19 +31,32 @@ def with_repairs(
         table: The declaration.
         progress: As seen from source and checkpoints.
     """
-    verdict = last_verdict(instance, dg.AssetCheckKey(table.key, reconciliation.NAME))
-    listed = verdict and (verdict[1].metadata or {}).get(reconciliation.REPAIR)
-    if verdict is None or not isinstance(listed, dg.JsonMetadataValue):
-        return list(progress)
-    found, wrong = verdict[0], set(listed.data or ())
+    wrong = _found_wrong(instance, table) | _undone(instance, table)
 
-    def is_wrong(window: WindowProgress) -> bool:
+    def asked(window: WindowProgress) -> Position | None:
         if window.status != "loaded" or window.key not in wrong:
-            return False
-        loads = instance.fetch_materializations(
-            dg.AssetRecordsFilter(asset_key=table.key, asset_partitions=[window.key]), limit=1
-        ).records
-        return not loads or loads[0].timestamp < found.timestamp()
+            return None
+        found, position = wrong[window.key]
+        load = last_load(instance, table, window.key)
+        return position if load is None or load.ended < found else None
 
-    asked = Position(f"{_PREFIX}{found:%Y-%m-%d %H:%M:%S.%f}", summary="found wrong by the reconciliation")
-    return [replace(w, status="drifted", position=asked) if is_wrong(w) else w for w in progress]
+    return [replace(w, status="drifted", position=position) if (position := asked(w)) else w for w in progress]
+
+
+def _found_wrong(instance: dg.DagsterInstance, table: Table) -> dict[str, tuple[datetime, Position]]:
+    """What the reconciliation found, and when: another finding is another position."""
+    finding = last_finding(instance, dg.AssetCheckKey(table.key, reconciliation.NAME), reconciliation.REPAIR)
+    if finding is None:
+        return {}
+    found, wrong = finding
+    position = Position(f"{_PREFIX}{found:%Y-%m-%d %H:%M:%S.%f}", summary="found wrong by the reconciliation")
+    return {key: (found, position) for key in wrong}
+
+
+def _undone(instance: dg.DagsterInstance, table: Table) -> dict[str, tuple[datetime, Position]]:
+    """What is no longer in the table, and when that was seen: the same rollback is the same position."""
+    finding = last_finding(instance, dg.AssetCheckKey(table.key, rollback.NAME), rollback.REPAIR)
+    if finding is None:
+        return {}
+    found, undone = finding
+    return {key: (found, Position(why, summary=why)) for key, why in undone.items()}

@@ -2,20 +2,22 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import dagster as dg
 
 from incload_assets.automation.attempts import Attempt, last_attempts, last_load
 from incload_assets.automation.policy import Plan, is_pending, plan
 from incload_assets.automation.repairs import with_repairs
-from incload_assets.automation.tags import Ask, tags_of
+from incload_assets.automation.tags import PRIORITY_TAG, Ask, tags_of
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.window import now
 from incload_assets.operations.progress import WindowProgress, progress_of
 from resources.lake import Lake
 
 INTERVAL_SECONDS = 15
+URGENT = timedelta(minutes=15)
+"""A table that may be late by no more than this is loaded before others that wait for a slot."""
 FEW = 4
 """Up to so many partitions are asked for in runs of their own, which can be loaded side by side; more of them in
 ranges, because each run costs a process."""
@@ -102,6 +104,8 @@ def _groups(keys: Sequence[str], asks: Sequence[Ask], most: int) -> Iterator[lis
 
 def _request(table: Table, asks: Sequence[Ask]) -> dg.RunRequest:
     tags = tags_of(table.name, table.code_version, asks)
+    if table.freshness is not None and table.freshness.within <= URGENT:
+        tags[PRIORITY_TAG] = "1"
     if len(asks) == 1:
         return dg.RunRequest(run_key=_run_key(table, asks), partition_key=asks[0].partition, tags=tags)
     return dg.RunRequest(run_key=_run_key(table, asks), tags=tags)

@@ -12,6 +12,7 @@ PARTITIONS_TAG = "incload/partitions"
 FINGERPRINT_TAG = "incload/fingerprint"
 ATTEMPT_TAG = "incload/attempt"
 CODE_VERSION_TAG = "incload/code_version"
+PRIORITY_TAG = "dagster/priority"
 
 
 @dataclass(frozen=True, kw_only=True)

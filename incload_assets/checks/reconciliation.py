@@ -8,6 +8,7 @@ Three questions, from cheap to dear:
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import dagster as dg
@@ -16,7 +17,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from incload_assets.checks.look import Look, records, several, some
-from incload_assets.checks.source_comparison import Content, log_content, source_content, table_evidence
+from incload_assets.checks.source_comparison import (
+    Content,
+    content_of,
+    log_content,
+    source_rows,
+    table_evidence,
+)
 from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.errors import IncrementalLoadError
 from incload_assets.loading.reconciliation import Evidence, unsigned
@@ -122,11 +129,14 @@ def compare(spark: SparkSession, look: Look, window: Window) -> Compared:
     now = log.control(window.key, version)
     if now != control:  # landed again, or compacted, since the look
         return compared
-    try:
-        source = source_content(spark, table, window, position)
-    except (IncrementalLoadError, PySparkException) as error:
-        return replace(compared, trouble=str(error).splitlines()[0])
-    return replace(compared, source=source, log=log_content(spark, table, log, version, window, position))
+    with ExitStack() as held:
+        try:
+            at_source = held.enter_context(source_rows(spark, table, window, position))
+            source = content_of(at_source)
+        except (IncrementalLoadError, PySparkException) as error:
+            return replace(compared, trouble=str(error).splitlines()[0])
+        landed = log_content(spark, table, log, version, window, position, at_source)
+        return replace(compared, source=source, log=landed)
 
 
 def reconciliation(

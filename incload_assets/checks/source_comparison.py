@@ -1,5 +1,7 @@
 """Comparing a landed window with the table (does it hold the fold?) and the source (does it still say the same?)."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -49,29 +51,47 @@ def content_of(judged: DataFrame) -> Content:
     return Content(row[UPSERT], row[DELETE] + row[TRUNCATE], row[REJECTED], int(row["hash"]))
 
 
-def source_content(spark: SparkSession, table: Table, window: Window, position: Position) -> Content:
-    """What the source holds, extracted and judged anew.
+@contextmanager
+def source_rows(spark: SparkSession, table: Table, window: Window, position: Position) -> Iterator[DataFrame]:
+    """What the source holds, extracted and judged anew; held where it is looked at twice, see :func:`log_content`.
 
     Raises:
-        SourceUnreadable, SourceUnavailable, SourceChanged: From the source.
+        SourceUnreadable, SourceUnavailable, SourceChanged: From the source; also when the rows are first used.
     """
-    return content_of(_judged(spark, table, window, position))
-
-
-def _judged(spark: SparkSession, table: Table, window: Window, position: Position) -> DataFrame:
     fields = (*table.columns, *table.control_fields)
     extracted = table.source.extract_windows(spark, table.name, {window.key: position}, fields)
-    return judge(extracted, table, [window]).filter(F.col("_kind").isin(*KINDS))
+    judged = judge(extracted, table, [window]).filter(F.col("_kind").isin(*KINDS))
+    if table.source.keeps:
+        judged = judged.persist()
+    try:
+        yield judged
+    finally:
+        judged.unpersist()
 
 
 def log_content(
-    spark: SparkSession, table: Table, log: ChangeLog, version: int, window: Window, position: Position
+    spark: SparkSession,
+    table: Table,
+    log: ChangeLog,
+    version: int,
+    window: Window,
+    position: Position,
+    at_source: DataFrame,
 ) -> Content:
-    """What the log holds of a window, without the rows that stay although the source no longer shows them."""
+    """What the log holds of a window, without the rows that stay although the source no longer shows them.
+
+    Args:
+        spark: A session.
+        table: The declaration.
+        log: Of the table.
+        version: Of the log.
+        window: Which.
+        position: That was landed.
+        at_source: The source's rows, see :func:`source_rows`.
+    """
     rows = log.read(spark, version).filter((F.col("_window") == window.key) & F.col("_kind").isin(*KINDS))
     if table.source.keeps:
-        at_source = _judged(spark, table, window, position).select("_kind", "_hash").distinct()
-        rows = rows.join(at_source, ["_kind", "_hash"], "left_semi")
+        rows = rows.join(at_source.select("_kind", "_hash"), ["_kind", "_hash"], "left_semi")
     if carried := table.source.carried(position):
         gone = spark.createDataFrame([(name,) for name in carried], "file string")
         rows = rows.join(gone, rows["_source.file"] == gone["file"], "left_anti")

@@ -1,19 +1,16 @@
 """Checks in a run that also loads: after several partitions at once, and verdicts that a load does not change."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import dagster as dg
-from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord  # has no public name
 
 from incload_assets.checks import reconciliation, uniqueness
 from incload_assets.checks.cheap import CHEAP
 from incload_assets.checks.look import look
+from incload_assets.checks.verdicts import last_verdict
 from incload_assets.loading import window as windows
 from incload_assets.loading.declaration import Table
-
-LOOKED_BACK = 20
-"""Evaluations of a check among which the last that came to a verdict is sought."""
 
 
 def check_after_range(context: dg.AssetExecutionContext, table: Table) -> None:
@@ -45,31 +42,6 @@ def check_after_range(context: dg.AssetExecutionContext, table: Table) -> None:
                     metadata=dict(result.metadata or {}),
                 )
             )
-
-
-def last_verdict(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> tuple[datetime, dg.AssetCheckResult] | None:
-    """When a check last came to a verdict, and which; None if it never did, or long ago."""
-    history: list[AssetCheckExecutionRecord] = list(
-        instance.event_log_storage.get_asset_check_execution_history(key, limit=LOOKED_BACK)
-    )
-    for record in history:
-        event = record.event.dagster_event if record.event else None
-        if record.event is None or event is None or event.event_type is not dg.DagsterEventType.ASSET_CHECK_EVALUATION:
-            continue
-        found = event.asset_check_evaluation_data
-        if (at := found.metadata.get("evaluated_at")) is not None:
-            when = datetime.fromisoformat(str(at.value))
-        else:
-            when = datetime.fromtimestamp(record.event.timestamp, UTC)
-        return when, dg.AssetCheckResult(
-            asset_key=key.asset_key,
-            check_name=key.name,
-            passed=found.passed,
-            severity=found.severity,
-            description=found.description,
-            metadata=dict(found.metadata),
-        )
-    return None
 
 
 def kept_or_new(

@@ -160,9 +160,9 @@ def _status(
     if seen is AssetPartitionStatus.FAILED:
         return "failed"
     if seen is AssetPartitionStatus.MATERIALIZED:
-        # a log that holds something else than what was checkpointed is brought back to it by a load, too
-        known = {found.fingerprint for found in (position, control) if found is not None}
-        return "loaded" if known <= {checkpoint} else "drifted"
+        # a log that holds something else than what was checkpointed, or nothing, is brought back to it by a load, too
+        known = {control.fingerprint if control else None} | ({position.fingerprint} if position else set())
+        return "loaded" if known == {checkpoint} else "drifted"
     return "waiting" if position is None else "missing"
 
 

@@ -6,8 +6,11 @@ import dagster as dg
 import pytest
 
 from incload_assets.automation.policy import plan
+from incload_assets.loading import Freshness
+from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.errors import SourceUnavailable
 from tests.automation.workshop import Workshop, day, items_asset, partitions
+from tests.landed import checkpoint
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 
@@ -85,19 +88,24 @@ def test_a_range_run_that_loads_all_but_one_leaves_that_one_to_be_tried_alone(wo
     [request] = workshop.requests()
     failed = workshop.run(request, cause="contract")
     for number in (1, 2, 4, 5):
-        workshop.instance.report_runless_asset_event(
-            dg.AssetMaterialization(
-                workshop.table.key,
-                partition=day(number),
-                tags={"dagster/data_version": workshop.progress()[number - 1].position.fingerprint},
-            )
-        )
+        fingerprint = workshop.progress()[number - 1].position.fingerprint
+        checkpoint(workshop.instance, ChangeLog(workshop.table, workshop.lake), {day(number): fingerprint})
     assert workshop.requests(later=30 * SECOND) == []
     [alone] = workshop.requests(later=2 * MINUTE)
     assert (alone.partition_key, alone.tags["incload/attempt"]) == (day(3), "2")
     assert alone.run_key is not None and alone.run_key.endswith(failed.run_id[:8])
     workshop.run(alone, cause="contract")
     assert workshop.requests(later=1000 * HOUR) == []
+
+
+@pytest.mark.parametrize(("within", "priority"), [(5 * MINUTE, "1"), (6 * HOUR, None)])
+def test_a_table_that_must_be_fresh_in_minutes_is_loaded_before_others(
+    workshop: Workshop, within: timedelta, priority: str | None
+) -> None:
+    workshop.asset = items_asset(freshness=Freshness(within=within))
+    workshop.write(3)
+    [request] = workshop.tick()
+    assert request.tags.get("dagster/priority") == priority
 
 
 def test_a_contract_violation_waits_until_its_file_changes(workshop: Workshop) -> None:

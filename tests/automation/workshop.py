@@ -17,12 +17,14 @@ from incload_assets.automation.policy import Plan
 from incload_assets.automation.source_sensor import look, run_requests
 from incload_assets.loading import Changes, Files, Merge, incremental_asset
 from incload_assets.loading.asset import table_of
+from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.sources.base import Absent
 from incload_assets.operations.progress import progress_of
 from resources.lake import Lake
 from resources.settings import Settings
+from tests.landed import land
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01", end_date="2026-01-15")
 
@@ -120,6 +122,7 @@ class Workshop:
             if cause is not None:
                 context.instance.add_run_tags(context.run.run_id, {FAILURE_TAG: cause})
                 raise dg.Failure(cause, allow_retries=False)
+            land(ChangeLog(self.table, self.lake), {key: fingerprints[key] for key in context.partition_keys})
             for key in context.partition_keys:
                 tags = {DATA_VERSION_TAG: fingerprints[key]}
                 context.log_event(dg.AssetMaterialization(context.asset_key, partition=key, tags=tags))

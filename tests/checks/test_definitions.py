@@ -8,7 +8,7 @@ from incload_assets.checks import CHEAP, checks_for
 from resources.settings import Settings
 from tests.house import guest, house, key
 
-ALL = {"freshness", "gaps", "volume", "quarantine", "source_files", "uniqueness", "reconciliation"}
+ALL = {"freshness", "gaps", "volume", "quarantine", "source_files", "rollback", "uniqueness", "reconciliation"}
 
 
 def test_a_first_load_runs_every_check_and_reconciliation_runs_alone_where_it_is_asked_for(

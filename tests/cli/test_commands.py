@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 
 from tests.clone import Clone, readme_files, without_times
+from tests.servers.postgres import sample_database_ends
 
 HEADER = "payment_id,payer,amount,updated_at,state\n"
 PLAIN = {"INCLOAD_SAMPLES": "false"}
@@ -108,7 +109,7 @@ def test_check_shows_every_check_and_what_it_found(clone: Clone) -> None:
 
     shown = dict(line.split()[:2] for line in done.stdout.splitlines()[1:] if line[:1].strip())
     assert set(shown) == {
-        "freshness", "gaps", "quarantine", "reconciliation", "source_files", "uniqueness", "volume"
+        "freshness", "gaps", "quarantine", "reconciliation", "rollback", "source_files", "uniqueness", "volume"
     }  # fmt: skip
     assert (shown["uniqueness"], shown["reconciliation"]) == ("passed", "passed")
 
@@ -190,13 +191,16 @@ def test_dev_without_java_is_one_line_that_says_how_to_get_one(clone: Clone, tmp
 
 
 @pytest.mark.slow
-def test_demo_trades_a_day_and_loads_the_four_tables(tmp_path: Path, spark_url: str) -> None:
+def test_demo_trades_a_day_and_loads_the_tables_of_files_and_the_one_of_the_database(
+    tmp_path: Path, spark_url: str
+) -> None:
     clone = Clone.of(tmp_path, spark_url)
 
-    done = clone.incload("demo", "--days", "1")
+    with sample_database_ends(clone.root / ".incload"):
+        done = clone.incload("demo", "--days", "1")
 
     assert done.returncode == 0, done.stderr
     loaded = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("✓")]
-    assert loaded == ["customers", "events", "inventory", "orders"]
+    assert loaded == ["customers", "events", "inventory", "orders", "prices"]
     summary = [line.split()[0] for line in done.stdout.splitlines() if line.startswith(tuple(loaded))]
     assert summary == loaded

@@ -10,13 +10,19 @@ from incload_assets.cli.dev import FIRST_DAYS, open_shop, require_free
 from incload_assets.loading.errors import IncrementalLoadError
 from incload_assets.shop import Shop
 from resources.settings import Settings
+from tests.servers.postgres import sample_database_ends
 
 
-def test_the_sample_shop_trades_for_its_first_days_and_only_once(tmp_path: Path) -> None:
+def test_the_sample_shop_trades_for_its_first_days_and_only_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     settings = Settings(home=tmp_path)
 
-    open_shop(settings)
-    open_shop(settings)
+    with sample_database_ends(tmp_path):
+        open_shop(settings)
+        open_shop(settings)
+
+    assert [line.rpartition(", ")[2] for line in capsys.readouterr().out.splitlines()] == ["44 prices in its database"]
 
     shop = Shop(settings)
     assert shop.now.date() - shop.opened == timedelta(days=FIRST_DAYS)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pyspark.sql import SparkSession
 
-from incload_assets.checks.source_comparison import log_content, source_content
+from incload_assets.checks.source_comparison import content_of, log_content, source_rows
 from incload_assets.loading import Quarantine
 from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.window import window_of
@@ -54,8 +54,8 @@ def test_reconciliation_asks_whether_all_that_the_source_shows_was_landed(spark:
         position = table.table.source.detect("", [window], {})[day(1)]
         version = log.version()
         assert version is not None
-        at_source = source_content(spark, table.table, window, position)
-        return at_source == log_content(spark, table.table, log, version, window, position)
+        with source_rows(spark, table.table, window, position) as rows:
+            return content_of(rows) == log_content(spark, table.table, log, version, window, position, rows)
 
     assert agrees()
     table.content[day(1)] = [item("b", "1", 1)]

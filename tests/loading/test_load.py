@@ -74,6 +74,15 @@ def test_deletes_are_remembered_and_older_rows_stay_out(spark: SparkSession, tmp
     assert table.rows("id", "value") == {("deleted and inserted", "b"), ("kept", "c"), ("removed later", "back")}
 
 
+def test_older_changes_are_known_to_be_stale_before_anything_is_merged(spark: SparkSession, tmp_path: Path) -> None:
+    held = {day(1): [item("1", "new", 5), item("2", "new", 5)], day(2): [item("1", "old", 4), item("2", None, 4, "d")]}
+    table = make(spark, tmp_path, held)
+    first, second = table.load(1), table.load(2)
+    assert table.rows() == {("1", "new", 5), ("2", "new", 5)}
+    assert bins(second.evidence) == (0, 2, 0, 0)
+    assert second.table_version == first.table_version + 1, "the MERGE's guard and a full fold had nothing to put right"
+
+
 def test_composite_keys_never_collide_and_a_null_in_a_key_is_quarantined(spark: SparkSession, tmp_path: Path) -> None:
     pairs = [("a", "bc"), ("ab", "c"), ("a|", "b"), ("a", "|b"), ("", "x")]
     changes = [item(left, right, 1) for left, right in pairs]

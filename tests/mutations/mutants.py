@@ -16,6 +16,8 @@ HISTORY, APPEND, SNAPSHOT, FULL_RELOAD, OVERWRITE, DELETE_INSERT, PARTIAL, SOFT_
     for name in ("history", "append", "snapshot", "full_reload", "overwrite", "delete_insert",
                  "merge_partial", "merge_soft_delete", "merge_truncate")
 )  # fmt: skip
+ROLLBACK = "tests/checks/test_rollback.py::test_"
+PLAIN = f"{IN_WRITES}/test_merge_plain.py::test_"
 RANGES = "tests/loading/test_ranges.py::test_"
 TABLES = "tests/loading/test_delta_tables.py::test_"
 CHECKPOINTS = "tests/loading/test_checkpoint.py::test_"
@@ -48,8 +50,10 @@ class Mutant:
 
 CONVERGENCE = "1 the table is the fold of its changes, whatever the order, batches and crashes of loads"
 CHECKPOINT = "2 the checkpoint is last"
+EXPLAIN = "3 the tables explain themselves: status can be rebuilt, a rollback is seen"
 BINS = "4 each row read falls in exactly one bin"
 PARTITION = "5 only this partition is read and written"
+IDLE = "6 nothing to do costs nothing"
 INSTANTS = "7 instants in UTC, to the microsecond; casts that fail give a reason"
 
 MUTANTS = [
@@ -61,10 +65,10 @@ MUTANTS = [
            (f"{LAWS}a_plan_that_another_window_overtook_leaves_its_newer_row_alone[True]",)),
     Mutant("older updates", CONVERGENCE, f"{LOADING}/folding.py",
            '.when(~gone & older, "update")', '.when(~gone & differs, "update")',
-           (f"{LOAD}equal_sequences_are_decided_by_content_in_any_order_of_loads",)),
+           (f"{LOAD}older_changes_are_known_to_be_stale_before_anything_is_merged",)),
     Mutant("older deletes", CONVERGENCE, f"{LOADING}/folding.py",
            'F.when(gone & ~absent & older, "delete")', 'F.when(gone & ~absent, "delete")',
-           (f"{LOAD}deletes_are_remembered_and_older_rows_stay_out",)),
+           (f"{LOAD}older_changes_are_known_to_be_stale_before_anything_is_merged",)),
     Mutant("deletes looked up in the log", CONVERGENCE, f"{LOADING}/folding.py",
            'F.greatest("_delete_order", "_best").alias("_order")', 'F.col("_best").alias("_order")',
            (f"{LOAD}deletes_are_remembered_and_older_rows_stay_out",)),
@@ -419,4 +423,26 @@ MUTANTS = [
     Mutant("the number of the cuts", CONVERGENCE, "resources/lake.py",
            "if (table.transaction_version(app_id) or 0) != number - 1:", "if False:",
            ("tests/loading/sources/test_cuts.py::test_who_is_overtaken_between_reading_and_writing_looks_again",)),
+    Mutant("a checkpoint without a landing is none", EXPLAIN, "incload_assets/operations/progress.py",
+           "known = {control.fingerprint if control else None}",
+           "known = {control.fingerprint if control else checkpoint}",
+           (f"{ROLLBACK}a_table_or_log_that_is_gone_is_loaded_again[the log]",)),
+    Mutant("a restored version undoes loads", EXPLAIN, "incload_assets/checks/rollback.py",
+           'if commit.get("operation") == "RESTORE":', "if False:",
+           (f"{ROLLBACK}what_was_loaded_after_the_version_that_was_restored_is_asked_for_and_loaded_again",)),
+    Mutant("a rollback is remembered", EXPLAIN, "incload_assets/checks/rollback.py",
+           'if str(found) in reasons or found.found > recent', "if False",
+           (f"{ROLLBACK}what_was_loaded_after_the_version_that_was_restored_is_asked_for_and_loaded_again",)),
+    Mutant("a table that was made anew holds nothing of before", EXPLAIN, "incload_assets/checks/rollback.py",
+           "if not before:", "if True:",
+           (f"{ROLLBACK}a_table_or_log_that_is_gone_is_loaded_again[the table]",)),
+    Mutant("a deleted checkpoint is rebuilt", EXPLAIN, "incload_assets/operations/progress.py",
+           'return "waiting" if position is None else "missing"', 'return "waiting" if position is None else "loaded"',
+           (f"{ROLLBACK}without_dagster_s_memory_everything_is_asked_for_and_nothing_written",)),
+    Mutant("a replay only looks", IDLE, f"{LOADING}/applying.py",
+           "if (committed and is_merged(at)) or is_quiet(at):", "if committed and is_merged(at):",
+           (f"{LOAD}a_replay_writes_nothing_at_all",)),
+    Mutant("an equal row is not written again", IDLE, f"{LOADING}/folding.py",
+           'older = F.col("_seen") < F.col("_order")', 'older = F.col("_seen") <= F.col("_order")',
+           (f"{PLAIN}a_row_equal_in_sequence_and_content_writes_nothing_and_an_unchanged_value_keeps_its_sequence",)),
 ]  # fmt: skip

@@ -35,14 +35,16 @@ def main() -> int:
     arguments = parser.parse_args()
     mutants = [m for m in MUTANTS if not arguments.words or any(word in m.name for word in arguments.words)]
     with TemporaryDirectory(prefix="mutations-") as folder:
-        settings = Settings(home=Path(folder), spark="local")
+        settings = Settings(home=Path(folder), spark="local", spark_memory="6g")
         remote = os.environ.get("INCLOAD_TEST_REMOTE") or connect_server.find_or_start(settings)
         try:
             tests = sorted({test for mutant in mutants for test in mutant.tests})
-            if _pytest(_copied(Path(folder, "as-it-is")), tests, remote) != PASSED:
-                print("the tests do not pass as the program is")
-                return 1
             with ThreadPoolExecutor(arguments.jobs) as pool:
+                as_it_is = _copied(Path(folder, "as-it-is"))
+                parts = [part for n in range(arguments.jobs) if (part := tests[n :: arguments.jobs])]
+                if any(code != PASSED for code in pool.map(lambda part: _pytest(as_it_is, part, remote), parts)):
+                    print("the tests do not pass as the program is")
+                    return 1
                 names = [Path(folder, str(number)) for number in range(len(mutants))]
                 outcomes = list(pool.map(lambda pair: _report(*pair, remote), zip(mutants, names, strict=True)))
         finally:

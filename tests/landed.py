@@ -1,0 +1,54 @@
+"""Windows that a log holds without a load, for tests of what only looks at logs and checkpoints."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import dagster as dg
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from incload_assets.loading.change_log import ChangeLog
+from incload_assets.loading.checkpoint import DATA_VERSION_TAG
+from incload_assets.loading.columns import CONTROL
+
+_CONTROL = pa.struct(
+    [
+        *((name, pa.string()) for name in ("fingerprint", "position", "summary", "code_version", "run_id")),
+        *((name, pa.int64()) for name in ("landing", "rows_read", "rejected", "replaced")),
+        ("landed_at", pa.timestamp("us", "UTC")),
+    ]
+)
+_ROW = pa.schema([("_window", pa.string()), ("_kind", pa.string()), ("_control", _CONTROL)])
+
+
+def land(log: ChangeLog, fingerprints: Mapping[str, str]) -> None:
+    """Have a log say that windows are landed with these positions.
+
+    Args:
+        log: Of a table that no real load writes to.
+        fingerprints: By partition key.
+    """
+    if not fingerprints:
+        return
+    control = {
+        "position": "{}", "summary": "", "code_version": log.table.code_version, "run_id": "", "landing": 1,
+        "rows_read": 1, "rejected": 0, "replaced": 0, "landed_at": datetime.now(UTC),
+    }  # fmt: skip
+    rows = pa.Table.from_pylist(
+        [
+            {"_window": key, "_kind": CONTROL, "_control": {**control, "fingerprint": fingerprint}}
+            for key, fingerprint in fingerprints.items()
+        ],
+        _ROW,
+    )
+    if DeltaTable.is_deltatable(log.uri):
+        DeltaTable(log.uri).delete(f"_window IN ({', '.join(map(repr, fingerprints))})")
+    write_deltalake(log.uri, rows, mode="append", partition_by=["_window", "_kind"])
+
+
+def checkpoint(instance: dg.DagsterInstance, log: ChangeLog, fingerprints: Mapping[str, str]) -> None:
+    """Have log and Dagster say that windows are loaded with these positions."""
+    land(log, fingerprints)
+    for key, fingerprint in fingerprints.items():
+        tags = {DATA_VERSION_TAG: fingerprint}
+        instance.report_runless_asset_event(dg.AssetMaterialization(log.table.key, partition=key, tags=tags))
