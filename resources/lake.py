@@ -137,6 +137,19 @@ class Lake:
         return True
 
 
+def holds(delta: DeltaTable, *conditions: tuple[str, str, str | Sequence[str]]) -> bool:
+    """Whether a table may hold rows in some partitions, told by its Delta log alone.
+
+    Args:
+        delta: The table, at some version.
+        conditions: Partition column; ``=``, ``in`` or ``not in``; values as strings, as Delta's log has them. None: any
+            rows.
+    """
+    if conditions:
+        return bool(delta.partitions(file_pruning_predicate=list(conditions)))
+    return bool(delta.get_add_actions().num_rows)
+
+
 @contextmanager
 def _translated(uri: str) -> Iterator[None]:
     """What an object store says of a table, in the words of this package."""

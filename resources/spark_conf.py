@@ -29,8 +29,11 @@ def spark_conf(settings: Settings) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        # A table's log is small here: the default of 50 tasks per snapshot costs seconds on a laptop.
-        "spark.databricks.delta.snapshotPartitions": "2",
+        # A table's log is small here: the default of 50 tasks per snapshot costs seconds on a laptop, and each task
+        # writes the code that decodes Delta's actions anew.
+        "spark.databricks.delta.snapshotPartitions": "1",
+        # Spark compiles so many plans that the default code cache fills up within the hour, and then compiles again.
+        "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC",
         "spark.sql.shuffle.partitions": str(max(2, min(8, os.cpu_count() or 2))),
         "spark.sql.warehouse.dir": str(settings.home_root / "spark" / "warehouse"),
     }

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from resources import connect_server
 from resources.settings import Settings
 from resources.spark import open_session
+from tests import drawing
 from tests.s3_server import refusing_s3_server, s3_server
 from tests.servers.connect import connect
 from tests.servers.kafka import kafka
@@ -31,10 +32,29 @@ __all__ = ["connect", "kafka", "postgres", "refusing_s3_server", "s3_server", "s
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the server before the processes (pytest-xdist) that share it."""
+    """Say which tests are drawn, and start the server, before the processes (pytest-xdist) that share them."""
+    if not hasattr(config, "workerinput"):
+        chosen = config.args_source is not pytest.Config.ArgsSource.TESTPATHS or bool(config.option.keyword)
+        os.environ[drawing.PART] = str(drawing.parts(chosen=chosen))
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput") and REMOTE not in os.environ:
         config.stash[STARTED] = settings = _own(Path(mkdtemp(prefix="spark-")))
         os.environ[REMOTE] = connect_server.find_or_start(settings)
+
+
+def pytest_report_header() -> list[str]:
+    """How to run the same tests again."""
+    seed, part = os.environ["INCLOAD_TEST_SEED"], os.environ[drawing.PART]
+    which = "all tests" if part == "1" else f"1 in {part} of each file's tests that load, {drawing.PART}=1 takes all"
+    return [f"{which}; drawn by INCLOAD_TEST_SEED={seed}"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not drawn."""
+    tests = [item for item in items if isinstance(item, pytest.Function)]
+    taken = drawing.drawn(tests, os.environ["INCLOAD_TEST_SEED"], int(os.environ[drawing.PART]))
+    left = [test for test in tests if test.nodeid not in taken]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in left]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

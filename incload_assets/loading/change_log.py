@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import pyspark.sql.types as T
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.loading.columns import CONTROL
@@ -132,20 +133,12 @@ class ChangeLog:
 
     def control(self, window: str, version: int | None = None) -> Control | None:
         """The control row of a window, read without Spark."""
-        return self._controls(("_window", "=", window), version=version).get(window)
+        return self.controls(version, only=[window]).get(window)
 
     def controls(self, version: int | None = None, *, only: Collection[str] | None = None) -> dict[str, Control]:
         """The control rows of all windows, or of some, by partition key."""
-        return self._controls(*([] if only is None else [("_window", "in", sorted(only))]), version=version)
-
-    def _controls(self, *partitions: tuple[str, str, Any], version: int | None = None) -> dict[str, Control]:
         delta = self.lake.delta(self.uri, version)
-        if delta is None:
-            return {}
-        rows = delta.to_pyarrow_table(
-            filters=[("_kind", "=", CONTROL), *partitions], columns=["_window", "_control"]
-        ).to_pylist()
-        return {row["_window"]: Control(**{k: v for k, v in row["_control"].items() if v is not None}) for row in rows}
+        return {} if delta is None else controls_of(delta, only=only)
 
     @property
     def landed(self) -> "Landed":
@@ -158,6 +151,15 @@ class ChangeLog:
         rows = [(key, tuple(values[name] for name in names)) for key, c in controls.items() if (values := asdict(c))]
         window = T.StructField("_window", T.StringType())
         return spark.createDataFrame(rows, T.StructType([window, T.StructField("_control", _CONTROL_TYPE)]))
+
+
+def controls_of(log: DeltaTable, *, only: Collection[str] | None = None) -> dict[str, Control]:
+    """The control rows that a version of a log holds of all windows, or of some, by partition key."""
+    filters: list[tuple[str, str, Any]] = [("_kind", "=", CONTROL)]
+    if only is not None:
+        filters.append(("_window", "in", sorted(only)))
+    rows = log.to_pyarrow_table(filters=filters, columns=["_window", "_control"]).to_pylist()
+    return {row["_window"]: Control(**{k: v for k, v in row["_control"].items() if v is not None}) for row in rows}
 
 
 class Landed(Mapping[str, Position]):

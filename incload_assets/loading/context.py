@@ -1,14 +1,16 @@
 """What every step of a load works with, and what it saw."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+import pyspark.sql.types as T
 from pyspark.sql import DataFrame, SparkSession
 
-from incload_assets.loading.change_log import ChangeLog, Control
+from incload_assets.loading.change_log import ChangeLog, Control, controls_of
+from incload_assets.loading.columns import DELETE
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.window import Window
-from resources.lake import Lake
+from resources.lake import Lake, holds
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,15 @@ class Context:
         """Where the table is."""
         return self.lake.table_uri(self.table.key.path)
 
-    def rows(self, at: "Snapshot") -> DataFrame:
-        """The table as of a snapshot."""
+    def rows(self, at: "Snapshot", *, near: bool = False) -> DataFrame:
+        """The table as of a snapshot; where it has no files, Spark is spared the look.
+
+        Args:
+            at: The version to read, and the windows.
+            near: Whether only rows of the partitions that the windows touch are asked for; others may be among them.
+        """
+        if not (at.rows_near if near else at.rows):
+            return self.spark.createDataFrame([], self.table.schema)
         path = self.lake.spark_uri(self.uri)
         return self.spark.read.format("delta").option("versionAsOf", at.table_version).load(path)
 
@@ -52,16 +61,30 @@ class Context:
             app_id: Identifier of the fence, unless the table has only one.
             of_range: Whether it is the fence of a range.
         """
-        table_version = self.lake.version(self.uri)
-        assert table_version is not None
+        table = self.lake.delta(self.uri)
+        log = self.lake.delta(self.log.uri)
+        assert table is not None
+        assert log is not None
         if self.table.write.whole:
             app_id = f"{self.table.name}/*"
-        fence = self.lake.transaction_version(self.uri, app_id, table_version) or 0
-        log_version = self.log.version()
-        assert log_version is not None
-        controls = self.log.controls(log_version, only=[window.key for window in windows])
-        chosen = {window.key: controls[window.key] for window in windows}
-        return Snapshot(table_version, log_version, app_id, fence, chosen, self.table.write.whole, of_range)
+        keys = [window.key for window in windows]
+        controls = controls_of(log, only=keys)
+        at = Snapshot(
+            table.version(),
+            log.version(),
+            app_id,
+            table.transaction_version(app_id) or 0,
+            {key: controls[key] for key in keys},
+            self.table.write.whole,
+            of_range,
+            rows=holds(table),
+            others_delete=holds(log, ("_kind", "=", DELETE), ("_window", "not in", keys)),
+        )
+        column, values = self.table.write.partition_by, at.partitions
+        near = at.rows
+        if near and column is not None and values and isinstance(self.table.type_of(column), _SAME_IN_DELTA):
+            near = holds(table, (column, "in", values))
+        return replace(at, rows_near=near)
 
 
 @dataclass(frozen=True)
@@ -76,6 +99,9 @@ class Snapshot:
         controls: The control rows in ``log_version`` of the windows that the plan is for, by partition key.
         whole: Whether the plan concerns the whole table.
         of_range: Whether the fence is that of a range.
+        rows: Whether the table may hold any rows.
+        rows_near: Whether it may hold any in the partitions that the windows touch.
+        others_delete: Whether other windows of the log may hold deletes.
     """
 
     table_version: int
@@ -85,6 +111,9 @@ class Snapshot:
     controls: dict[str, Control]
     whole: bool = False
     of_range: bool = False
+    rows: bool = True
+    rows_near: bool = True
+    others_delete: bool = True
 
     @property
     def landing(self) -> int:
@@ -120,6 +149,9 @@ class Snapshot:
         firsts = [control.first_sequence for control in self.controls.values()]
         return None if None in firsts else [first for first in firsts if first is not None]
 
+
+_SAME_IN_DELTA = (T.DateType, T.StringType, T.IntegralType)
+"""Types whose values as strings are the same in Spark and as partition values in Delta's log."""
 
 MAX_PARTITIONS = 200
 """Longest list of partition values that Delta prunes exactly; a load that touches more reads without pruning."""

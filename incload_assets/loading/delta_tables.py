@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 import pyspark.sql.types as T
+from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -46,10 +47,11 @@ def ensure_table(
             another type or spelling.
     """
     properties = properties or {}
-    if lake.version(uri) is None:
-        _create(spark, lake, uri, schema, partition_by, properties)
     delta = lake.delta(uri)
-    assert delta is not None
+    if delta is None:
+        _create(spark, lake, uri, schema, partition_by, properties)
+        delta = lake.delta(uri)
+        assert delta is not None
     metadata = delta.metadata()
     if (actual := tuple(metadata.partition_columns)) != partition_by:
         raise SchemaMismatch(
@@ -65,7 +67,7 @@ def ensure_table(
             rule="what tells the rows of an existing table apart, and how they are written, is not changed in place",
             remedy="restore the declaration, or give the table another name and load it anew",
         )
-    _add_columns(spark, lake, uri, schema, table)
+    _add_columns(spark, lake, uri, delta, schema, table)
     if not properties.keys() <= known.keys():
         try:
             spark.sql(f"ALTER TABLE {lake.sql_name(uri)} SET TBLPROPERTIES ({_listed(properties)})")
@@ -96,14 +98,17 @@ def _create(
             raise
 
 
-def _add_columns(spark: SparkSession, lake: Lake, uri: str, schema: T.StructType, table: str) -> None:
+def _add_columns(
+    spark: SparkSession, lake: Lake, uri: str, delta: DeltaTable, schema: T.StructType, table: str
+) -> None:
     where = f"{table}: column {{}} of {uri}"
-    if missing := list(_missing(_schema(lake, uri), schema, where)):
+    if missing := list(_missing(_schema(delta), schema, where)):
         try:
             spark.sql(f"ALTER TABLE {lake.sql_name(uri)} ADD COLUMNS ({', '.join(missing)})")
         except PySparkException as error:
             # Another load of the same code added them at the same moment: then they are there now.
-            if not lost_the_race(error) or list(_missing(_schema(lake, uri), schema, where)):
+            delta.update_incremental()
+            if not lost_the_race(error) or list(_missing(_schema(delta), schema, where)):
                 raise
 
 
@@ -152,8 +157,6 @@ def _listed(properties: Mapping[str, str]) -> str:
     return ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
 
 
-def _schema(lake: Lake, uri: str) -> T.StructType:
+def _schema(delta: DeltaTable) -> T.StructType:
     """The columns of a table as Spark types, read without Spark: Delta keeps its schema in Spark's own JSON."""
-    delta = lake.delta(uri)
-    assert delta is not None
     return T.StructType.fromJson(json.loads(delta.schema().to_json()))

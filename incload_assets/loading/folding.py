@@ -87,31 +87,39 @@ def _newest(changes: DataFrame, table: Table, prefix: str, *, per_window: bool =
 
 def _against_deletes(changes: DataFrame, mine: DataFrame, table: Table, at: Snapshot) -> DataFrame:
     """Fast fold: the windows' newest change, unless the log holds a delete that is newer."""
+    best = F.col("_mine_order")
+    if len(at.controls) > 1:
+        best = F.max("_mine_order").over(Over.partitionBy(*map(col, table.identity)))
+    order = best
+    if at.others_delete:
+        newest = _newest_delete(changes, table, at)
+        mine = mine.withColumn("_best", best).join(newest, list(table.identity), "left")
+        order = F.greatest("_delete_order", "_best")
+    return mine.select(
+        *map(col, table.identity),
+        "_window",
+        order.alias("_order"),
+        F.col("_mine_row").alias("_row"),
+        F.lit(False).alias("_full"),
+        "_mine_order",
+        F.col("_mine_rows").alias("_rows"),
+        F.col("_mine_distinct").alias("_distinct"),
+    )
+
+
+def _newest_delete(changes: DataFrame, table: Table, at: Snapshot) -> DataFrame:
+    """Per key: the newest delete of other windows."""
     deletes = near(changes.filter((F.col("_kind") == DELETE) & ~F.col("_window").isin(*at.controls)), table, at)
     if firsts := at.first_sequences:
         column = table.changes.sequence_by[0]
         kind = table.type_of(column)
         oldest = F.array_min(F.array(*(F.lit(first).cast(kind) for first in firsts)))
         deletes = deletes.filter(col(column) >= oldest)  # older ones decide nothing; skips their files
-    newest = (
+    return (
         deletes.alias("log")
         .select(*(col(name, "log") for name in table.identity), log_order(table).alias("_o"))
         .groupBy(*map(col, table.identity))
         .agg(F.max("_o").alias("_delete_order"))
-    )
-    best = F.col("_mine_order")
-    if len(at.controls) > 1:
-        best = F.max("_mine_order").over(Over.partitionBy(*map(col, table.identity)))
-    joined = mine.withColumn("_best", best).join(newest, list(table.identity), "left")
-    return joined.select(
-        *map(col, table.identity),
-        "_window",
-        F.greatest("_delete_order", "_best").alias("_order"),
-        F.col("_mine_row").alias("_row"),
-        F.lit(False).alias("_full"),
-        "_mine_order",
-        F.col("_mine_rows").alias("_rows"),
-        F.col("_mine_distinct").alias("_distinct"),
     )
 
 
@@ -140,7 +148,7 @@ def _present(context: Context, at: Snapshot) -> DataFrame:
     """The table's rows as of the snapshot, in the partitions that the windows touch."""
     table = context.table
     return (
-        near(context.rows(at), table, at)
+        near(context.rows(at, near=True), table, at)
         .alias("t")
         .select(*(col(name, "t") for name in table.identity), F.expr(row_order_sql(table, "t")).alias("_seen"))
     )

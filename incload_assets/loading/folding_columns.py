@@ -159,7 +159,7 @@ def _states(
 def _actions(context: Context, at: Snapshot, keys: DataFrame, states: DataFrame) -> DataFrame:
     """The states of the keys beside the table's rows, and what is to do."""
     table, identity = context.table, list(context.table.identity)
-    present = near(context.rows(at), table, at).select(
+    present = near(context.rows(at, near=True), table, at).select(
         *map(col, identity), F.expr(content_hash_sql(table.schema.names)).alias("_seen")
     )
     both = keys.join(states, identity, "left").join(present, identity, "left")

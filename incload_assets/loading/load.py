@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from incload_assets.loading.applying import Applied, Phases, apply_changes
-from incload_assets.loading.change_log import Control
+from incload_assets.loading.change_log import Control, controls_of
 from incload_assets.loading.checkpoint import NOTHING_KNOWN, Checkpoint
 from incload_assets.loading.compaction import hold_off, refuse_rewrite
 from incload_assets.loading.context import Context, Merged, Snapshot
@@ -184,9 +184,9 @@ def _land(
     for _ in range(LANDINGS):
         with phases.timed("detect"):
             position = _detect(context, window)
-            version = log.version()
-            assert version is not None
-            before = log.control(window.key, version)
+            at = context.lake.delta(log.uri)
+            assert at is not None
+            before = controls_of(at, only=[window.key]).get(window.key)
             tune(context.spark, context.lake, position.size, context.uri, log.uri)
         settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not landed
         same = before and (before.fingerprint, before.code_version) == (
@@ -203,7 +203,7 @@ def _land(
                 held_off = True
                 continue  # what was removed until now is what a landing has to start from
         with phases.timed("land"):
-            landing = Landing(window, position, before, version, settled, run_id)
+            landing = Landing(window, position, before, at.version(), settled, run_id)
             landed = land(context, landing, say) or landed
         if landed and context.table.source.moves:
             return True

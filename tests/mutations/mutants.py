@@ -1,6 +1,7 @@
 """For each law the lines that keep it, how to break them, and the tests that must then fail."""
 
-from dataclasses import dataclass
+from tests.mutations.mutant import BINS, CHECKPOINT, CONVERGENCE, EXPLAIN, IDLE, INSTANTS, PARTITION, Mutant
+from tests.mutations.mutants_of_sources import MUTANTS_OF_SOURCES
 
 LOADING = "incload_assets/loading"
 LOAD = "tests/loading/test_load.py::test_"
@@ -16,6 +17,7 @@ HISTORY, APPEND, SNAPSHOT, FULL_RELOAD, OVERWRITE, DELETE_INSERT, PARTIAL, SOFT_
     for name in ("history", "append", "snapshot", "full_reload", "overwrite", "delete_insert",
                  "merge_partial", "merge_soft_delete", "merge_truncate")
 )  # fmt: skip
+FOLD = f"{IN_WRITES}/test_fold.py::test_a_late_window_is_added_and_one_landed_again_contributes_what_it_now_holds"
 ROLLBACK = "tests/checks/test_rollback.py::test_"
 PLAIN = f"{IN_WRITES}/test_merge_plain.py::test_"
 RANGES = "tests/loading/test_ranges.py::test_"
@@ -25,36 +27,6 @@ ATTEMPTS = (
     "tests/loading/test_asset.py::test_untried_is_what_a_step_loads_alone_and_not_again_and_a_clean_checkpoint_is_one_for"
     "_its_first_attempt"
 )
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A line that is broken.
-
-    Args:
-        name: What is broken.
-        law: What the line is there for.
-        file: Where it is, from the project's root.
-        old: The source, which stands there exactly once.
-        new: What it becomes.
-        tests: Node ids; at least one of these tests must fail.
-    """
-
-    name: str
-    law: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-
-
-CONVERGENCE = "1 the table is the fold of its changes, whatever the order, batches and crashes of loads"
-CHECKPOINT = "2 the checkpoint is last"
-EXPLAIN = "3 the tables explain themselves: status can be rebuilt, a rollback is seen"
-BINS = "4 each row read falls in exactly one bin"
-PARTITION = "5 only this partition is read and written"
-IDLE = "6 nothing to do costs nothing"
-INSTANTS = "7 instants in UTC, to the microsecond; casts that fail give a reason"
 
 MUTANTS = [
     Mutant("sequence guard of the MERGE", CONVERGENCE, f"{LOADING}/folding.py",
@@ -70,8 +42,14 @@ MUTANTS = [
            'F.when(gone & ~absent & older, "delete")', 'F.when(gone & ~absent, "delete")',
            (f"{LOAD}older_changes_are_known_to_be_stale_before_anything_is_merged",)),
     Mutant("deletes looked up in the log", CONVERGENCE, f"{LOADING}/folding.py",
-           'F.greatest("_delete_order", "_best").alias("_order")', 'F.col("_best").alias("_order")',
+           'order = F.greatest("_delete_order", "_best")', 'order = F.col("_best")',
            (f"{LOAD}deletes_are_remembered_and_older_rows_stay_out",)),
+    Mutant("deletes of other windows seen", CONVERGENCE, f"{LOADING}/context.py",
+           '("_window", "not in", keys)', '("_window", "in", keys)',
+           (f"{LOAD}deletes_are_remembered_and_older_rows_stay_out",)),
+    Mutant("rows seen in the partitions touched", CONVERGENCE, f"{LOADING}/context.py",
+           'near = holds(table, (column, "in", values))', 'near = False',
+           (f"{LOAD}late_rows_go_to_their_partition_and_no_other_partition_is_rewritten",)),
     Mutant("deletes of the same sequence looked up", CONVERGENCE, f"{LOADING}/folding.py",
            "deletes.filter(col(column) >= oldest)", "deletes.filter(col(column) > oldest)",
            (f"{LAWS}a_delete_wins_against_upserts_of_its_sequence_from_any_window",)),
@@ -107,9 +85,8 @@ MUTANTS = [
            '.option("versionAsOf", version)', "",
            (f"{LAWS}a_plan_is_of_the_versions_that_it_was_made_from",)),
     Mutant("the table is looked at before the log", CONVERGENCE, f"{LOADING}/context.py",
-           "table_version = self.lake.version(self.uri)",
-           "log_first = self.log.version()\n        table_version = self.lake.version(self.uri)\n"
-           "        self.log.version = lambda: log_first  # type: ignore[method-assign]",
+           "table = self.lake.delta(self.uri)\n        log = self.lake.delta(self.log.uri)\n",
+           "log = self.lake.delta(self.log.uri)\n        table = self.lake.delta(self.uri)\n",
            (f"{LAWS}a_load_between_the_two_looks_of_a_snapshot_is_not_undone",)),
     Mutant("markers of rows taken away", CONVERGENCE, f"{LOADING}/landing.py",
            'F.count(F.when(F.col("_kind") == REPLACED, 1))', 'F.count(F.when(F.col("_kind") == "none", 1))',
@@ -330,6 +307,17 @@ MUTANTS = [
            'is_new = (F.col("_window") == F.col("_of")) & F.col("_place").eqNullSafe(F.col("_order.place"))',
            'is_new = F.col("_window") == F.col("_of")',
            (f"{DELETE_INSERT}the_newest_set_of_a_group_is_all_there_is_of_it_whatever_the_order_of_loads[order0]",)),
+    # Fold
+    Mutant("fold: of all windows", CONVERGENCE, f"{WRITES}/fold.py",
+           'contributions = changes.filter(F.col("_kind") == UPSERT).join(',
+           'contributions = here.filter(F.col("_kind") == UPSERT).join(', (FOLD,)),
+    Mutant("fold: contributions taken back", CONVERGENCE, f"{WRITES}/fold.py",
+           'F.col("_kind").isin(UPSERT, REPLACED))', 'F.col("_kind").isin(UPSERT))', (FOLD,)),
+    Mutant("fold: the newest of what is not summed", CONVERGENCE, f"{WRITES}/fold.py",
+           "F.max_by(column, order)", "F.min_by(column, order)", (FOLD,)),
+    Mutant("fold: a key without contributions leaves", CONVERGENCE, f"{WRITES}/fold.py",
+           '.when(unwanted, "delete")', '.when(unwanted, "same")', (FOLD,)),
+    Mutant("fold: bins", BINS, f"{WRITES}/fold.py", 'applied=F.col("_rows")', "applied=F.lit(1)", (FOLD,)),
     # Merge by column
     Mutant("partial: a deletion ends what was known", CONVERGENCE, f"{LOADING}/folding_columns.py",
            '(F.col("_before").isNull() | (order > F.col("_before")))', "F.lit(True)",
@@ -445,4 +433,5 @@ MUTANTS = [
     Mutant("an equal row is not written again", IDLE, f"{LOADING}/folding.py",
            'older = F.col("_seen") < F.col("_order")', 'older = F.col("_seen") <= F.col("_order")',
            (f"{PLAIN}a_row_equal_in_sequence_and_content_writes_nothing_and_an_unchanged_value_keeps_its_sequence",)),
+    *MUTANTS_OF_SOURCES,
 ]  # fmt: skip

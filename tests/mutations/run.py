@@ -19,7 +19,8 @@ from tempfile import TemporaryDirectory
 
 from resources import connect_server
 from resources.settings import Settings
-from tests.mutations.mutants import MUTANTS, Mutant
+from tests.mutations.mutant import Mutant
+from tests.mutations.mutants import MUTANTS
 
 PROJECT = Path(__file__).parents[2]
 PARTS = ("incload_assets", "resources", "tests", "pyproject.toml")

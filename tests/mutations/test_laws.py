@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from incload_assets.loading import Append, Changes, Merge
@@ -96,17 +97,17 @@ def test_a_load_between_the_two_looks_of_a_snapshot_is_not_undone(
 ) -> None:
     table = make(spark, tmp_path, {day(1): [item("k", "a", 1)], day(2): [item("k", "b", 2)]})
     table.load(1)
-    look, looks = Lake.version, []
+    look, looks = Lake.delta, []
 
-    def version(lake: Lake, uri: str) -> int | None:
-        found = look(lake, uri)
+    def delta(lake: Lake, uri: str, version: int | None = None) -> DeltaTable | None:
+        found = look(lake, uri, version)
         looks.append(uri)
         if len(looks) == 1:
             table.load(2)
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(Lake, "version", version)
+        patch.setattr(Lake, "delta", delta)
         at = context(table).snapshot((FIRST,), app_id(table.table, FIRST))
     merge(context(table), at, table.table.write.plan(context(table), at, full=True))
     assert table.rows() == {("k", "b", 2)}

@@ -68,7 +68,7 @@ class Append(Write):
         if full or at.replaced:
             here = here.unionByName(elsewhere.join(places.filter("_full"), "_id", "left_semi"))
         wanted = here.groupBy("_id").agg(F.min("_o").alias("_order"), F.min_by("_r", "_o").alias("_row"))
-        present = near(context.rows(at), table, at).alias("t")
+        present = near(context.rows(at, near=True), table, at).alias("t")
         present = present.select(F.expr(_id_sql(table, "t")).alias("_id"), F.expr(seen).alias("_seen"))
         both = places.join(wanted, "_id", "left").join(present, "_id", "left")
         actions = both.withColumn("_action", _action())

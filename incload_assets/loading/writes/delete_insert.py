@@ -117,7 +117,7 @@ class DeleteInsert(Write):
         state = (
             places.join(mine, ["_group", "_window"], "left")
             .join(newest, "_group", "left")
-            .join(_present(near(context.rows(at), table, at), table, "_seen"), "_group", "left")
+            .join(_present(near(context.rows(at, near=True), table, at), table, "_seen"), "_group", "left")
             .withColumn("_leads", F.row_number().over(Over.partitionBy("_group").orderBy("_window")) == 1)
             .withColumn("_pending", _pending(full=full))
         )

@@ -1,0 +1,59 @@
+"""Which tests a run of all tests takes: every one that loads nothing, and of those that load through Spark a part.
+
+All of them take two cores more than an hour; most of it is Spark planning small loads. So each run draws some from
+each file, by INCLOAD_TEST_SEED: what one run leaves out, another takes. Those of a file or a name that is asked for,
+and those of a night, are all taken.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import Protocol
+
+PART = "INCLOAD_TEST_PART"
+"""One in so many tests that load through Spark is drawn; 1: all of them."""
+PARTS = 4
+SPARK = frozenset({"spark", "spark_settings", "spark_url"})
+"""The fixtures of tests that load."""
+
+
+class Test(Protocol):
+    """What is asked of a collected test."""
+
+    @property
+    def nodeid(self) -> str:
+        """File and name."""
+
+    @property
+    def fixturenames(self) -> Iterable[str]:
+        """What it is given."""
+
+
+def parts(*, chosen: bool) -> int:
+    """One in how many is drawn.
+
+    Args:
+        chosen: Whether somebody asked for certain tests.
+    """
+    night = int(os.environ.get("INCLOAD_TEST_EXAMPLES", "1")) > 1
+    return int(os.environ.get(PART, "1" if chosen or night else str(PARTS)))
+
+
+def drawn(tests: Sequence[Test], seed: str, parts: int) -> set[str]:
+    """The names of the tests to run: at least one of each file's.
+
+    Example:
+        >>> drawn([], seed="1", parts=3)
+        set()
+    """
+    taken, by_file = set(), defaultdict(list)
+    for test in tests:
+        if SPARK.isdisjoint(test.fixturenames):
+            taken.add(test.nodeid)
+        else:
+            by_file[test.nodeid.partition("::")[0]].append(test.nodeid)
+    for names in by_file.values():
+        names.sort(key=lambda name: sha256(f"{seed} {name}".encode()).digest())
+        taken.update(names[: -(-len(names) // parts)])
+    return taken
