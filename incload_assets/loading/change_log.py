@@ -127,6 +127,12 @@ class ChangeLog:
         """The log's present Delta version, None where there is no log yet."""
         return self.lake.version(self.uri)
 
+    def open(self) -> DeltaTable:
+        """The log as it is now; it is there since the load began."""
+        delta = self.lake.delta(self.uri)
+        assert delta is not None
+        return delta
+
     def read(self, spark: SparkSession, version: int) -> DataFrame:
         """The log as of a version."""
         return spark.read.format("delta").option("versionAsOf", version).load(self.lake.spark_uri(self.uri))

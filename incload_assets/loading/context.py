@@ -62,9 +62,8 @@ class Context:
             of_range: Whether it is the fence of a range.
         """
         table = self.lake.delta(self.uri)
-        log = self.lake.delta(self.log.uri)
+        log = self.log.open()
         assert table is not None
-        assert log is not None
         if self.table.write.whole:
             app_id = f"{self.table.name}/*"
         keys = [window.key for window in windows]

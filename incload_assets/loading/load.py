@@ -184,8 +184,7 @@ def _land(
     for _ in range(LANDINGS):
         with phases.timed("detect"):
             position = _detect(context, window)
-            at = context.lake.delta(log.uri)
-            assert at is not None
+            at = log.open()
             before = controls_of(at, only=[window.key]).get(window.key)
             tune(context.spark, context.lake, position.size, context.uri, log.uri)
         settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not landed

@@ -12,6 +12,7 @@ from queue import Queue
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from incload_assets.loading import compaction, landing, load, ranges
 from incload_assets.loading.change_log import ChangeLog
@@ -85,6 +86,7 @@ def stop(at: str, number: object = None) -> None:
 def put_up_gates(patch: pytest.MonkeyPatch) -> None:
     """Before each step of the model."""
     detect, commit, look, version = load.detect, landing.commit, Context.snapshot, ChangeLog.version
+    opened = ChangeLog.open
     merging, fenced = merge.merge, fences.fenced
 
     def looks(*args: Any) -> Any:
@@ -138,10 +140,13 @@ def put_up_gates(patch: pytest.MonkeyPatch) -> None:
         HERE.has_read_table = True
         return look(*args, **options)
 
-    def reads_log(log: ChangeLog) -> int | None:
+    def reads_log(log: ChangeLog) -> DeltaTable:
         if getattr(HERE, "has_read_table", False):
             HERE.has_read_table = False
             stop("log")
+        return opened(log)
+
+    def reads_to_compact(log: ChangeLog) -> int | None:
         if getattr(HERE, "has_looked", False):
             HERE.has_looked = False
             stop("compaction read")
@@ -158,7 +163,8 @@ def put_up_gates(patch: pytest.MonkeyPatch) -> None:
         (compaction, "commit", removes),
         (fences, "fenced", moves_fence),
         (Context, "snapshot", reads_table),
-        (ChangeLog, "version", reads_log),
+        (ChangeLog, "open", reads_log),
+        (ChangeLog, "version", reads_to_compact),
     ):
         patch.setattr(target, name, function)
 
