@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from dagster_deltalake import DeltaTableResource, LocalConfig, S3Config
 from dagster_deltalake.config import ClientConfig
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
@@ -137,17 +138,15 @@ class Lake:
         return True
 
 
-def holds(delta: DeltaTable, *conditions: tuple[str, str, str | Sequence[str]]) -> bool:
-    """Whether a table may hold rows in some partitions, told by its Delta log alone.
+def data_files(delta: DeltaTable) -> pa.Table:
+    """The data files of a table, told by its Delta log alone: ``size_bytes``, and ``partition.<column>``."""
+    return pa.table(delta.get_add_actions(flatten=True))
 
-    Args:
-        delta: The table, at some version.
-        conditions: Partition column; ``=``, ``in`` or ``not in``; values as strings, as Delta's log has them. None: any
-            rows.
-    """
-    if conditions:
-        return bool(delta.partitions(file_pruning_predicate=list(conditions)))
-    return bool(delta.get_add_actions().num_rows)
+
+def bytes_in(files: pa.Table, column: str, values: Sequence[str]) -> int:
+    """Size of those :func:`data_files` that lie in certain partitions, whose values are given as strings."""
+    inside = pc.is_in(files[f"partition.{column}"].cast(pa.string()), value_set=pa.array(values, pa.string()))
+    return sum(files["size_bytes"].filter(inside).to_pylist())
 
 
 @contextmanager

@@ -49,12 +49,14 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not drawn."""
+    """Leave out what is not drawn, and begin with the longest tests: at the end, one process would wait for them."""
     tests = [item for item in items if isinstance(item, pytest.Function)]
     taken = drawing.drawn(tests, os.environ["INCLOAD_TEST_SEED"], int(os.environ[drawing.PART]))
     left = [test for test in tests if test.nodeid not in taken]
     config.hook.pytest_deselected(items=left)
-    items[:] = [item for item in items if item not in left]
+    items[:] = sorted(
+        (item for item in items if item not in left), key=lambda item: "integration" not in item.path.parts
+    )
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

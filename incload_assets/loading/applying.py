@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from incload_assets.loading.context import PENDING, Context, Merged, Plan, Snapshot
 from incload_assets.loading.errors import ConcurrentLoad, ReconciliationFailed
 from incload_assets.loading.reconciliation import Evidence, check_bins, examine
+from incload_assets.loading.tuning import tune_plan
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.merging import is_merged
 
@@ -79,6 +80,7 @@ def apply_changes(
     total, committed, full, lost = {window.key: Merged() for window in windows}, False, False, 0
     for _ in range(MERGES):
         at = context.snapshot(windows, app_id, of_range=of_range)
+        tune_plan(context, at, full=full)
         plan = table.write.plan(context, at, full=full)
         if (committed and is_merged(at)) or is_quiet(at):
             with phases.timed("reconcile"):
@@ -90,7 +92,9 @@ def apply_changes(
                 return Applied(at, evidence, total, committed)
             say(f"{where}: {pending} keys differ from the log, folding them in full")
             if not full:  # from now on: what the fast fold could not see it could not prove, either
-                full, plan = True, table.write.plan(context, at, full=True)
+                full = True
+                tune_plan(context, at, full=True)
+                plan = table.write.plan(context, at, full=True)
         with phases.timed("merge"):
             planned = _planned(plan, len(windows)) if len(windows) > 1 else None
             done = table.write.apply(context, at, plan)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import pyarrow.compute as pc
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame, SparkSession
 
@@ -10,7 +11,7 @@ from incload_assets.loading.change_log import ChangeLog, Control, controls_of
 from incload_assets.loading.columns import DELETE
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.window import Window
-from resources.lake import Lake, holds
+from resources.lake import Lake, bytes_in, data_files
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Context:
             at: The version to read, and the windows.
             near: Whether only rows of the partitions that the windows touch are asked for; others may be among them.
         """
-        if not (at.rows_near if near else at.rows):
+        if not (at.near_bytes if near else at.table_bytes):
             return self.spark.createDataFrame([], self.table.schema)
         path = self.lake.spark_uri(self.uri)
         return self.spark.read.format("delta").option("versionAsOf", at.table_version).load(path)
@@ -68,6 +69,10 @@ class Context:
             app_id = f"{self.table.name}/*"
         keys = [window.key for window in windows]
         controls = controls_of(log, only=keys)
+        rows, changes = data_files(table), data_files(log)
+        table_bytes, log_bytes = (sum(files["size_bytes"].to_pylist()) for files in (rows, changes))
+        deletes = changes.filter((pc.field("partition._kind") == DELETE) & ~pc.field("partition._window").isin(keys))
+        deleting = sum(deletes["size_bytes"].to_pylist())
         at = Snapshot(
             table.version(),
             log.version(),
@@ -76,14 +81,16 @@ class Context:
             {key: controls[key] for key in keys},
             self.table.write.whole,
             of_range,
-            rows=holds(table),
-            others_delete=holds(log, ("_kind", "=", DELETE), ("_window", "not in", keys)),
+            table_bytes=table_bytes,
+            near_bytes=table_bytes,
+            log_bytes=log_bytes,
+            windows_bytes=bytes_in(changes, "_window", keys) + deleting,
+            others_delete=deleting > 0,
         )
         column, values = self.table.write.partition_by, at.partitions
-        near = at.rows
-        if near and column is not None and values and isinstance(self.table.type_of(column), _SAME_IN_DELTA):
-            near = holds(table, (column, "in", values))
-        return replace(at, rows_near=near)
+        if column is not None and values and isinstance(self.table.type_of(column), _SAME_IN_DELTA):
+            return replace(at, near_bytes=bytes_in(rows, column, values))
+        return at
 
 
 @dataclass(frozen=True)
@@ -98,9 +105,11 @@ class Snapshot:
         controls: The control rows in ``log_version`` of the windows that the plan is for, by partition key.
         whole: Whether the plan concerns the whole table.
         of_range: Whether the fence is that of a range.
-        rows: Whether the table may hold any rows.
-        rows_near: Whether it may hold any in the partitions that the windows touch.
-        others_delete: Whether other windows of the log may hold deletes.
+        table_bytes: Size of the table's files.
+        near_bytes: Of those in the partitions that the windows touch, where Delta's log tells; else of all.
+        log_bytes: Of the log's files.
+        windows_bytes: Of those of the windows, and of the deletes of the others.
+        others_delete: Whether other windows of the log hold deletes.
     """
 
     table_version: int
@@ -108,11 +117,13 @@ class Snapshot:
     app_id: str
     fence: int
     controls: dict[str, Control]
-    whole: bool = False
-    of_range: bool = False
-    rows: bool = True
-    rows_near: bool = True
-    others_delete: bool = True
+    whole: bool
+    of_range: bool
+    table_bytes: int
+    near_bytes: int
+    log_bytes: int
+    windows_bytes: int
+    others_delete: bool
 
     @property
     def landing(self) -> int:

@@ -21,7 +21,7 @@ from incload_assets.loading.landing import Landing, land
 from incload_assets.loading.range_fences import call_off_landings, call_off_merges
 from incload_assets.loading.reconciliation import Evidence
 from incload_assets.loading.sources.base import Position
-from incload_assets.loading.tuning import tune
+from incload_assets.loading.tuning import tune_landing
 from incload_assets.loading.window import Window, first_window
 from incload_assets.loading.writes.merging import app_id
 from resources.lake import Lake
@@ -186,7 +186,7 @@ def _land(
             position = _detect(context, window)
             at = log.open()
             before = controls_of(at, only=[window.key]).get(window.key)
-            tune(context.spark, context.lake, position.size, context.uri, log.uri)
+            tune_landing(context, [window], position.size)
         settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not landed
         same = before and (before.fingerprint, before.code_version) == (
             position.fingerprint,

@@ -21,7 +21,7 @@ from incload_assets.loading.load import LoadReport, detect, ensure_tables, repor
 from incload_assets.loading.log_commit import commit
 from incload_assets.loading.range_fences import FIRST_LANDING, range_app_id
 from incload_assets.loading.sources.base import Position
-from incload_assets.loading.tuning import tune
+from incload_assets.loading.tuning import tune_landing
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.merging import bare_fence
 
@@ -87,8 +87,7 @@ def _load_together(
     chunk = _never_landed(context, {w: position for w, position in chunk.items() if w.key in first})
     if len(chunk) < 2:
         return []
-    size = sum(position.size for position in chunk.values())
-    tune(context.spark, context.lake, size, context.uri, log.uri)
+    tune_landing(context, chunk, sum(position.size for position in chunk.values()))
     say(f"{table.name}: loading {len(chunk)} windows together, {min(chunk).key} to {max(chunk).key}")
     with phases.timed("land"):
         controls = _land(context, chunk, run_id, f"{app_id}/landing", intent + 1)

@@ -2,15 +2,21 @@
 
 A load of a few thousand rows is all overhead: compiling generated code for each stage, planning again after each
 shuffle, tasks without rows. Interpreted, in one partition and planned once, it takes about a quarter of the processor
-time (see ``tests/benchmarks/``). Large loads keep the server's own settings.
+time (see ``tests/benchmarks/``). Large loads keep the server's own settings. What counts is what a load reads, not how
+large its table is.
 """
+
+from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
 
-from resources.lake import Lake
+from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.window import Window
+from resources.lake import bytes_in, data_files
 
 SMALL_CHANGE_BYTES = 8 * 2**20
-SMALL_TABLE_BYTES = 256 * 2**20
+SMALL_CHANGE_ROWS = 100_000
+SMALL_READ_BYTES = 256 * 2**20
 
 SMALL = {
     "spark.sql.codegen.wholeStage": "false",
@@ -20,23 +26,35 @@ SMALL = {
 }
 
 
-def tune(spark: SparkSession, lake: Lake, change_bytes: int, *uris: str) -> None:
-    """Set the session for a load.
+def tune_landing(context: Context, windows: Iterable[Window], change_bytes: int) -> None:
+    """Set the session for landing: it reads the source, and what the log holds of the windows.
 
     Args:
-        spark: The load's session.
-        lake: Where tables are.
-        change_bytes: Size of what the source holds for the window.
-        uris: The tables that the load reads.
+        context: Of the load.
+        windows: Which.
+        change_bytes: Size of what the source holds for them.
     """
-    small = change_bytes <= SMALL_CHANGE_BYTES and all(_bytes(lake, uri) <= SMALL_TABLE_BYTES for uri in uris)
+    before = bytes_in(data_files(context.log.open()), "_window", [window.key for window in windows])
+    _tune(context.spark, small=change_bytes <= SMALL_CHANGE_BYTES and before <= SMALL_READ_BYTES)
+
+
+def tune_plan(context: Context, at: Snapshot, *, full: bool) -> None:
+    """Set the session for a plan and its commit.
+
+    Args:
+        context: Of the load.
+        at: What the plan is made from.
+        full: As for :meth:`~incload_assets.loading.writes.base.Write.plan`.
+    """
+    rows = sum(control.rows_read for control in at.controls.values())
+    table = context.table
+    log = at.log_bytes if full or at.replaced or not table.write.reads_windows(table.changes) else at.windows_bytes
+    _tune(context.spark, small=rows <= SMALL_CHANGE_ROWS and at.near_bytes + log <= SMALL_READ_BYTES)
+
+
+def _tune(spark: SparkSession, *, small: bool) -> None:
     for name, value in SMALL.items():
         if small:
             spark.conf.set(name, value)
         else:
             spark.conf.unset(name)
-
-
-def _bytes(lake: Lake, uri: str) -> int:
-    delta = lake.delta(uri)
-    return 0 if delta is None else sum(delta.get_add_actions(flatten=True)["size_bytes"].to_pylist())

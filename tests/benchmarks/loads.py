@@ -15,7 +15,7 @@ from unittest import mock
 
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import History, Merge, load
+from incload_assets.loading import History, Merge, applying, load
 from incload_assets.loading.load import LoadReport
 from resources.settings import Settings
 from resources.spark import open_session
@@ -71,7 +71,7 @@ def main(pairs: int) -> None:
                 spark.conf.unset(name)
             for name in ("spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"):
                 spark.conf.unset(name)
-            with mock.patch.object(load, "tune"):
+            with mock.patch.object(load, "tune_landing"), mock.patch.object(applying, "tune_plan"):
                 next_day(plain, number)
 
         compare("small load, tuned / untuned", lambda n: next_day(tuned, n), untuned, pairs=pairs)

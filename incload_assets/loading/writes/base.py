@@ -104,6 +104,10 @@ class Write(ABC):
         """Whether a change may leave columns as they are; the log then tells which ones it sets."""
         return False
 
+    def reads_windows(self, changes: Changes) -> bool:
+        """Whether a plan mostly reads no changes but those of its windows, and deletes."""
+        return False
+
     def schema(self, contract: Contract, changes: Changes) -> T.StructType:
         """The table's columns: the contract's, and those that the way of writing adds."""
         return contract.schema

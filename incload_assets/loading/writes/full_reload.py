@@ -62,6 +62,10 @@ class FullReload(Write):
         """Stop an extract that is suddenly small."""
         guard_shrinkage(context, landing, facts, self.max_shrink)
 
+    def reads_windows(self, changes: Changes) -> bool:
+        """Nothing but its windows."""
+        return True
+
     def plan(self, context: Context, at: At, *, full: bool) -> Plan:
         """All rows of the newest window, against all rows of the table."""
         table, (mine,) = context.table, at.controls

@@ -102,6 +102,10 @@ class Merge(Write):
         """Where changes are partial, or hold unavailable values."""
         return self.partial or changes.unavailable is not None
 
+    def reads_windows(self, changes: Changes) -> bool:
+        """Where the newest change of a key is its row."""
+        return self.soft_delete is None and changes.truncate_when is None and not self.by_column(changes)
+
     def schema(self, contract: Contract, changes: Changes) -> T.StructType:
         """The contract's columns, and that of the soft delete."""
         if self.soft_delete is None:
@@ -114,8 +118,7 @@ class Merge(Write):
 
         See :mod:`incload_assets.loading.folding` and :mod:`incload_assets.loading.folding_columns`.
         """
-        changes = context.table.changes
-        if self.soft_delete is None and changes.truncate_when is None and not self.by_column(changes):
+        if self.reads_windows(context.table.changes):
             return fold_plan(context, at, full=full)
         return column_plan(context, at, soft_delete=self.soft_delete)
 

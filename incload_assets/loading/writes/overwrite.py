@@ -80,6 +80,10 @@ class Overwrite(Write):
         )
         return [F.when(~inside, text)]
 
+    def reads_windows(self, changes: Changes) -> bool:
+        """Nothing but its windows."""
+        return True
+
     def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
         """The accepted rows of the windows, against the rows of their partitions."""
         table = context.table
