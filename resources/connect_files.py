@@ -2,12 +2,13 @@
 
 import hashlib
 import json
-import os
-import socket
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import psutil
+
+from resources import local_server
 
 
 @dataclass(frozen=True)
@@ -43,18 +44,12 @@ class Server:
 
     def answers(self) -> bool:
         """Whether anything listens on its port."""
-        try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-        except OSError:
-            return False
-        return True
+        return local_server.answers(self.port)
 
 
 @dataclass(frozen=True)
-class ServerFiles:
+class ServerFiles(local_server.ServerFolder):
     """The files of the local server of one workspace, all in one folder that only its owner may enter."""
-
-    folder: Path
 
     @classmethod
     def of(cls, home: Path) -> "ServerFiles":
@@ -63,26 +58,6 @@ class ServerFiles:
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         return cls(folder)
-
-    @property
-    def lock(self) -> Path:
-        """Held by the server for as long as it lives."""
-        return self.folder / "server.lock"
-
-    @property
-    def start_lock(self) -> Path:
-        """Held by whoever is starting a server."""
-        return self.folder / "start.lock"
-
-    @property
-    def record(self) -> Path:
-        """Where the server listens; its modification time is when somebody last asked."""
-        return self.folder / "server.json"
-
-    @property
-    def log(self) -> Path:
-        """What the server and its JVM print."""
-        return self.folder / "server.log"
 
     @property
     def properties(self) -> Path:
@@ -96,19 +71,14 @@ class ServerFiles:
 
     def read(self) -> Server | None:
         """What ``server.json`` says, None if there is none; whether that server lives is for the lock to say."""
-        try:
-            return Server(**json.loads(self.record.read_text()))
-        except (FileNotFoundError, ValueError, TypeError):
-            return None
+        facts = local_server.read_facts(self.record)
+        with suppress(TypeError):
+            return Server(**facts) if facts else None
+        return None
 
     def write(self, server: Server) -> None:
-        """Write ``server.json`` in one step, readable by its owner alone from the first byte on."""
-        draft = self.record.with_suffix(".draft")
-        draft.unlink(missing_ok=True)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(asdict(server), file)
-        draft.rename(self.record)
+        """Write ``server.json``, readable by its owner alone."""
+        local_server.write_facts(self.record, asdict(server))
 
 
 def fingerprint(parts: object, token: str) -> str:

@@ -16,8 +16,6 @@ import os
 import re
 import secrets
 import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict
@@ -30,6 +28,7 @@ from resources.connect_supervisor import Order
 from resources.failures import unavailable
 from resources.jars import coordinates, jar_paths, spark_home
 from resources.java import java_home
+from resources.local_server import launch, reap
 from resources.locks import exclusive, is_held
 from resources.settings import Settings
 from resources.spark_conf import spark_conf, write_properties
@@ -38,8 +37,6 @@ _POLL_SECONDS = 0.1
 _CONNECT_PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
 _NOISE = re.compile(r"^\s|^Traceback|JAVA_GATEWAY_EXITED|\bWARN\b|^WARNING|^Using |^Setting default|^To adjust")
 _FAULT = re.compile(r"error|exception|invalid|could not|cannot|unable|unrecognized|no space", re.IGNORECASE)
-
-_started: list[subprocess.Popen[bytes]] = []  # kept, so that a server that ended is reaped instead of left a zombie
 
 
 def find_or_start(settings: Settings, timeout: float = 120.0) -> str:
@@ -58,7 +55,7 @@ def find_or_start(settings: Settings, timeout: float = 120.0) -> str:
     Example:
         >>> SparkSession.builder.remote(find_or_start(Settings())).create()  # doctest: +SKIP
     """
-    _reap()
+    reap()
     files = ServerFiles.of(settings.home_root)
     conf = _server_conf(settings, files)
     server = _running(files)
@@ -75,7 +72,7 @@ def stop(settings: Settings, timeout: float = 20.0) -> bool:
     Raises:
         SparkUnavailable: It does not end.
     """
-    _reap()
+    reap()
     files = ServerFiles.of(settings.home_root)
     server = _running(files)
     if server is None:
@@ -147,15 +144,7 @@ def _end(files: ServerFiles, server: Server, deadline: float) -> None:
             raise unavailable(f"the Spark server in {files.folder} (process {server.pid}) does not end",
                               remedy=f"end process {server.pid} and run again")  # fmt: skip
         time.sleep(_POLL_SECONDS)
-    _reap(server.pid)
-
-
-def _reap(ended: int | None = None) -> None:
-    """Forget servers started here that have ended; wait for ``ended``, which is about to."""
-    for process in _started:
-        if process.pid == ended:
-            process.wait()
-    _started[:] = [process for process in _started if process.poll() is None]
+    reap(server.pid)
 
 
 def _start(files: ServerFiles, settings: Settings, conf: dict[str, str], timeout: float) -> Server:
@@ -167,7 +156,7 @@ def _start(files: ServerFiles, settings: Settings, conf: dict[str, str], timeout
     order = Order(
         token, _fingerprint(settings, conf, token), settings.spark_idle_minutes * 60, str(home), str(spark_home())
     )
-    process = _launch(files, order)
+    process = launch(files, "resources.connect_supervisor", order=json.dumps(asdict(order)).encode())
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         server = files.read()
@@ -178,25 +167,6 @@ def _start(files: ServerFiles, settings: Settings, conf: dict[str, str], timeout
         time.sleep(_POLL_SECONDS)
     process.terminate()
     raise unavailable(f"Spark is not up after {timeout:.0f} s: {_last_words(files.log)}", remedy=_look(files))
-
-
-def _launch(files: ServerFiles, order: Order) -> "subprocess.Popen[bytes]":
-    """Start the supervisor in a session of its own, so that it survives this process and its terminal."""
-    if files.log.exists():
-        files.log.replace(files.log.with_suffix(".log.1"))
-    package = str(Path(__file__).parent.parent)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
-    with open(os.open(files.log, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "resources.connect_supervisor", str(files.folder)],
-            stdin=subprocess.PIPE, stdout=log, stderr=log,
-            cwd=files.folder, env=environment, start_new_session=True, close_fds=True,
-        )  # fmt: skip
-    _started.append(process)
-    if process.stdin:
-        with suppress(BrokenPipeError), process.stdin as pipe:
-            pipe.write(json.dumps(asdict(order)).encode())
-    return process
 
 
 def _last_words(log: Path) -> str:

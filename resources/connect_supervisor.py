@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.connect_files import Server, ServerFiles
+from resources.local_server import free_port
 from resources.locks import exclusive
 from resources.spark_conf import use_properties
 
@@ -55,7 +55,7 @@ def serve(files: ServerFiles, order: Order) -> None:
             return
         jvm = None
         try:
-            port = _free_port()
+            port = free_port()
             session = _start(files, order, port)
             jvm = session.sparkContext._gateway.proc
             server = Server(port, os.getpid(), jvm.pid, order.token, order.configuration)
@@ -122,12 +122,6 @@ def _end(jvm: "subprocess.Popen[bytes]") -> None:
     except subprocess.TimeoutExpired:
         jvm.kill()
         jvm.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

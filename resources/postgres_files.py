@@ -1,10 +1,10 @@
 """What the sample's PostgreSQL leaves in its folder."""
 
-import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+
+from resources.local_server import ServerFolder, read_facts, write_facts
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,8 @@ class Account:
 
 
 @dataclass(frozen=True)
-class PostgresFiles:
+class PostgresFiles(ServerFolder):
     """The files beside the data; those that hold the password are readable by their owner alone."""
-
-    folder: Path
 
     @classmethod
     def of(cls, home: Path) -> "PostgresFiles":
@@ -51,52 +49,20 @@ class PostgresFiles:
         return cls(folder)
 
     @property
-    def lock(self) -> Path:
-        """Held by the supervisor for as long as it lives."""
-        return self.folder / "server.lock"
-
-    @property
-    def start_lock(self) -> Path:
-        """Held by whoever is starting a server."""
-        return self.folder / "start.lock"
-
-    @property
-    def record(self) -> Path:
-        """Where the server listens, while it is up; its modification time is when somebody last asked."""
-        return self.folder / "server.json"
-
-    @property
     def account(self) -> Path:
         """Where the data is; written when it is complete."""
         return self.folder / "account.json"
 
-    @property
-    def log(self) -> Path:
-        """What the server and its supervisor print."""
-        return self.folder / "server.log"
-
     def read(self) -> PostgresServer | None:
         """What ``server.json`` says, None if there is none; whether that server lives is for the lock to say."""
-        facts = _read(self.record)
+        facts = read_facts(self.record)
         return PostgresServer(**facts) if facts else None
 
     def read_account(self) -> Account | None:
         """What ``account.json`` says, None if there is none."""
-        facts = _read(self.account)
+        facts = read_facts(self.account)
         return Account(**facts) if facts else None
 
     def write(self, content: PostgresServer | Account) -> None:
-        """Write the file in one step, readable by its owner alone from the first byte on."""
-        target = self.account if isinstance(content, Account) else self.record
-        draft = target.with_suffix(".draft")
-        draft.unlink(missing_ok=True)
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            json.dump(asdict(content), file)
-        draft.rename(target)
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        return dict(json.loads(path.read_text()))
-    except (FileNotFoundError, ValueError):
-        return None
+        """Write the file of a server, or of an account, readable by its owner alone."""
+        write_facts(self.account if isinstance(content, Account) else self.record, asdict(content))

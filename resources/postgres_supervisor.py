@@ -9,7 +9,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import psycopg
 
+from resources.local_server import free_port
 from resources.locks import exclusive
 from resources.postgres import HOST, Cluster, PostgresFailed, open_to_all, stop
 from resources.postgres_files import Account, PostgresFiles, PostgresServer
@@ -92,7 +92,7 @@ def _start(cluster: Cluster, account: Account) -> "tuple[subprocess.Popen[bytes]
     cluster.end_leftover()
     for attempt in range(_ATTEMPTS):
         time.sleep(attempt)
-        port = _free_port()
+        port = free_port()
         server = cluster.start(port, sys.stdout.buffer)
         if _is_up(server, port, account.password):
             return server, port
@@ -149,12 +149,6 @@ def _connect(port: int, password: str, catalog: str) -> "psycopg.Connection[tupl
     return psycopg.connect(
         host=HOST, port=port, dbname=catalog, user=USER, password=password, connect_timeout=5, autocommit=True
     )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -10,14 +10,12 @@ a lock, unlike a file with a number in it, cannot outlive its process. Everythin
 import os
 import re
 import signal
-import socket
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 
 from resources.databases import Database
+from resources.local_server import answers, launch, reap
 from resources.locks import exclusive, is_held
 from resources.postgres import HOST
 from resources.postgres_files import PostgresFiles, PostgresServer
@@ -26,8 +24,6 @@ from resources.settings import Settings
 
 _POLL_SECONDS = 0.05
 _FAULT = re.compile(r"FATAL|error:|Error:|HINT")
-
-_started: list[subprocess.Popen[bytes]] = []  # kept, so that a supervisor that ended is reaped instead of left a zombie
 
 
 def find_or_start(name: str, settings: Settings, timeout: float = 90.0) -> Database:
@@ -45,7 +41,7 @@ def find_or_start(name: str, settings: Settings, timeout: float = 90.0) -> Datab
         >>> find_or_start("sample_shop", Settings()).port  # doctest: +SKIP
         49152
     """
-    _started[:] = [process for process in _started if process.poll() is None]
+    reap()
     files = PostgresFiles.of(settings.home_root)
     server = _running(files)
     if server is None:
@@ -71,27 +67,19 @@ def stop(settings: Settings, timeout: float = 30.0) -> bool:
     with suppress(ProcessLookupError):
         os.kill(server.pid, signal.SIGTERM)  # the lock is held, so the number is still that of the supervisor
     _wait_for_end("sample", files, timeout)
-    for process in _started:
-        if process.pid == server.pid:
-            process.wait()
+    reap(server.pid)
     return True
 
 
 def _running(files: PostgresFiles) -> PostgresServer | None:
     server = files.read() if is_held(files.lock) else None
-    if server is None:
-        return None
-    try:
-        socket.create_connection((HOST, server.port), timeout=1).close()
-    except OSError:
-        return None
-    return server
+    return server if server and answers(server.port) else None
 
 
 def _start(name: str, files: PostgresFiles, settings: Settings, timeout: float) -> PostgresServer:
     _wait_for_end(name, files, timeout)  # a supervisor whose server is gone is about to end
     files.record.unlink(missing_ok=True)
-    process = _launch(files, settings.spark_idle_minutes * 60)
+    process = launch(files, "resources.postgres_supervisor", str(settings.spark_idle_minutes * 60))
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         server = files.read()
@@ -110,22 +98,6 @@ def _wait_for_end(name: str, files: PostgresFiles, timeout: float) -> None:
         if time.monotonic() > deadline:
             raise _unavailable(name, files, "it neither answers nor ends")
         time.sleep(_POLL_SECONDS)
-
-
-def _launch(files: PostgresFiles, idle_seconds: float) -> "subprocess.Popen[bytes]":
-    """Start the supervisor in a session of its own, so that it survives this process and its terminal."""
-    if files.log.exists():
-        files.log.replace(files.log.with_suffix(".log.1"))
-    package = str(Path(__file__).parent.parent)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
-    with open(os.open(files.log, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "resources.postgres_supervisor", str(files.folder), str(idle_seconds)],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            cwd=files.folder, env=environment, start_new_session=True, close_fds=True,
-        )  # fmt: skip
-    _started.append(process)
-    return process
 
 
 def _last_words(log: Path) -> str:
