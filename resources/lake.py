@@ -143,10 +143,15 @@ def data_files(delta: DeltaTable) -> pa.Table:
     return pa.table(delta.get_add_actions(flatten=True))
 
 
+def bytes_of(files: pa.Table) -> int:
+    """Size of :func:`data_files`."""
+    return sum(files["size_bytes"].to_pylist())
+
+
 def bytes_in(files: pa.Table, column: str, values: Sequence[str]) -> int:
     """Size of those :func:`data_files` that lie in certain partitions, whose values are given as strings."""
     inside = pc.is_in(files[f"partition.{column}"].cast(pa.string()), value_set=pa.array(values, pa.string()))
-    return sum(files["size_bytes"].filter(inside).to_pylist())
+    return bytes_of(files.filter(inside))
 
 
 @contextmanager

@@ -82,18 +82,26 @@ def running_s3(**environment: str) -> Iterator[S3Server]:
     )
     url = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(300):
-            if server.poll() is not None:
-                raise RuntimeError(f"the S3 endpoint ended with {server.returncode}")
-            try:
-                requests.get(f"{url}/moto-api/", timeout=1)
-                break
-            except requests.ConnectionError:
-                time.sleep(0.1)
+        _await_answer(server, f"{url}/moto-api/")
         yield S3Server(url)
     finally:
         server.terminate()
         server.wait(10)
+
+
+def _await_answer(server: subprocess.Popen[bytes], url: str) -> None:
+    """Until the server answers; its first answer takes seconds where the machine is busy, since it imports for it."""
+    deadline = time.monotonic() + 120
+    while True:
+        if server.poll() is not None:
+            raise RuntimeError(f"the S3 endpoint ended with {server.returncode}")
+        try:
+            requests.get(url, timeout=10)
+            return
+        except (requests.ConnectionError, requests.Timeout):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 @pytest.fixture(scope="session")

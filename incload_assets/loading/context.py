@@ -11,7 +11,7 @@ from incload_assets.loading.change_log import ChangeLog, Control, controls_of
 from incload_assets.loading.columns import DELETE
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.window import Window
-from resources.lake import Lake, bytes_in, data_files
+from resources.lake import Lake, bytes_in, bytes_of, data_files
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ class Context:
         keys = [window.key for window in windows]
         controls = controls_of(log, only=keys)
         rows, changes = data_files(table), data_files(log)
-        table_bytes, log_bytes = (sum(files["size_bytes"].to_pylist()) for files in (rows, changes))
+        table_bytes = bytes_of(rows)
         deletes = changes.filter((pc.field("partition._kind") == DELETE) & ~pc.field("partition._window").isin(keys))
-        deleting = sum(deletes["size_bytes"].to_pylist())
+        deleting = bytes_of(deletes)
         at = Snapshot(
             table.version(),
             log.version(),
@@ -83,7 +83,7 @@ class Context:
             of_range,
             table_bytes=table_bytes,
             near_bytes=table_bytes,
-            log_bytes=log_bytes,
+            log_bytes=bytes_of(changes),
             windows_bytes=bytes_in(changes, "_window", keys) + deleting,
             others_delete=deleting > 0,
         )

@@ -186,7 +186,7 @@ def _land(
             position = _detect(context, window)
             at = log.open()
             before = controls_of(at, only=[window.key]).get(window.key)
-            tune_landing(context, [window], position.size)
+            tune_landing(context.spark, at, [window], position.size)
         settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not landed
         same = before and (before.fingerprint, before.code_version) == (
             position.fingerprint,

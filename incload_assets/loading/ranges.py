@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
 
 from incload_assets.loading.applying import Phases, apply_changes
-from incload_assets.loading.change_log import Control
+from incload_assets.loading.change_log import Control, controls_of
 from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.contract_threshold import is_tolerated
 from incload_assets.loading.declaration import Table
@@ -87,7 +87,7 @@ def _load_together(
     chunk = _never_landed(context, {w: position for w, position in chunk.items() if w.key in first})
     if len(chunk) < 2:
         return []
-    tune_landing(context, chunk, sum(position.size for position in chunk.values()))
+    tune_landing(context.spark, log.open(), chunk, sum(position.size for position in chunk.values()))
     say(f"{table.name}: loading {len(chunk)} windows together, {min(chunk).key} to {max(chunk).key}")
     with phases.timed("land"):
         controls = _land(context, chunk, run_id, f"{app_id}/landing", intent + 1)
@@ -110,13 +110,12 @@ def _load_together(
 
 def _never_landed(context: Context, chunk: dict[Window, Position]) -> dict[Window, Position]:
     """Those of the windows that the log knows nothing of, neither rows nor a fence."""
-    delta = context.lake.delta(context.log.uri)
-    assert delta is not None
-    known = context.log.controls(delta.version(), only=[window.key for window in chunk])
+    log = context.log.open()
+    known = controls_of(log, only=[window.key for window in chunk])
     return {
         window: position
         for window, position in chunk.items()
-        if window.key not in known and delta.transaction_version(landing_app_id(context.table, window)) is None
+        if window.key not in known and log.transaction_version(landing_app_id(context.table, window)) is None
     }
 
 

@@ -8,6 +8,7 @@ large its table is.
 
 from collections.abc import Iterable
 
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from incload_assets.loading.context import Context, Snapshot
@@ -26,16 +27,17 @@ SMALL = {
 }
 
 
-def tune_landing(context: Context, windows: Iterable[Window], change_bytes: int) -> None:
+def tune_landing(spark: SparkSession, log: DeltaTable, windows: Iterable[Window], change_bytes: int) -> None:
     """Set the session for landing: it reads the source, and what the log holds of the windows.
 
     Args:
-        context: Of the load.
+        spark: The load's session.
+        log: Of the table's changes.
         windows: Which.
         change_bytes: Size of what the source holds for them.
     """
-    before = bytes_in(data_files(context.log.open()), "_window", [window.key for window in windows])
-    _tune(context.spark, small=change_bytes <= SMALL_CHANGE_BYTES and before <= SMALL_READ_BYTES)
+    before = bytes_in(data_files(log), "_window", [window.key for window in windows])
+    _tune(spark, small=change_bytes <= SMALL_CHANGE_BYTES and before <= SMALL_READ_BYTES)
 
 
 def tune_plan(context: Context, at: Snapshot, *, full: bool) -> None:

@@ -84,32 +84,32 @@ class KafkaServer:
         """Make a topic; options are the topic's, with underscores for dots."""
         config = {name.replace("_", "."): value for name, value in configuration.items()}
         new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config)
-        self.admin.create_topics([new])[topic].result(10)
+        self.admin.create_topics([new])[topic].result(60)
         self._wait_for(topic, partitions)
 
     def delete(self, topic: str) -> None:
         """Delete a topic, and wait until it is gone."""
-        self.admin.delete_topics([topic])[topic].result(10)
-        for _ in range(100):
-            if topic not in self.admin.list_topics(timeout=10).topics:
+        self.admin.delete_topics([topic])[topic].result(60)
+        for _ in range(600):
+            if topic not in self.admin.list_topics(timeout=60).topics:
                 return
             time.sleep(0.1)
 
     def add_partitions(self, topic: str, total: int) -> None:
         """Give a topic more partitions."""
-        self.admin.create_partitions([NewPartitions(topic, total)])[topic].result(10)
+        self.admin.create_partitions([NewPartitions(topic, total)])[topic].result(60)
         self._wait_for(topic, total)
 
     def expire(self, topic: str, partition: int, before: int) -> None:
         """Delete the records below an offset, as the topic's retention does."""
         place = TopicPartition(topic, partition, before)
-        self.admin.delete_records([place])[place].result(10)
+        self.admin.delete_records([place])[place].result(60)
 
     def configure(self, topic: str, **configuration: str) -> None:
         """Set options of a topic, with underscores for dots."""
         config = {name.replace("_", "."): value for name, value in configuration.items()}
         resource = ConfigResource(ResourceType.TOPIC, topic, set_config=config)
-        self.admin.alter_configs([resource])[resource].result(10)
+        self.admin.alter_configs([resource])[resource].result(60)
 
     def send(self, topic: str, messages: Iterable[Message], headers: Mapping[str, str] | None = None) -> None:
         """Put messages into a topic, in this order."""
@@ -123,8 +123,8 @@ class KafkaServer:
             raise RuntimeError(f"Kafka did not take every message for {topic}")
 
     def _wait_for(self, topic: str, partitions: int) -> None:
-        for _ in range(100):
-            found = self.admin.list_topics(topic, timeout=10).topics[topic].partitions
+        for _ in range(1200):
+            found = self.admin.list_topics(topic, timeout=60).topics[topic].partitions
             if len(found) == partitions and all(p.leader >= 0 for p in found.values()):
                 return
             time.sleep(0.05)

@@ -254,7 +254,7 @@ def scattered(kafka: KafkaServer, topic: str, topic_scattered: str) -> dict[int,
     """A topic of records whose times have nothing to do with their order; how many there are per partition."""
     chance = random.Random(7)
     counts = {0: 40, 1: 7, 2: 0, 3: 90}
-    if topic_scattered not in kafka.admin.list_topics(timeout=10).topics:
+    if topic_scattered not in kafka.admin.list_topics(timeout=60).topics:
         kafka.create(topic_scattered, len(counts))
         times = [-500, 0, 31, 49, 9000]
         for partition, count in counts.items():
