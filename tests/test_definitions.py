@@ -122,7 +122,7 @@ def test_a_new_module_is_found_by_itself(tmp_path: Path, monkeypatch: pytest.Mon
 def test_without_samples_there_is_no_shop() -> None:
     assert "advance_shop" in names(defs)["jobs"]
     samples = (
-        *("orders", "customers", "events", "inventory", "daily_sales", "stock_levels", "prices"),
+        *("orders", "customers", "events", "inventory", "daily_sales", "stock_levels", "prices", "price_changes"),
         *("customer_features", "service_logs", "service_health", "settings"),
     )
     assert {f"watch_{table}" for table in samples} <= set(names(defs)["sensors"])

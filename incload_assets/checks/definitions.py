@@ -1,16 +1,18 @@
 """The asset checks of a table, as Dagster definitions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import dagster as dg
+from pyspark.sql import SparkSession
 
-from incload_assets.checks import reconciliation, uniqueness
+from incload_assets.checks import conflicts, reconciliation, uniqueness
 from incload_assets.checks.cheap import CHEAP
 from incload_assets.checks.look import look
 from incload_assets.checks.within_runs import kept_or_new
 from incload_assets.loading import window as windows
 from incload_assets.loading.declaration import Table
+from incload_assets.loading.sources.several import Several
 from incload_assets.operations.status import rows_of
 from resources.lake import Lake
 
@@ -23,9 +25,9 @@ def checks_for(table: Table) -> list[dg.AssetChecksDefinition]:
     """All checks of a table; none blocks, because a load reconciles before its checkpoint.
 
     Freshness, gaps, volume, quarantine and source files are one step without Spark, which looks once at source, log and
-    Dagster: cheap enough to run with every load. Uniqueness reads the key columns of the table; with loads it runs once
-    a day, for tables of up to 5 million rows. Reconciliation reads the source again; with loads it runs once. Otherwise
-    a run that loads repeats their last verdict.
+    Dagster: cheap enough to run with every load. Uniqueness reads the key columns of the table, conflicts (of a table
+    with several sources) its log; with loads they run once a day, for tables of up to 5 million rows. Reconciliation
+    reads the source again; with loads it runs once. Otherwise a run that loads repeats their last verdict.
 
     Args:
         table: The declaration.
@@ -33,7 +35,10 @@ def checks_for(table: Table) -> list[dg.AssetChecksDefinition]:
     Example:
         >>> [check.check_specs_by_output_name for check in checks_for(table)]  # doctest: +SKIP
     """
-    return [_cheap(table), _uniqueness(table), _reconciliation(table)]
+    whole = [_whole(table, uniqueness.NAME, uniqueness.DESCRIPTION, uniqueness.uniqueness)]
+    if isinstance(table.source, Several):
+        whole.append(_whole(table, conflicts.NAME, conflicts.DESCRIPTION, conflicts.conflicts))
+    return [_cheap(table), *whole, _reconciliation(table)]
 
 
 def _step(table: Table, name: str) -> str:
@@ -55,23 +60,27 @@ def _cheap(table: Table) -> dg.AssetChecksDefinition:
     return check
 
 
-def _uniqueness(table: Table) -> dg.AssetChecksDefinition:
+def _whole(
+    table: Table, name: str, about: str, verdict: Callable[[SparkSession, Table, Lake], dg.AssetCheckResult]
+) -> dg.AssetChecksDefinition:
+    """A check that reads all of a table, or of its log."""
+
     @dg.multi_asset_check(
-        name=_step(table, uniqueness.NAME),
-        specs=[dg.AssetCheckSpec(uniqueness.NAME, asset=table.key, description=uniqueness.DESCRIPTION)],
+        name=_step(table, name),
+        specs=[dg.AssetCheckSpec(name, asset=table.key, description=about)],
         can_subset=True,  # so that the result may be left out
         required_resource_keys={"spark", "lake"},
     )
     def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         def evaluate() -> dg.AssetCheckResult:
             with context.resources.spark.session() as spark:
-                return uniqueness.uniqueness(spark, table, context.resources.lake)
+                return verdict(spark, table, context.resources.lake)
 
         if not _with_load(context, table):
             yield evaluate()
             return
         good_for = None if _is_large(table, context.resources.lake) else A_DAY
-        yield kept_or_new(context.instance, dg.AssetCheckKey(table.key, uniqueness.NAME), good_for, evaluate)
+        yield kept_or_new(context.instance, dg.AssetCheckKey(table.key, name), good_for, evaluate)
 
     return check
 

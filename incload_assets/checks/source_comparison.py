@@ -91,7 +91,9 @@ def log_content(
     """
     rows = log.read(spark, version).filter((F.col("_window") == window.key) & F.col("_kind").isin(*KINDS))
     if table.source.keeps:
-        rows = rows.join(at_source.select("_kind", "_hash"), ["_kind", "_hash"], "left_semi")
+        kept = table.source.keeper(F.col("_source.file")).isNotNull()
+        shown = rows.filter(kept).join(at_source.select("_kind", "_hash"), ["_kind", "_hash"], "left_semi")
+        rows = shown.select(*rows.columns).unionByName(rows.filter(~kept))
     if carried := table.source.carried(position):
         gone = spark.createDataFrame([(name,) for name in carried], "file string")
         rows = rows.join(gone, rows["_source.file"] == gone["file"], "left_anti")

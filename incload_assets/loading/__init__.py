@@ -8,6 +8,7 @@ from incload_assets.loading.sources.files import Files
 from incload_assets.loading.sources.kafka import Kafka
 from incload_assets.loading.sources.query_by_id import QueryById
 from incload_assets.loading.sources.query_by_time import QueryByTime
+from incload_assets.loading.sources.several import Several
 from incload_assets.loading.upstream import Upstream
 from incload_assets.loading.writes.append import Append
 from incload_assets.loading.writes.delete_insert import DeleteInsert
@@ -34,6 +35,7 @@ __all__ = [
     "Quarantine",
     "QueryById",
     "QueryByTime",
+    "Several",
     "Snapshot",
     "Upstream",
     "derived_asset",

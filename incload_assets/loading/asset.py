@@ -244,7 +244,7 @@ def _load_together(
     context: dg.AssetExecutionContext, table: Table, spark: SparkSession, windows: Sequence[Window]
 ) -> Iterator[list[LoadReport]]:
     """Those of the windows that nobody has tried before, as far as they can be loaded together."""
-    if len(windows) < 2 or context.retry_number > 0 or not table.write.ranges:
+    if len(windows) < 2 or context.retry_number > 0 or not table.in_ranges:
         return
 
     def first_of(windows: Sequence[Window]) -> set[str]:

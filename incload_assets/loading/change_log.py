@@ -13,6 +13,7 @@ from typing import Any
 
 import pyspark.sql.types as T
 from deltalake import DeltaTable
+from pyarrow.parquet import filters_to_expression
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.loading.columns import CONTROL
@@ -161,10 +162,14 @@ class ChangeLog:
 
 def controls_of(log: DeltaTable, *, only: Collection[str] | None = None) -> dict[str, Control]:
     """The control rows that a version of a log holds of all windows, or of some, by partition key."""
-    filters: list[tuple[str, str, Any]] = [("_kind", "=", CONTROL)]
+    wanted: list[tuple[str, str, Any]] = [("_kind", "=", CONTROL)]
     if only is not None:
-        filters.append(("_window", "in", sorted(only)))
-    rows = log.to_pyarrow_table(filters=filters, columns=["_window", "_control"]).to_pylist()
+        if not only:
+            return {}
+        wanted.append(("_window", "in", sorted(only)))
+    # without it each file of the log becomes an object first, which takes ten times as long for a thousand windows
+    files = log.to_pyarrow_dataset(file_pruning_predicate=wanted)
+    rows = files.to_table(columns=["_window", "_control"], filter=filters_to_expression(wanted)).to_pylist()
     return {row["_window"]: Control(**{k: v for k, v in row["_control"].items() if v is not None}) for row in rows}
 
 

@@ -9,7 +9,11 @@ from incload_assets.loading.declaration import Table
 
 UPSERT, DELETE, TRUNCATE, REJECTED = "upsert", "delete", "truncate", "rejected"
 REPLACED, CONTROL, SKIPPED = "replaced", "control", "skipped"
-CHANGES = (UPSERT, DELETE, TRUNCATE)
+SNAPSHOT = "snapshot"
+"""The mark of a complete extract, see :mod:`incload_assets.loading.snapshots`."""
+EMPTIES = (TRUNCATE, SNAPSHOT)
+"""Rows of the log without a key that delete everything older than they are."""
+CHANGES = (UPSERT, DELETE, *EMPTIES)
 
 
 def quoted(name: str) -> str:
@@ -77,6 +81,11 @@ def log_order(table: Table, alias: str = "log") -> Column:
     """
     content = content_hash_sql(table.columns, alias)
     return F.expr(order_sql(table, alias=alias, is_delete=f"{alias}._kind = '{DELETE}'", content_hash=content))
+
+
+def truncate_order(table: Table) -> Column:
+    """The order of a row of the log that deletes what is older: NULL is older than any content of its sequence."""
+    return F.expr(order_sql(table, alias="log", is_delete="false", content_hash="CAST(NULL AS BIGINT)"))
 
 
 def row_order_sql(table: Table, alias: str) -> str:

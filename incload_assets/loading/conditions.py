@@ -33,19 +33,21 @@ def check_conditions(table: str, contract: Contract, changes: Changes, write: Wr
             rule="it is the text where a source does not know a value, for ways of writing that can keep the old one",
             remedy="drop unavailable, or write Merge()",
         )
-    if changes.truncate_when is not None and not write.truncates:
-        raise DeclarationError(
-            f"{table}: changes.truncate_when is {changes.truncate_when!r}, but {way} knows no truncates",
-            rule="a truncate deletes all older rows of a table that is kept by key",
-            remedy="drop truncate_when, or write Merge()",
-        )
-    if changes.truncate_when is not None and write.partition_by is not None:
-        raise DeclarationError(
-            f"{table}: changes.truncate_when is {changes.truncate_when!r} and write.partition_by is "
-            f"{write.partition_by!r}",
-            rule="a truncate concerns all partitions, a load of a partitioned table only those of its changes",
-            remedy="drop truncate_when, or drop partition_by: the table is a state table then",
-        )
+    for field, what in (("truncate_when", "truncate"), ("snapshot_when", "snapshot")):
+        if (condition := getattr(changes, field)) is None:
+            continue
+        if not write.truncates:
+            raise DeclarationError(
+                f"{table}: changes.{field} is {condition!r}, but {way} knows no {what}s among changes",
+                rule=f"a {what} deletes older rows of a table that is kept by key",
+                remedy=f"drop {field}, or write Merge()",
+            )
+        if write.partition_by is not None:
+            raise DeclarationError(
+                f"{table}: changes.{field} is {condition!r} and write.partition_by is {write.partition_by!r}",
+                rule=f"a {what} concerns all partitions, a load of a partitioned table only those of its changes",
+                remedy=f"drop {field}, or drop partition_by: the table is a state table then",
+            )
     if changes.delete_when is not None and not write.deletes:
         raise DeclarationError(
             f"{table}: changes.delete_when is {changes.delete_when!r}, but {way} knows no deletes",
@@ -53,10 +55,10 @@ def check_conditions(table: str, contract: Contract, changes: Changes, write: Wr
             remedy="drop delete_when, or write Merge() or History()",
         )
     names: dict[str, None] = {}
-    for field in ("delete_when", "truncate_when"):
+    for field in ("delete_when", "truncate_when", "snapshot_when"):
         if (condition := getattr(changes, field)) is None:
             continue
-        if not source.sees.deletes:
+        if field != "snapshot_when" and not source.sees.deletes:
             raise DeclarationError(
                 f"{table}: changes.{field} is {condition!r}, but {type(source).__name__} sees no deletes",
                 rule="a table asks only for what its source can show",

@@ -8,7 +8,7 @@ import pyspark.sql.types as T
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.loading.change_log import ChangeLog, Control, controls_of
-from incload_assets.loading.columns import DELETE
+from incload_assets.loading.columns import DELETE, EMPTIES
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.window import Window
 from resources.lake import Lake, bytes_in, bytes_of, data_files
@@ -71,7 +71,10 @@ class Context:
         controls = controls_of(log, only=keys)
         rows, changes = data_files(table), data_files(log)
         table_bytes = bytes_of(rows)
-        deletes = changes.filter((pc.field("partition._kind") == DELETE) & ~pc.field("partition._window").isin(keys))
+        empties = changes.filter(pc.field("partition._kind").isin([*EMPTIES]))
+        deletes = changes.filter(
+            pc.field("partition._kind").isin([DELETE, *EMPTIES]) & ~pc.field("partition._window").isin(keys)
+        )
         deleting = bytes_of(deletes)
         at = Snapshot(
             table.version(),
@@ -86,6 +89,7 @@ class Context:
             log_bytes=bytes_of(changes),
             windows_bytes=bytes_in(changes, "_window", keys) + deleting,
             others_delete=deleting > 0,
+            empties=bytes_in(empties, "_window", keys) > 0,
         )
         column, values = self.table.write.partition_by, at.partitions
         if column is not None and values and isinstance(self.table.type_of(column), _SAME_IN_DELTA):
@@ -108,8 +112,9 @@ class Snapshot:
         table_bytes: Size of the table's files.
         near_bytes: Of those in the partitions that the windows touch, where Delta's log tells; else of all.
         log_bytes: Of the log's files.
-        windows_bytes: Of those of the windows, and of the deletes of the others.
-        others_delete: Whether other windows of the log hold deletes.
+        windows_bytes: Of those of the windows, and of the deletes and truncates of the others.
+        others_delete: Whether other windows of the log hold deletes or truncates.
+        empties: Whether the windows hold truncates.
     """
 
     table_version: int
@@ -124,6 +129,7 @@ class Snapshot:
     log_bytes: int
     windows_bytes: int
     others_delete: bool
+    empties: bool
 
     @property
     def landing(self) -> int:

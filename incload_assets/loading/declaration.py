@@ -32,6 +32,9 @@ class Changes:
         delete_when: SQL condition on the columns read from the source (fields outside the contract are strings there)
             that marks a change as a delete. NULL counts as false. None: the source never deletes.
         truncate_when: Likewise, for a change without a key that deletes all rows of a smaller sequence than its own.
+        snapshot_when: Likewise, for a row of a complete extract, whose rows all have the same value in the first column
+            of ``sequence_by``: the source's position when it was taken. It is an upsert; and keys that the extract
+            lacks are deleted, if all that is known of them is older.
         unavailable: Text that a source puts where it does not know a value (Debezium writes
             ``__debezium_unavailable_value`` for large values that an update left alone): the column keeps what it had.
 
@@ -44,12 +47,18 @@ class Changes:
     sequence_by: Sequence[str] = ()
     delete_when: str | None = None
     truncate_when: str | None = None
+    snapshot_when: str | None = None
     unavailable: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("keys", "sequence_by"):
             value = getattr(self, name)
             object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
+
+    @property
+    def empties(self) -> bool:
+        """Whether a row of the log can delete everything that is older than it."""
+        return self.truncate_when is not None or self.snapshot_when is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +116,11 @@ class Table:
     def identity(self) -> tuple[str, ...]:
         """The columns that no change may lack."""
         return self.write.identity(self.changes)
+
+    @property
+    def in_ranges(self) -> bool:
+        """Whether several windows can be loaded at once; a snapshot is held against the table as it was before."""
+        return self.write.ranges and self.changes.snapshot_when is None
 
     @cached_property
     def by_column(self) -> bool:

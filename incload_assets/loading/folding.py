@@ -6,8 +6,8 @@ Both are the same query, so what is merged and what is checked cannot drift apar
 
 Two folds give the same table (a property test says so):
 
-* fast, for keys that only gained changes: the newest change of the windows, the newest delete anywhere in the log, and
-  the row that the table holds decide. The log's history is not read.
+* fast, for keys that only gained changes: the newest change of the windows, the newest delete or truncate anywhere in
+  the log, and the row that the table holds decide. The log's history is not read.
 * full, for keys that had a row taken away, and for repairs: all changes of the key in the log decide, the row in the
   table is only compared.
 """
@@ -16,7 +16,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import DELETE, REPLACED, UPSERT, col, log_order, row_order_sql
+from incload_assets.loading.columns import (
+    DELETE,
+    EMPTIES,
+    REPLACED,
+    UPSERT,
+    col,
+    log_order,
+    row_order_sql,
+    truncate_order,
+)
 from incload_assets.loading.context import PENDING, Context, Plan, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.ledger import entry
@@ -95,6 +104,9 @@ def _against_deletes(changes: DataFrame, mine: DataFrame, table: Table, at: Snap
         newest = _newest_delete(changes, table, at)
         mine = mine.withColumn("_best", best).join(newest, list(table.identity), "left")
         order = F.greatest("_delete_order", "_best")
+        if table.changes.empties:
+            mine = mine.crossJoin(F.broadcast(_newest_truncate(changes, table, at)))
+            order = F.greatest("_truncate_order", order)
     return mine.select(
         *map(col, table.identity),
         "_window",
@@ -121,6 +133,12 @@ def _newest_delete(changes: DataFrame, table: Table, at: Snapshot) -> DataFrame:
         .groupBy(*map(col, table.identity))
         .agg(F.max("_o").alias("_delete_order"))
     )
+
+
+def _newest_truncate(changes: DataFrame, table: Table, at: Snapshot) -> DataFrame:
+    """Of other windows: those that hold one themselves are folded column by column."""
+    others = changes.filter(F.col("_kind").isin(*EMPTIES) & ~F.col("_window").isin(*at.controls))
+    return others.alias("log").agg(F.max(truncate_order(table)).alias("_truncate_order"))
 
 
 def _folded(changes: DataFrame, keys: DataFrame, mine: DataFrame, table: Table, at: Snapshot) -> DataFrame:
@@ -166,7 +184,8 @@ def near(rows: DataFrame, table: Table, at: Snapshot) -> DataFrame:
 def _compared(wanted: DataFrame, present: DataFrame, table: Table) -> DataFrame:
     """Name the action per key."""
     both = wanted.join(present, list(table.identity), "left")
-    gone = F.col("_order").isNull() | F.col("_order").getField("delete")
+    order = F.col("_order")
+    gone = order.isNull() | order.getField("delete") | order.getField("hash").isNull()
     absent = F.col("_seen").isNull()
     older = F.col("_seen") < F.col("_order")
     differs = ~F.col("_seen").eqNullSafe(F.col("_order"))

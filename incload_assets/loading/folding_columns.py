@@ -15,14 +15,15 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import (
     DELETE,
+    EMPTIES,
     REPLACED,
     TRUNCATE,
     UPSERT,
     col,
     content_hash_sql,
     log_order,
-    order_sql,
     sets,
+    truncate_order,
 )
 from incload_assets.loading.context import PENDING, Context, Plan, Snapshot
 from incload_assets.loading.declaration import Table
@@ -41,7 +42,7 @@ def column_plan(context: Context, at: Snapshot, *, soft_delete: str | None) -> P
     table = context.table
     changes = context.changes(at)
     here = changes.filter(F.col("_window").isin(*at.controls))
-    truncates = changes.filter(F.col("_kind") == TRUNCATE) if table.changes.truncate_when else None
+    truncates = changes.filter(F.col("_kind").isin(*EMPTIES)) if table.changes.empties else None
     keys = _keys(changes, here, table)
     states = _states(near(changes, table, at), keys, truncates, table, soft_delete)
     actions = _actions(context, at, keys, states)
@@ -60,17 +61,12 @@ def _keys(changes: DataFrame, here: DataFrame, table: Table) -> DataFrame:
     """The keys that the windows concern, with the window."""
     place, has_key = [*map(col, table.identity), F.col("_window")], col(table.identity[0]).isNotNull()
     keys = here.filter(F.col("_kind").isin(UPSERT, DELETE, REPLACED) & has_key).select(*place)
-    if table.changes.truncate_when:  # a marker without a key stands for a truncate that was taken away
-        truncated = here.filter((F.col("_kind") == TRUNCATE) | ((F.col("_kind") == REPLACED) & ~has_key))
+    if table.changes.empties:  # a marker without a key stands for a truncate that was taken away
+        truncated = here.filter(F.col("_kind").isin(*EMPTIES) | ((F.col("_kind") == REPLACED) & ~has_key))
         if first := truncated.select("_window").head(1):
             every = changes.filter(F.col("_kind").isin(UPSERT, DELETE))
             keys = keys.unionByName(every.withColumn("_window", F.lit(first[0]["_window"])).select(*place))
     return keys.distinct()
-
-
-def _truncate_order(table: Table) -> Column:
-    """A truncate deletes what is older than its sequence: the NULL is older than any content of that sequence."""
-    return F.expr(order_sql(table, alias="log", is_delete="false", content_hash="CAST(NULL AS BIGINT)"))
 
 
 def _told(changes: DataFrame, keys: DataFrame, truncates: DataFrame | None, table: Table) -> DataFrame:
@@ -94,7 +90,7 @@ def _told(changes: DataFrame, keys: DataFrame, truncates: DataFrame | None, tabl
     )
     if truncates is None:
         return told
-    all_truncates = truncates.alias("log").agg(F.collect_set(_truncate_order(table)).alias("_truncates"))
+    all_truncates = truncates.alias("log").agg(F.collect_set(truncate_order(table)).alias("_truncates"))
     earlier = F.filter("_truncates", lambda truncate: truncate < F.col("_last"))
     return (
         told.crossJoin(F.broadcast(all_truncates))
@@ -223,10 +219,8 @@ def _count(changes: Column) -> Column:
 
 def _truncate_ledger(here: DataFrame, truncates: DataFrame, table: Table) -> DataFrame:
     """The newest truncate of all is in effect, the ones before it are overtaken."""
-    newest = truncates.alias("log").agg(F.max(_truncate_order(table)).alias("_newest"))
-    mine = (
-        here.filter(F.col("_kind") == TRUNCATE).alias("log").select("_window", _truncate_order(table).alias("_order"))
-    )
+    newest = truncates.alias("log").agg(F.max(truncate_order(table)).alias("_newest"))
+    mine = here.filter(F.col("_kind") == TRUNCATE).alias("log").select("_window", truncate_order(table).alias("_order"))
     counted = mine.groupBy("_window", "_order").count().crossJoin(F.broadcast(newest))
     applied = F.col("_order").eqNullSafe(F.col("_newest"))
     return counted.select(*entry(applied=applied, stale=~applied, duplicate=F.col("count") - 1))

@@ -41,7 +41,8 @@ def judge(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> 
     Returns:
         One row per record: the table's columns, ``_kind`` (upsert, delete, truncate, rejected or skipped), ``_hash`` of
         the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected), ``_payload`` (of rejected rows
-        only), ``_rescued``; and ``_unset``, columns that the change leaves as they are, where changes may do so.
+        only), ``_rescued``; ``_unset``, columns that the change leaves as they are, where changes may do so; and
+        ``_is_snapshot``, whether the row is one of a complete extract, where there are such.
 
     Raises:
         DeclarationError: The function dropped or added columns.
@@ -80,7 +81,12 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
         .when(_condition(table.changes.delete_when), DELETE)
         .otherwise(UPSERT)
     )
-    return typed.withColumn(RECORD, F.col(RECORD).withField("_kind", kind))
+    record = F.col(RECORD).withField("_kind", kind)
+    if table.changes.snapshot_when:
+        # nobody can tell whether a record that cannot be read is one, unless its source does
+        unknown = F.col(RECORD).getField("_malformed").isNotNull()
+        record = record.withField("_is_snapshot", F.coalesce(F.expr(table.changes.snapshot_when), unknown))
+    return typed.withColumn(RECORD, record)
 
 
 def _condition(sql: str | None) -> Column:
@@ -133,6 +139,11 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
         unordered = reduce(and_, (col(name).isNull() for name in table.changes.sequence_by))
         text = f"{', '.join(table.changes.sequence_by)}: NULL, but a truncate deletes what is older"
         absent = F.when(kind == TRUNCATE, F.array_compact(F.array(F.when(unordered, text)))).otherwise(absent)
+    if table.changes.snapshot_when:
+        first = table.changes.sequence_by[0]
+        undated = (kind == UPSERT) & record.getField("_is_snapshot") & col(first).isNull()
+        text = f"{first}: NULL, but it tells when the snapshot was taken"
+        absent = F.concat(absent, F.array_compact(F.array(F.when(undated, text))))
     for window in windows:
         if broken := table.write.reasons(table, window):
             here = record.getField("_window") == window.key
@@ -145,6 +156,7 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
         reasons.alias("_reasons"),
         *(record.getField(name).alias(name) for name in ("_window", "_source", "_payload", "_rescued")),
         *(["_unset"] if table.by_column else []),
+        *([record.getField("_is_snapshot").alias("_is_snapshot")] if table.changes.snapshot_when else []),
     )
     if table.changes.truncate_when:  # it has no key, whatever the record says: so its rows are known by that
         keyless = {name: F.when(F.col("_kind") != TRUNCATE, col(name)) for name in table.identity}
@@ -228,6 +240,7 @@ def _unique(judged: DataFrame, table: Table) -> DataFrame:
         F.when(rejected, F.col("_payload")).alias("_payload"),
         "_rescued",
         *(["_unset"] if table.by_column else []),
+        *(["_is_snapshot"] if table.changes.snapshot_when else []),
     )
 
 

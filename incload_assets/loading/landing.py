@@ -3,7 +3,8 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
@@ -17,6 +18,7 @@ from incload_assets.loading.columns import (
     REJECTED,
     REPLACED,
     SKIPPED,
+    SNAPSHOT,
     UPSERT,
     col,
     row_id_sql,
@@ -28,6 +30,7 @@ from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.judging import judge
 from incload_assets.loading.log_commit import commit
+from incload_assets.loading.snapshots import Extract, extracts_of, with_marks
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.read_errors import read_error
 from incload_assets.loading.window import Window
@@ -65,6 +68,7 @@ class Facts:
         replaced: Keys that had a row taken away.
         partitions: As in :class:`~incload_assets.loading.change_log.Control`.
         first_sequence: As there.
+        extracts: Complete extracts among them, the oldest first.
     """
 
     rows: int = 0
@@ -73,6 +77,7 @@ class Facts:
     replaced: int = 0
     partitions: list[str] | None = None
     first_sequence: str | None = None
+    extracts: tuple[Extract, ...] = ()
 
 
 def landing_app_id(table: Table, window: Window) -> str:
@@ -97,6 +102,8 @@ def land(context: Context, landing: Landing, say: Callable[[str], None] = lambda
         check_threshold(judged, table, window, facts.rows, facts.rejected)
         table.write.guard(context, landing, facts)
         say(f"{table.name} {window.key}: read {facts.rows} rows, {facts.rejected} to quarantine")
+        for extract in facts.extracts:
+            say(f"{table.name} {window.key}: {extract}")
         content = judged
         if landing.before is not None:
             content = _with_former(context, landing, judged).persist()
@@ -131,7 +138,12 @@ def judged_rows(context: Context, positions: Mapping[Window, Position]) -> Itera
         rows = sum(fact.rows for fact in facts.values())
         if read.get.get("rows") != rows:  # nothing is observed of an empty frame, and too much of a repeated task
             _check_row_wise(table, min(at_source), extracted.count(), rows)
-        yield judged, facts
+        if not table.changes.snapshot_when:
+            yield judged, facts
+            return
+        extracts = extracts_of(judged, table, [window.key for window in positions])
+        told = {key: replace(of_window, extracts=extracts[key]) for key, of_window in facts.items()}
+        yield with_marks(judged, table, extracts), told
     except PySparkException as error:
         if meaning := read_error(table.name, error, str(table.source)):
             raise meaning from error
@@ -150,7 +162,7 @@ def _facts(frame: DataFrame, table: Table, of: Mapping[Window, Position] | list[
     rows = (
         frame.groupBy("_window")
         .agg(
-            F.count(F.when(F.col("_kind") != REPLACED, 1)).alias("rows"),
+            F.count(F.when(~F.col("_kind").isin(REPLACED, SNAPSHOT), 1)).alias("rows"),
             F.count(F.when(F.col("_kind") == REJECTED, 1)).alias("rejected"),
             F.count(F.when(F.col("_kind") == SKIPPED, 1)).alias("skipped"),
             F.count(F.when(F.col("_kind") == REPLACED, 1)).alias("replaced"),
@@ -237,12 +249,15 @@ def _with_former(context: Context, landing: Landing, judged: DataFrame) -> DataF
 def _staying(context: Context, landing: Landing, former: DataFrame, judged: DataFrame) -> DataFrame | None:
     """The old rows that stay although the source does not show them now: of files that are gone, or of absent keys."""
     source, changes = context.table.source, context.table.changes
+    stay = []
     if source.keeps:
         row_id = F.expr(row_id_sql(changes.keys or context.table.columns))
-        shown = judged.filter(F.col("_kind").isin(*CHANGES)).select(row_id.alias("_id"))
-        return former.filter(F.col("_kind").isin(*CHANGES)).withColumn("_id", row_id).join(shown, "_id", "left_anti")
+        place = {"_id": row_id, "_keeper": source.keeper(F.col("_source.file"))}
+        shown, rows = (frame.filter(F.col("_kind").isin(*CHANGES)).withColumns(place) for frame in (judged, former))
+        kept = rows.filter(F.col("_keeper").isNotNull())
+        stay.append(kept.join(shown.select(*place), list(place), "left_anti").select(*former.columns))
     if carried := source.carried(landing.position):
         gone = context.spark.createDataFrame([(name,) for name in carried], "file string")
         rows = former.filter(F.col("_kind").isin(*CHANGES, REJECTED))
-        return rows.join(gone, rows["_source.file"] == gone["file"], "left_semi")
-    return None
+        stay.append(rows.join(gone, rows["_source.file"] == gone["file"], "left_semi"))
+    return reduce(DataFrame.unionByName, stay) if stay else None

@@ -50,7 +50,8 @@ def tune_plan(context: Context, at: Snapshot, *, full: bool) -> None:
     """
     rows = sum(control.rows_read for control in at.controls.values())
     table = context.table
-    log = at.log_bytes if full or at.replaced or not table.write.reads_windows(table.changes) else at.windows_bytes
+    everything = full or at.replaced or at.empties or not table.write.reads_windows(table.changes)
+    log = at.log_bytes if everything else at.windows_bytes
     _tune(context.spark, small=rows <= SMALL_CHANGE_ROWS and at.near_bytes + log <= SMALL_READ_BYTES)
 
 

@@ -12,6 +12,8 @@ from resources.settings import Settings
 DATABASE = "sample_shop"
 """Its name: ``INCLOAD_DATABASE_SAMPLE_SHOP_URL`` and so on; where they are not set, one that is started on demand."""
 PRICES = "shop.prices"
+PRICE_CHANGES = "shop.price_changes"
+"""Every price ever set, numbered: rows are only ever added."""
 
 _TABLE = [
     "CREATE SCHEMA IF NOT EXISTS shop",
@@ -23,6 +25,14 @@ _TABLE = [
         updated_at timestamptz NOT NULL DEFAULT now()
     )""",
     "CREATE INDEX IF NOT EXISTS prices_updated_at ON shop.prices (updated_at)",
+    """CREATE TABLE IF NOT EXISTS shop.price_changes (
+        change_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        sku text NOT NULL,
+        price numeric(10,2) NOT NULL,
+        discontinued boolean NOT NULL,
+        valid_from timestamptz NOT NULL,
+        written_at timestamptz NOT NULL DEFAULT now()
+    )""",
 ]
 # As in any application, a row's time is the database's: what the shop did in a week that it catches up with was done,
 # for whoever reads the table, today. Times of the shop's clock would fall into windows that are over and settled.
@@ -31,6 +41,7 @@ INSERT INTO shop.prices (sku, price, discontinued, valid_from) VALUES (%s, %s, %
 ON CONFLICT (sku) DO UPDATE SET price = excluded.price, discontinued = excluded.discontinued,
   valid_from = excluded.valid_from, updated_at = now()
 """
+_NOTE = "INSERT INTO shop.price_changes (sku, price, discontinued, valid_from) VALUES (%s, %s, %s, %s)"
 
 
 def write_prices(settings: Settings, calendar: Calendar, until: datetime) -> int:
@@ -53,15 +64,15 @@ def write_prices(settings: Settings, calendar: Calendar, until: datetime) -> int
     database = Database.named(DATABASE, lambda: find_or_start(DATABASE, settings))
     with looking("shop", f"{DATABASE}.{PRICES}"), database.connect() as connection:
         connection.execute("SET default_transaction_read_only = off")  # tables are read by connections that keep it
-        if connection.execute("SELECT to_regclass(%s)", [PRICES]).fetchone() == (None,):
+        if connection.execute("SELECT to_regclass(%s)", [PRICE_CHANGES]).fetchone() == (None,):
             for statement in _TABLE:
                 connection.execute(statement)
         with connection.transaction():
             [(since,)] = connection.execute("SELECT max(valid_from) FROM shop.prices").fetchall()
             news = prices(calendar, since, until)
-            connection.cursor().executemany(
-                _SET, [(price.sku, price.price, price.discontinued, price.valid_from) for price in news]
-            )
+            values = [(price.sku, price.price, price.discontinued, price.valid_from) for price in news]
+            for statement in (_SET, _NOTE):
+                connection.cursor().executemany(statement, values)
     return len(news)
 
 

@@ -242,6 +242,19 @@ def test_truncates_are_kept(spark: SparkSession, tmp_path: Path) -> None:
     assert table.rows() == {("new", "a", 7)}
 
 
+def test_snapshots_among_changes_are_kept(spark: SparkSession, tmp_path: Path) -> None:
+    content = {
+        day(1): [item("k", "a", 1), item("new", "a", 5, "s")],
+        day(2): [item("late", "a", 2), item("new", "b", 7)],
+    }
+    changes = Changes(keys=["id"], sequence_by=["seq"], snapshot_when="op = 's'")
+    table = declared(spark, tmp_path, content, changes=changes)
+    table.load(1)
+    compacted(table, until=datetime(2026, 1, 2, tzinfo=UTC))
+    table.load(2)
+    assert table.rows() == {("new", "b", 7)}
+
+
 @pytest.mark.parametrize("write", [Snapshot(max_shrink=1.0), FullReload(max_shrink=1.0)])
 def test_of_old_extracts_only_the_newest_is_kept(
     spark: SparkSession, tmp_path: Path, write: Snapshot | FullReload

@@ -12,10 +12,10 @@ COMPACTION = "tests/loading/test_compaction.py::test_"
 ACCOUNTING = "tests/integration/test_accounting.py::test_"
 WRITES = "incload_assets/loading/writes"
 IN_WRITES = "tests/loading/writes"
-HISTORY, APPEND, SNAPSHOT, FULL_RELOAD, OVERWRITE, DELETE_INSERT, PARTIAL, SOFT_DELETE, TRUNCATE = (
+HISTORY, APPEND, SNAPSHOT, FULL_RELOAD, OVERWRITE, DELETE_INSERT, PARTIAL, SOFT_DELETE, TRUNCATE, SNAPSHOTS = (
     f"{IN_WRITES}/test_{name}.py::test_"
     for name in ("history", "append", "snapshot", "full_reload", "overwrite", "delete_insert",
-                 "merge_partial", "merge_soft_delete", "merge_truncate")
+                 "merge_partial", "merge_soft_delete", "merge_truncate", "merge_snapshots")
 )  # fmt: skip
 FOLD = f"{IN_WRITES}/test_fold.py::test_a_late_window_is_added_and_one_landed_again_contributes_what_it_now_holds"
 ROLLBACK = "tests/checks/test_rollback.py::test_"
@@ -161,7 +161,7 @@ MUTANTS = [
            "        if self.soft_delete and table.by_column:\n", "        if False:\n",
            (f"{COMPACTION}a_soft_deleted_row_and_one_made_column_by_column_are_what_they_were",)),
     Mutant("a compacted log keeps truncates", CONVERGENCE, f"{LOADING}/writes/merge.py",
-           ' | (F.col("_kind") == TRUNCATE)).select(', ").select(",
+           ' | F.col("_kind").isin(*EMPTIES)).select(', ").select(",
            (f"{COMPACTION}truncates_are_kept",)),
     Mutant("removed rows are in a bin", BINS, f"{LOADING}/reconciliation.py",
            "            removed=control.removed,\n", "",
@@ -325,15 +325,52 @@ MUTANTS = [
     Mutant("partial: a truncate ends what was known", CONVERGENCE, f"{LOADING}/folding_columns.py",
            '.withColumn("_before", F.greatest("_before", F.array_max(earlier)))', "",
            (f"{TRUNCATE}what_columns_held_before_a_truncate_does_not_show_through_after_it",)),
-    Mutant("truncate: rows of its own sequence stay", CONVERGENCE, f"{LOADING}/folding_columns.py",
+    Mutant("truncate: rows of its own sequence stay", CONVERGENCE, f"{LOADING}/columns.py",
            'content_hash="CAST(NULL AS BIGINT)"', 'content_hash="9223372036854775807L"',
            (f"{TRUNCATE}a_truncate_deletes_what_is_older_and_a_replay_of_it_writes_nothing",)),
     Mutant("truncate: it concerns every key", CONVERGENCE, f"{LOADING}/folding_columns.py",
            'keys = keys.unionByName(every.withColumn("_window"', 'keys.unionByName(every.withColumn("_window"',
            (f"{TRUNCATE}a_truncate_deletes_what_is_older_and_a_replay_of_it_writes_nothing",)),
     Mutant("truncate: one that is taken back", CONVERGENCE, f"{LOADING}/folding_columns.py",
-           '(F.col("_kind") == TRUNCATE) | ((F.col("_kind") == REPLACED) & ~has_key)', 'F.col("_kind") == TRUNCATE',
+           'F.col("_kind").isin(*EMPTIES) | ((F.col("_kind") == REPLACED) & ~has_key)', 'F.col("_kind").isin(*EMPTIES)',
            (f"{TRUNCATE}a_truncate_that_comes_first_keeps_out_what_is_older_until_it_is_withdrawn",)),
+    Mutant("truncate: one of another window, without reading the rest", CONVERGENCE, f"{LOADING}/folding.py",
+           'order = F.greatest("_truncate_order", order)', "pass",
+           (f"{TRUNCATE}a_truncate_that_comes_first_keeps_out_what_is_older_until_it_is_withdrawn",)),
+    Mutant("truncate: seen in another window", CONVERGENCE, f"{LOADING}/context.py",
+           ".isin([DELETE, *EMPTIES])", ".isin([DELETE])",
+           (f"{TRUNCATE}a_truncate_that_comes_first_keeps_out_what_is_older_until_it_is_withdrawn",)),
+    Mutant("truncate: its own window concerns every key", CONVERGENCE, f"{WRITES}/merge.py",
+           "(full or at.empties or at.replaced)", "(full or at.replaced)",
+           (f"{TRUNCATE}a_truncate_deletes_what_is_older_and_a_replay_of_it_writes_nothing",)),
+    Mutant("truncate: one that is withdrawn concerns every key", CONVERGENCE, f"{WRITES}/merge.py",
+           "(full or at.empties or at.replaced)", "(full or at.empties)",
+           (f"{TRUNCATE}a_truncate_that_comes_first_keeps_out_what_is_older_until_it_is_withdrawn",)),
+    # Snapshots among changes
+    Mutant("snapshot: a quarantined row keeps it from deleting", CONVERGENCE, f"{LOADING}/snapshots.py",
+           "for extract in extracts if not extract.rejected]", "for extract in extracts]",
+           (f"{SNAPSHOTS}a_snapshot_with_a_quarantined_row_deletes_nothing_until_it_is_corrected",)),
+    Mutant("snapshot: a row without a position keeps all from deleting", CONVERGENCE, f"{LOADING}/snapshots.py",
+           "if any(extract.taken is None for extract in extracts):", "if False:",
+           (f"{SNAPSHOTS}a_row_without_a_position_keeps_every_snapshot_of_its_window_from_deleting",)),
+    Mutant("snapshot: one that is suddenly small", CONVERGENCE, f"{LOADING}/snapshots.py",
+           "if before - extract.accepted > max_shrink * before:", "if False:",
+           (f"{SNAPSHOTS}a_snapshot_without_rows_deletes_nothing_and_one_that_is_suddenly_small_stops",)),
+    Mutant("snapshot: compared with what is as old", CONVERGENCE, f"{LOADING}/snapshots.py",
+           "alive & (col(first).isNull() | (col(first) <= taken))", "alive",
+           (f"{SNAPSHOTS}an_old_snapshot_is_held_against_what_is_as_old",)),
+    Mutant("snapshot: rows that each have a position", CONVERGENCE, f"{LOADING}/snapshots.py",
+           "if len(extracts) > MAX_SNAPSHOTS:", "if False:",
+           (f"{SNAPSHOTS}rows_that_each_have_a_position_of_their_own_are_no_snapshot",)),
+    Mutant("snapshot: one that is taken back", CONVERGENCE, f"{LOADING}/columns.py",
+           "CHANGES = (UPSERT, DELETE, *EMPTIES)", "CHANGES = (UPSERT, DELETE, TRUNCATE)",
+           (f"{SNAPSHOTS}a_snapshot_that_is_taken_back_gives_back_what_it_deleted",)),
+    Mutant("snapshot: a mark is no row that was read", BINS, f"{LOADING}/landing.py",
+           "isin(REPLACED, SNAPSHOT), 1))", "isin(REPLACED), 1))",
+           (f"{SNAPSHOTS}a_snapshot_that_is_taken_back_gives_back_what_it_deleted",)),
+    Mutant("snapshot: a row says when it was taken", BINS, f"{LOADING}/judging.py",
+           "undated = (kind == UPSERT) & ", "undated = F.lit(False) & ",
+           (f"{SNAPSHOTS}a_row_without_a_position_keeps_every_snapshot_of_its_window_from_deleting",)),
     Mutant("soft delete: a newer upsert revives", CONVERGENCE, f"{LOADING}/folding_columns.py",
            "F.coalesce(ended > last, F.lit(False))", "ended.isNotNull()",
            (f"{SOFT_DELETE}a_deleted_row_stays_with_its_last_values_and_the_sequence_of_the_delete",)),

@@ -4,8 +4,9 @@ from tests.mutations.mutant import BINS, CONVERGENCE, INSTANTS, Mutant
 
 SOURCES = "incload_assets/loading/sources"
 IN_SOURCES = "tests/loading/sources"
-BY_TIME, BY_ID, KAFKA, DEBEZIUM, TABLES = (
-    f"{IN_SOURCES}/test_{name}.py::" for name in ("query_by_time", "query_by_id", "kafka", "debezium", "tables")
+BY_TIME, BY_ID, KAFKA, DEBEZIUM, SEVERAL, TABLES = (
+    f"{IN_SOURCES}/test_{name}.py::"
+    for name in ("query_by_time", "query_by_id", "kafka", "debezium", "several", "tables")
 )
 
 MUTANTS_OF_SOURCES = [
@@ -52,4 +53,16 @@ MUTANTS_OF_SOURCES = [
     Mutant("tables: rows are read at the versions looked at", CONVERGENCE, f"{SOURCES}/references.py",
            '.option("versionAsOf", version).load(path)', ".load(path)",
            (f"{TABLES}test_rows_are_read_at_the_versions_that_were_looked_at",)),
+    Mutant("several: the one named first has priority", CONVERGENCE, f"{SOURCES}/several.py",
+           "F.lit(len(self.sources) - number)", "F.lit(number)",
+           (f"{SEVERAL}test_of_two_sources_that_tell_of_a_key_at_once_the_one_named_first_counts",)),
+    Mutant("several: a window waits for each that waits", BINS, f"{SOURCES}/several.py",
+           "if not waits and any(", "if any(",
+           (f"{SEVERAL}test_a_window_waits_for_the_sources_that_are_not_declared_empty",)),
+    Mutant("several: rows of another source do not go for those shown", CONVERGENCE, f"{SOURCES}/several.py",
+           "for name, part in self.sources.items() if part.keeps)), name)", "for name in self.sources)), name)",
+           (f"{SEVERAL}test_only_a_source_that_keeps_rows_keeps_those_it_no_longer_shows",)),
+    Mutant("several: rows stay whose file is gone", CONVERGENCE, f"{SOURCES}/several.py",
+           "for place in _placed(name, part.carried(of))]", "for place in part.carried(of)]",
+           (f"{SEVERAL}test_the_rows_of_a_file_that_is_gone_stay_and_it_is_named_with_its_source",)),
 ]  # fmt: skip

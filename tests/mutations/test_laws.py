@@ -81,7 +81,9 @@ def test_a_plan_of_single_columns_that_another_window_overtook_leaves_its_newer_
 
 
 def test_a_plan_is_of_the_versions_that_it_was_made_from(spark: SparkSession, tmp_path: Path) -> None:
-    table = make(spark, tmp_path, {day(1): [item("k", "a", 1), item("m", "a", 1)], day(2): [item("k", None, 2, "d")]})
+    content = {day(1): [item("k", "a", 1), item("m", "a", 1)], day(2): [item("k", None, 2, "d")]}
+    table = make(spark, tmp_path, {**content, day(3): [item("x", None, 1, "d")]})
+    table.load(3)  # without a delete in another window there would be nothing to read of the log's others
     table.load(1)
     at = context(table).snapshot((FIRST,), app_id(table.table, FIRST))
     plan = table.table.write.plan(context(table), at, full=False)

@@ -45,9 +45,9 @@ def home(tmp_path: Path, _no_database: None, monkeypatch: pytest.MonkeyPatch) ->
         yield tmp_path
 
 
-def the_table() -> Table:
+def the_table(name: str = "prices") -> Table:
     # here and below imported late: importing the sample tables opens the shop of the home folder
-    table = table_of(importlib.import_module("incload_assets.tables.retail.prices").prices)
+    table = table_of(getattr(importlib.import_module(f"incload_assets.tables.retail.{name}"), name))
     assert table is not None
     today = datetime.now(UTC).date()
     # its own partitions are those of the shop that was there at its import
@@ -168,3 +168,23 @@ def test_the_loaded_table_equals_the_one_in_the_database(home: Path, spark: Spar
     assert set(after) - set(before), "new articles"
     assert set(before) - set(after), "discontinued ones"
     assert [sku for sku in before.keys() & after.keys() if before[sku]["price"] != after[sku]["price"]]
+
+
+@pytest.mark.slow
+@pytest.mark.integration
+def test_the_journal_is_loaded_entry_by_entry_each_once(home: Path, spark: SparkSession) -> None:
+    table, lake, shop = the_table("price_changes"), Lake.of(Settings()), Shop(Settings(), seed=7)
+    calendar = Calendar(MONDAY, seed=7, scale=1.0)
+
+    def loaded() -> list[tuple[Any, ...]]:
+        first = window_of(table.partitions_def, table.partitions_def.get_partition_keys()[0])
+        load_window(spark, table, lake, first)
+        delta = lake.delta(lake.table_uri(["price_changes"]))
+        assert delta is not None
+        rows = sorted(delta.to_pyarrow_table().to_pylist(), key=lambda row: row["change_id"])
+        return [(row["sku"], row["price"], row["discontinued"], row["valid_from"]) for row in rows]
+
+    for days in (2, 3):
+        shop.advance(days=days)
+        right = prices(calendar, None, shop.now)
+        assert loaded() == [(price.sku, price.price, price.discontinued, price.valid_from) for price in right]

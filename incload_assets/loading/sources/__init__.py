@@ -8,6 +8,7 @@ from incload_assets.loading.sources.query_by_id import QueryById
 from incload_assets.loading.sources.query_by_time import QueryByTime
 from incload_assets.loading.sources.read_errors import read_error
 from incload_assets.loading.sources.reading_json import json_records
+from incload_assets.loading.sources.several import Several
 from incload_assets.loading.sources.staging import staged_json
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "QueryById",
     "QueryByTime",
     "Sees",
+    "Several",
     "Source",
     "json_records",
     "read_error",

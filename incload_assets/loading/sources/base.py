@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import reduce
 from typing import Any, ClassVar, Literal
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.contract import Contract
@@ -70,6 +70,13 @@ class Source(ABC):
     What comes meanwhile makes another position, which the next look finds; what goes is newer elsewhere.
     """
     absent: Absent = "wait"
+
+    def keeper(self, file: Column) -> Column:
+        """For a ``_source.file``: whose rows stay while no row of the same key and keeper is shown; NULL: they do not.
+
+        Only asked where ``keeps`` is true. Default: of all rows alike.
+        """
+        return F.lit("")
 
     @abstractmethod
     def validate(self, table: str) -> None:

@@ -173,8 +173,9 @@ class Files(Source):
         landed: Mapping[str, Position],
         first: datetime | None,
     ) -> dict[str, list[File]]:
-        was_there = any(files_in(position) for position in landed.values())
-        listed = files_of(table, template, windows, was_there=was_there)
+        listed = files_of(
+            table, template, windows, was_there=lambda: any(files_in(position) for position in landed.values())
+        )
         assigned = by_window(table, template, listed, windows, landed, first)
         etags = local_hashes(file.path for files in assigned.values() for file in files if file.etag is None)
         return {

@@ -7,7 +7,7 @@ final name cannot be told from a finished one: it is loaded as it is, and again 
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -41,14 +41,17 @@ class Listed:
     etag: str | None = None
 
 
-def files_of(table: str, template: Template, windows: Sequence[Window], *, was_there: bool) -> Iterator[Listed]:
+def files_of(
+    table: str, template: Template, windows: Sequence[Window], *, was_there: Callable[[], bool]
+) -> Iterator[Listed]:
     """Every finished file below the literal prefixes of the windows, each once; some may not match the template.
 
     Args:
         table: For messages.
         template: Where to look.
         windows: For which windows.
-        was_there: Whether the store held files before; then a root that is gone is a fault, not an empty store.
+        was_there: Tells whether the store held files before; then a root that is gone is a fault, not an empty store.
+            Only asked where it is gone: the answer takes all that was ever landed.
 
     Raises:
         SourceUnavailable: The store does not answer, or its root is gone.
@@ -60,8 +63,11 @@ def files_of(table: str, template: Template, windows: Sequence[Window], *, was_t
     if is_s3(prefixes[0]):
         listed = _s3_files(table, template, windows, prefixes)
     else:
-        if was_there:
-            _require_root(table, template.base)
+        if not os.path.isdir(template.base) and was_there():
+            raise SourceUnavailable(
+                f"{table}: the folder {template.base} is gone, and files from it were loaded before",
+                remedy="mount or restore it; if its files are meant to be deleted, leave the empty folder",
+            )
         listed = _local_files(table, template, windows)
     seen = set()
     for file in listed:
@@ -114,14 +120,6 @@ def _s3_keys(
         if not page.get("IsTruncated"):
             return
         request["ContinuationToken"] = page["NextContinuationToken"]
-
-
-def _require_root(table: str, root: str) -> None:
-    if not os.path.isdir(root):
-        raise SourceUnavailable(
-            f"{table}: the folder {root} is gone, and files from it were loaded before",
-            remedy="mount or restore it; if its files are meant to be deleted, leave the empty folder",
-        )
 
 
 def _local_files(table: str, template: Template, windows: Sequence[Window]) -> Iterator[Listed]:

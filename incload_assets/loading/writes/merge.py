@@ -12,17 +12,20 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from incload_assets.loading.change_log import Control
-from incload_assets.loading.columns import DELETE, TRUNCATE, UPSERT, col, log_order, sets
+from incload_assets.loading.columns import DELETE, EMPTIES, UPSERT, col, log_order, sets
 from incload_assets.loading.context import Context, Merged, Plan, Snapshot
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.folding import fold_plan
 from incload_assets.loading.folding_columns import column_plan
+from incload_assets.loading.landing import Facts, Landing
+from incload_assets.loading.snapshots import guard_snapshots
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge
+from incload_assets.loading.writes.shrinkage import check_max_shrink
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +49,12 @@ class Merge(Write):
       one.
     - A truncate (``Changes(truncate_when=...)``) deletes the rows whose sequence is smaller than its own, as if each of
       their keys had been deleted just then; rows of an equal sequence stay. One without a sequence is quarantined.
+    - A snapshot (``Changes(snapshot_when=...)``) is a truncate with rows, all at one sequence: changes before it and
+      after it may come in any order. See :mod:`incload_assets.loading.snapshots`.
 
-    Plain merges mostly read only what is new, and the deletes in the log. With ``soft_delete``, ``partial``,
-    ``unavailable`` or ``truncate_when`` a load reads all changes that the log holds of its keys; of all keys, where it
-    brings a truncate.
+    Plain merges mostly read only what is new, and the deletes in the log. With ``soft_delete``, ``partial`` or
+    ``unavailable`` a load reads all changes that the log holds of its keys; one that brings a truncate or a snapshot,
+    those of all keys.
 
     Args:
         partition_by: Column that partitions the table and is fixed for a row's whole life, deletes included (an event
@@ -59,6 +64,7 @@ class Merge(Write):
             None: deleted rows leave the table.
         partial: Whether a change sets only the columns that its record has (in JSON, null is a value; a CSV or Parquet
             file has the columns of its header). A column that the function computes is set where that is not NULL.
+        max_shrink: Largest share of the table's rows, 0 to 1, that a snapshot may lack.
 
     Example:
         >>> Merge(soft_delete="is_deleted").soft_delete
@@ -67,11 +73,13 @@ class Merge(Write):
 
     soft_delete: str | None = None
     partial: bool = False
+    max_shrink: float = 0.5
 
     truncates: ClassVar[bool] = True
 
     def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
-        """Check the soft delete's column."""
+        """Check the soft delete's column, and the share."""
+        check_max_shrink(table, self.max_shrink)
         name = self.soft_delete
         if name is None:
             return
@@ -86,7 +94,7 @@ class Merge(Write):
                 rule="the loader adds this column and fills it",
                 remedy=f"take {name!r} out of {contract.model_name}, or name another column",
             )
-        if changes.delete_when is None and changes.truncate_when is None:
+        if changes.delete_when is None and not changes.empties:
             raise DeclarationError(
                 f"{problem}, but nothing says which change deletes",
                 rule="rows are marked whose newest change is a delete",
@@ -104,7 +112,7 @@ class Merge(Write):
 
     def reads_windows(self, changes: Changes) -> bool:
         """Where the newest change of a key is its row."""
-        return self.soft_delete is None and changes.truncate_when is None and not self.by_column(changes)
+        return self.soft_delete is None and not self.by_column(changes)
 
     def schema(self, contract: Contract, changes: Changes) -> T.StructType:
         """The contract's columns, and that of the soft delete."""
@@ -118,7 +126,9 @@ class Merge(Write):
 
         See :mod:`incload_assets.loading.folding` and :mod:`incload_assets.loading.folding_columns`.
         """
-        if self.reads_windows(context.table.changes):
+        changes = context.table.changes
+        concerns_all = changes.empties and (full or at.empties or at.replaced)
+        if self.reads_windows(changes) and not concerns_all:
             return fold_plan(context, at, full=full)
         return column_plan(context, at, soft_delete=self.soft_delete)
 
@@ -145,9 +155,13 @@ class Merge(Write):
         first = F.row_number().over(Over.partitionBy(*same).orderBy("_window", "_source")) == 1
         ordered = changes.alias("log").withColumn("_order", log_order(table))
         kept = ordered.withColumns({"_decides": reduce(or_, newest), "_first": first})
-        return kept.filter((F.col("_decides") & F.col("_first")) | (F.col("_kind") == TRUNCATE)).select(
+        return kept.filter((F.col("_decides") & F.col("_first")) | F.col("_kind").isin(*EMPTIES)).select(
             *map(col, changes.columns)
         )
+
+    def guard(self, context: Context, landing: Landing, facts: Facts) -> None:
+        """Stop a snapshot that is suddenly small."""
+        guard_snapshots(context, landing.window, facts.extracts, self.max_shrink, self.soft_delete)
 
     def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
         """One fenced MERGE."""

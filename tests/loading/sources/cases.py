@@ -6,10 +6,11 @@ from tests.loading.sources.case_files import CsvFiles, JsonFiles, ParquetFiles, 
 from tests.loading.sources.case_http_api import PagedApi
 from tests.loading.sources.case_kafka import KafkaTopic
 from tests.loading.sources.case_postgres import PostgresById, PostgresByTime
+from tests.loading.sources.case_several import SeveralFiles
 from tests.loading.writes.case import EXAMPLES
 
 DAILY: list[type[Case]] = [
-    JsonFiles, S3Files, PagedApi, PostgresByTime, PostgresById, KafkaTopic, DebeziumFiles,
+    JsonFiles, S3Files, PagedApi, PostgresByTime, PostgresById, KafkaTopic, DebeziumFiles, SeveralFiles,
 ]  # fmt: skip
 FORMATS: list[type[Case]] = [CsvFiles, ParquetFiles]
 """Their reading has tests of its own; as a source they are what JSON files are."""

@@ -9,6 +9,7 @@ from tests.loading.writes.case_history import HISTORY, HISTORY_IN_TIME
 from tests.loading.writes.case_merge import MERGE
 from tests.loading.writes.case_merge_partial import MERGE_PARTIAL
 from tests.loading.writes.case_merge_partitioned import MERGE_PARTITIONED
+from tests.loading.writes.case_merge_snapshots import MERGE_SNAPSHOTS
 from tests.loading.writes.case_merge_soft_delete import MERGE_SOFT_DELETE
 from tests.loading.writes.case_overwrite import OVERWRITE
 from tests.loading.writes.case_snapshot import SNAPSHOT, SNAPSHOT_KEEPING
@@ -17,6 +18,7 @@ DAILY: list[Case] = [
     MERGE,
     MERGE_PARTITIONED,
     MERGE_PARTIAL,
+    MERGE_SNAPSHOTS,
     MERGE_SOFT_DELETE,
     HISTORY,
     APPEND,

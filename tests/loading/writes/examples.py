@@ -126,8 +126,9 @@ class Run:
         """Load windows for the first time, at once where the way of writing can."""
         windows = [window for window in map(self._window, sorted(numbers)) if window.key not in self.loaded]
         done = load_first_windows(self.context, windows, lambda ws: {w.key for w in ws}, run_id="", say=lambda _: None)
-        loaded = {report.window.key for reports in done for report in reports} if self.case.write.ranges else set()
-        assert loaded == ({window.key for window in windows} if self.case.write.ranges and len(windows) > 1 else set())
+        in_ranges = self.table.table.in_ranges
+        loaded = {report.window.key for reports in done for report in reports} if in_ranges else set()
+        assert loaded == ({window.key for window in windows} if in_ranges and len(windows) > 1 else set())
         for window in windows:
             if window.key not in loaded:
                 self.table.load(window.key)

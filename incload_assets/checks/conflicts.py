@@ -1,0 +1,82 @@
+"""Do several sources of one table contradict each other?
+
+The table is right by the declared order all the same: the source with the higher priority counts. But whoever owns the
+sources wants to know, and only the log still has what both of them said.
+"""
+
+import dagster as dg
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.checks.look import records, several
+from incload_assets.loading.change_log import ChangeLog
+from incload_assets.loading.columns import DELETE, UPSERT, col, content_hash_sql
+from incload_assets.loading.declaration import Table
+from incload_assets.loading.materialization import MASK
+from incload_assets.loading.sources.several import NAME as SOURCE_NAME
+from incload_assets.loading.sources.several import PRIORITY, source_of
+from resources.lake import Lake
+
+NAME = "conflicts"
+DESCRIPTION = "No two sources of the table tell different things of one key at the same position."
+
+SAMPLED = 10
+
+
+def conflicts(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckResult:
+    """Keys of which two sources tell different things at the same position; WARN if there are any."""
+    log = ChangeLog(table, lake)
+    version = log.version()
+    if version is None:
+        return _result(table, True, "Nothing was loaded yet.", {})
+    place, found = _place(table), _conflicts(log.read(spark, version), table)
+    count = found.count()
+    metadata: dict[str, dg.MetadataValue] = {"conflicts": dg.MetadataValue.int(count)}
+    if not count:
+        return _result(table, True, "No source contradicts another one.", metadata)
+    shown = found.orderBy(*map(col, place)).head(SAMPLED)
+    personal = table.contract.personal
+    metadata["sample"] = records(
+        [*place, "sources"],
+        ([*(MASK if name in personal else row[name] for name in place), ", ".join(row["_sources"])] for row in shown),
+    )
+    first = "counts" if PRIORITY in table.changes.sequence_by else "would count with source_priority in sequence_by"
+    return _result(
+        table,
+        False,
+        f"Contradicting each other: {several(count, 'key')} at one position. The source named first {first}. What to "
+        "do: look at the sample, and have the owners of the sources settle which of them is right.",
+        metadata,
+    )
+
+
+def _place(table: Table) -> list[str]:
+    """What names a thing and a position of it."""
+    return list(dict.fromkeys(n for n in (*table.identity, *table.changes.sequence_by) if n != PRIORITY))
+
+
+def _conflicts(log: DataFrame, table: Table) -> DataFrame:
+    place = _place(table)
+    told = [name for name in table.columns if name not in (*place, SOURCE_NAME, PRIORITY)]
+    content = F.expr(content_hash_sql(told)) if told else F.lit(0)
+    return (
+        log.filter(F.col("_kind").isin(UPSERT, DELETE))
+        .groupBy(*map(col, place))
+        .agg(
+            F.array_sort(F.collect_set(source_of(F.col("_source.file")))).alias("_sources"),
+            F.count_distinct("_kind", content).alias("_contents"),
+        )
+        .filter((F.size("_sources") > 1) & (F.col("_contents") > 1))
+        .select(*(col(name).cast("string").alias(name) for name in place), "_sources")
+    )
+
+
+def _result(table: Table, passed: bool, description: str, metadata: dict[str, dg.MetadataValue]) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        asset_key=table.key,
+        check_name=NAME,
+        passed=passed,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=description,
+        metadata=metadata,
+    )

@@ -1,0 +1,269 @@
+"""Several sources of one table: a full extract with changes on top, or systems that both know a part."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import reduce
+
+import pyspark.sql.types as T
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.loading.contract import Contract
+from incload_assets.loading.contract_types import as_text
+from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT, SKIPPED, Absent, Position, Sees, Source
+from incload_assets.loading.window import Window
+from resources.lake import Lake
+
+NAME, PRIORITY = "source_name", "source_priority"
+_NAME = r"[A-Za-z][A-Za-z0-9_-]*"
+
+
+@dataclass(frozen=True)
+class Several(Source):
+    """Several sources whose changes make one table, told apart by name.
+
+    Beside what the sources have, a contract, conditions and the function may use these fields:
+
+    - ``source_name`` (string): which of the sources the record is from.
+    - ``source_priority`` (integer): greater for a source that is named earlier. As the last column of ``sequence_by``
+      it decides where two sources tell of one key at the same position; without it a hash of the content does.
+
+    A window is there when each source that waits (``absent="wait"``) holds something for it. Where sources have a field
+    in different types, it is read as text. The places of rows, in quarantine for example, begin with the source's name.
+
+    Args:
+        sources: By name, letters, digits, ``_`` and ``-``; the one with the highest priority first.
+
+    Example:
+        >>> from incload_assets.loading import Changes, Files
+        >>> Several({
+        ...     "full": Files("{landing}/stock/full/{window:%Y-%m-%d}/*.csv", absent="empty"),
+        ...     "changes": Files("{landing}/stock/changes/{window:%Y-%m-%d}/*.json"),
+        ... }).absent
+        'wait'
+        >>> Changes(keys="sku", sequence_by="as_of", snapshot_when="source_name = 'full'").keys
+        ('sku',)
+    """
+
+    sources: Mapping[str, Source] = field(hash=False)
+    absent: Absent = field(init=False, default="wait")
+
+    def __post_init__(self) -> None:
+        parts = [part for part in self.sources.values() if isinstance(part, Source)]
+        empty = all(part.absent == "empty" for part in parts)
+        kinds = {kind: any(getattr(part.sees, kind) for part in parts) for kind in ("inserts", "updates", "deletes")}
+        for name, value in {
+            "absent": "empty" if empty else "wait",
+            "keeps": any(part.keeps for part in parts),
+            "moves": any(part.moves for part in parts),
+            "sees": Sees(**kinds, order=all(part.sees.order for part in parts)),
+        }.items():
+            object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        return f"Several({', '.join(f'{name}: {part}' for name, part in self.sources.items())})"
+
+    def validate(self, table: str) -> None:
+        """Check the names, and each of the sources; see :meth:`Source.validate`."""
+        if len(self.sources) < 2:
+            raise DeclarationError(
+                f"{table}: source: Several has {len(self.sources)} sources",
+                rule="it is for two or more",
+                remedy="declare the one source itself",
+            )
+        for name, part in self.sources.items():
+            if not re.fullmatch(_NAME, name):
+                raise DeclarationError(
+                    f"{table}: source: {name!r} is the name of a source",
+                    rule="it is a word of letters, digits, _ and -, and begins with a letter",
+                    remedy="rename it, for example 'changes'",
+                )
+            if not isinstance(part, Source) or isinstance(part, Several):
+                raise DeclarationError(
+                    f"{table}: source: {name!r} is {part!r}",
+                    rule="each of several sources is one by itself",
+                    remedy="write Files(...), Kafka(...), Debezium(...), QueryByTime(...) or QueryById(...)",
+                )
+            part.validate(_named(table, name))
+
+    def for_contract(self, contract: Contract) -> "Several":
+        """These sources as they read for a table of that contract."""
+        return replace(self, sources={name: part.for_contract(contract) for name, part in self.sources.items()})
+
+    def detect(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> dict[str, Position]:
+        """What each of the sources holds for the windows; see :meth:`Source.detect`."""
+        found = {
+            name: part.detect(_named(table, name), windows, _OfOne(landed, name), first=first, lake=lake)
+            for name, part in self.sources.items()
+        }
+        positions = {}
+        for window in windows:
+            waits = any(part.absent == "wait" and window.key not in found[name] for name, part in self.sources.items())
+            if not waits and any(window.key in of_one for of_one in found.values()):
+                positions[window.key] = _position(
+                    {
+                        name: found[name].get(window.key) or part.empty_position(window)
+                        for name, part in self.sources.items()
+                    }
+                )
+        return positions
+
+    def prepare(
+        self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake
+    ) -> None:
+        """See :meth:`Source.prepare`."""
+        for name, part in self.sources.items():
+            part.prepare(spark, _named(table, name), windows, _OfOne(landed, name), lake)
+
+    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+        """The rows of all sources; see :meth:`Source.extract`."""
+        return self.extract_windows(spark, table, {"": position}, fields).drop("_window")
+
+    def extract_windows(
+        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
+    ) -> DataFrame:
+        """Each source reads all windows at once; see :meth:`Source.extract_windows`."""
+        theirs = [name for name in fields if name not in (NAME, PRIORITY)]
+        frames = []
+        for number, (name, part) in enumerate(self.sources.items()):
+            of_one = {key: of for key, position in positions.items() if (of := _of(position, name)) is not None}
+            if of_one:
+                frames.append((name, number, part.extract_windows(spark, _named(table, name), of_one, theirs)))
+        types = [_types(frame) for _, _, frame in frames]
+        alike = {name: len({str(of.get(name)) for of in types}) == 1 for name in theirs}
+        made = (
+            _told(frame, fields, types[i], alike, {NAME: F.lit(name), PRIORITY: F.lit(len(self.sources) - number)})
+            for i, (name, number, frame) in enumerate(frames)
+        )
+        columns = [*EXTRACTED_COLUMNS, PRESENT, SKIPPED, "_window"]
+        return reduce(DataFrame.unionByName, (frame.select(*columns) for frame in made))
+
+    def empty_position(self, window: Window) -> Position:
+        """The position of a window for which all sources are declared empty."""
+        return _position({name: part.empty_position(window) for name, part in self.sources.items()})
+
+    def settled(self, position: Position) -> bool:
+        """Whether it is so for each of the sources."""
+        parts = {name: _of(position, name) for name in self.sources}
+        return all(of is not None and self.sources[name].settled(of) for name, of in parts.items())
+
+    def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
+        """What is gone from any of the sources; see :meth:`Source.missing`."""
+        gone: dict[str, list[str]] = {}
+        for name, part in self.sources.items():
+            for key, names in part.missing(_named(table, name), windows, _OfOne(landed, name)).items():
+                gone.setdefault(key, []).extend(_placed(name, names))
+        return gone
+
+    def carried(self, position: Position) -> list[str]:
+        """The places of all rows that stay although they are gone from their source."""
+        parts = ((name, part, _of(position, name)) for name, part in self.sources.items())
+        return [place for name, part, of in parts if of is not None for place in _placed(name, part.carried(of))]
+
+    def keeper(self, file: Column) -> Column:
+        """The name of the source, where it is one that keeps rows; see :meth:`Source.keeper`."""
+        name = source_of(file)
+        return F.when(name.isin(*(name for name, part in self.sources.items() if part.keeps)), name)
+
+
+def source_of(file: Column) -> Column:
+    """The name of the source in the place of a row."""
+    return F.substring_index(file, _SEPARATOR, 1)
+
+
+class _OfOne(Mapping[str, Position]):
+    """The positions that were landed of one of the sources, by partition key."""
+
+    def __init__(self, landed: Mapping[str, Position], name: str) -> None:
+        self._landed, self._name = landed, name
+
+    def __getitem__(self, key: str) -> Position:
+        if (of_one := _of(self._landed[key], self._name)) is None:
+            raise KeyError(key)
+        return of_one
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key, position in self._landed.items() if _of(position, self._name) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+_SEPARATOR = ": "
+
+
+def _named(table: str, name: str) -> str:
+    """The table as one of its sources knows it: for messages, and for what it writes down under that name."""
+    return f"{table}@{name}"
+
+
+def _placed(name: str, places: Iterable[str]) -> list[str]:
+    return [f"{name}{_SEPARATOR}{place}" for place in places]
+
+
+def _position(parts: Mapping[str, Position]) -> Position:
+    """The position of all sources together."""
+    told = json.dumps({name: part.fingerprint for name, part in parts.items()}, sort_keys=True)
+    return Position(
+        fingerprint=hashlib.blake2b(told.encode(), digest_size=8).hexdigest(),
+        detail={
+            "sources": {
+                name: {"fingerprint": part.fingerprint, "detail": part.detail, "summary": part.summary}
+                for name, part in parts.items()
+            }
+        },
+        summary="; ".join(f"{name}: {part.summary}" for name, part in parts.items()),
+        size=sum(part.size for part in parts.values()),
+    )
+
+
+def _of(position: Position, name: str) -> Position | None:
+    """The position of one of the sources; None for one that was not among them then."""
+    part = position.detail.get("sources", {}).get(name)
+    return None if part is None else Position(part["fingerprint"], part["detail"], part["summary"])
+
+
+def _types(frame: DataFrame) -> dict[str, T.DataType]:
+    raw = frame.schema["_raw"].dataType
+    assert isinstance(raw, T.StructType)
+    return {field.name: field.dataType for field in raw.fields}
+
+
+def _told(
+    frame: DataFrame,
+    fields: Sequence[str],
+    types: Mapping[str, T.DataType],
+    alike: Mapping[str, bool],
+    own: Mapping[str, Column],
+) -> DataFrame:
+    """One source's rows with the fields and places that tell which one it is, in types that all sources share."""
+
+    def value(name: str) -> Column:
+        given = F.col("_raw").getField(name)
+        return own[name] if name in own else given if alike[name] else as_text(given, types[name])
+
+    named = F.col(PRESENT) if PRESENT in frame.columns else F.array(*map(F.lit, types)).cast("array<string>")
+    present = F.concat(named, F.array(*(F.lit(name) for name in fields if name in own)).cast("array<string>"))
+    skipped = F.col(SKIPPED) if SKIPPED in frame.columns else F.lit(None).cast("string")
+    place = F.concat_ws(_SEPARATOR, own[NAME], F.col("_source").getField("file"))
+    return frame.withColumns(
+        {
+            "_raw": F.struct(*(value(name).alias(name) for name in fields)),
+            "_source": F.col("_source").withField("file", place),
+            PRESENT: present,
+            SKIPPED: skipped,
+        }
+    )
