@@ -141,7 +141,8 @@ def test_a_shop_that_opens_a_week_ago_has_no_windows_of_the_database_from_before
 @pytest.mark.slow
 @pytest.mark.integration
 def test_the_loaded_table_equals_the_one_in_the_database(home: Path, spark: SparkSession) -> None:
-    table, lake, shop = the_table(), Lake.of(Settings()), Shop(Settings(), seed=7)
+    shop = Shop(Settings(), seed=7)
+    table, lake = the_table(), Lake.of(Settings())
 
     def load() -> dict[str, Row]:
         days = {row["updated_at"].astimezone(UTC).date() for row in in_the_database().values()}
@@ -173,7 +174,8 @@ def test_the_loaded_table_equals_the_one_in_the_database(home: Path, spark: Spar
 @pytest.mark.slow
 @pytest.mark.integration
 def test_the_journal_is_loaded_entry_by_entry_each_once(home: Path, spark: SparkSession) -> None:
-    table, lake, shop = the_table("price_changes"), Lake.of(Settings()), Shop(Settings(), seed=7)
+    shop = Shop(Settings(), seed=7)
+    table, lake = the_table("price_changes"), Lake.of(Settings())
     calendar = Calendar(MONDAY, seed=7, scale=1.0)
 
     def loaded() -> list[tuple[Any, ...]]:
