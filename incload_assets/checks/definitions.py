@@ -36,7 +36,7 @@ def checks_for(table: Table) -> list[dg.AssetChecksDefinition]:
         >>> [check.check_specs_by_output_name for check in checks_for(table)]  # doctest: +SKIP
     """
     whole = [_whole(table, uniqueness.NAME, uniqueness.DESCRIPTION, uniqueness.uniqueness)]
-    if isinstance(table.source, Several):
+    if isinstance(table.source, Several) and table.changes.keys and table.changes.sequence_by:
         whole.append(_whole(table, conflicts.NAME, conflicts.DESCRIPTION, conflicts.conflicts))
     return [_cheap(table), *whole, _reconciliation(table)]
 

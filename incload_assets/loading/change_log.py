@@ -122,6 +122,8 @@ class ChangeLog:
         ]
         if self.table.by_column:
             engine.append(T.StructField("_unset", T.ArrayType(T.StringType())))
+        if self.table.changes.snapshot_when:
+            engine.append(T.StructField("_is_snapshot", T.BooleanType()))
         return T.StructType(own + engine)
 
     def version(self) -> int | None:

@@ -48,6 +48,12 @@ def check_conditions(table: str, contract: Contract, changes: Changes, write: Wr
                 rule=f"a {what} concerns all partitions, a load of a partitioned table only those of its changes",
                 remedy=f"drop {field}, or drop partition_by: the table is a state table then",
             )
+        if changes.sequence_by[0] in changes.keys:
+            raise DeclarationError(
+                f"{table}: changes.{field} is {condition!r}, and {changes.sequence_by[0]!r} is in changes.keys, too",
+                rule=f"a {what} deletes what is older than its sequence, whatever the key",
+                remedy=f"drop {field}, or order by a column that is not part of the key",
+            )
     if changes.delete_when is not None and not write.deletes:
         raise DeclarationError(
             f"{table}: changes.delete_when is {changes.delete_when!r}, but {way} knows no deletes",

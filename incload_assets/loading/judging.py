@@ -83,9 +83,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
     )
     record = F.col(RECORD).withField("_kind", kind)
     if table.changes.snapshot_when:
-        # nobody can tell whether a record that cannot be read is one, unless its source does
-        unknown = F.col(RECORD).getField("_malformed").isNotNull()
-        record = record.withField("_is_snapshot", F.coalesce(F.expr(table.changes.snapshot_when), unknown))
+        record = record.withField("_is_snapshot", F.expr(table.changes.snapshot_when))
     return typed.withColumn(RECORD, record)
 
 
@@ -141,7 +139,7 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
         absent = F.when(kind == TRUNCATE, F.array_compact(F.array(F.when(unordered, text)))).otherwise(absent)
     if table.changes.snapshot_when:
         first = table.changes.sequence_by[0]
-        undated = (kind == UPSERT) & record.getField("_is_snapshot") & col(first).isNull()
+        undated = kind.isin(UPSERT, DELETE) & record.getField("_is_snapshot") & col(first).isNull()
         text = f"{first}: NULL, but it tells when the snapshot was taken"
         absent = F.concat(absent, F.array_compact(F.array(F.when(undated, text))))
     for window in windows:
@@ -240,7 +238,8 @@ def _unique(judged: DataFrame, table: Table) -> DataFrame:
         F.when(rejected, F.col("_payload")).alias("_payload"),
         "_rescued",
         *(["_unset"] if table.by_column else []),
-        *(["_is_snapshot"] if table.changes.snapshot_when else []),
+        # nobody can tell whether a record that cannot be read is one, unless its source does
+        *([F.coalesce("_is_snapshot", rejected).alias("_is_snapshot")] if table.changes.snapshot_when else []),
     )
 
 

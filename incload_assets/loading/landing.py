@@ -19,6 +19,7 @@ from incload_assets.loading.columns import (
     REPLACED,
     SKIPPED,
     SNAPSHOT,
+    TRUNCATE,
     UPSERT,
     col,
     row_id_sql,
@@ -34,6 +35,9 @@ from incload_assets.loading.snapshots import Extract, extracts_of, with_marks
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.read_errors import read_error
 from incload_assets.loading.window import Window
+
+STAYING = (UPSERT, DELETE, TRUNCATE)
+"""Kinds of old rows that may stay; the marks of snapshots are made anew."""
 
 
 @dataclass(frozen=True)
@@ -100,23 +104,25 @@ def land(context: Context, landing: Landing, say: Callable[[str], None] = lambda
     with judged_rows(context, {window: landing.position}) as (judged, found):
         facts = found[window.key]
         check_threshold(judged, table, window, facts.rows, facts.rejected)
-        table.write.guard(context, landing, facts)
         say(f"{table.name} {window.key}: read {facts.rows} rows, {facts.rejected} to quarantine")
-        for extract in facts.extracts:
-            say(f"{table.name} {window.key}: {extract}")
-        content = judged
+        content = judged if landing.before is None else _with_staying(context, landing, judged)
+        if table.changes.snapshot_when:
+            extracts = extracts_of(content, table, [window.key])
+            for extract in extracts[window.key]:
+                say(f"{table.name} {window.key}: {extract}")
+            facts, content = replace(facts, extracts=extracts[window.key]), with_marks(content, table, extracts)
+        table.write.guard(context, landing, facts)
         if landing.before is not None:
-            content = _with_former(context, landing, judged).persist()
+            content = _with_replaced(context, landing, content).persist()
         try:
-            if content is not judged:
+            if landing.before is not None:
                 facts = _facts(content, table, [window])[window.key]
             number = (landing.before.landing if landing.before else 0) + 1
             control = control_of(table, landing, facts, number)
             note = f"landed {window.key}, run {landing.run_id}"
             return commit(context, content, {window.key: control}, landing_app_id(table, window), number, note=note)
         finally:
-            if content is not judged:
-                content.unpersist()
+            content.unpersist()
 
 
 @contextmanager
@@ -138,12 +144,7 @@ def judged_rows(context: Context, positions: Mapping[Window, Position]) -> Itera
         rows = sum(fact.rows for fact in facts.values())
         if read.get.get("rows") != rows:  # nothing is observed of an empty frame, and too much of a repeated task
             _check_row_wise(table, min(at_source), extracted.count(), rows)
-        if not table.changes.snapshot_when:
-            yield judged, facts
-            return
-        extracts = extracts_of(judged, table, [window.key for window in positions])
-        told = {key: replace(of_window, extracts=extracts[key]) for key, of_window in facts.items()}
-        yield with_marks(judged, table, extracts), told
+        yield judged, facts
     except PySparkException as error:
         if meaning := read_error(table.name, error, str(table.source)):
             raise meaning from error
@@ -216,23 +217,35 @@ def control_of(table: Table, landing: Landing, facts: Facts, number: int) -> Con
     )
 
 
-def _with_former(context: Context, landing: Landing, judged: DataFrame) -> DataFrame:
-    """The new rows, the old rows that stay, and a marker for each key that had a row taken away.
+def _former(context: Context, landing: Landing) -> DataFrame:
+    """What the log holds of the window."""
+    return context.log.read(context.spark, landing.log_version).filter(F.col("_window") == landing.window.key)
 
-    A marked key has to be folded in full: the table may hold what was taken away. Markers of a landing that is not
-    settled are kept, because nobody is known to have folded their keys. The old rows are judged by the contract as it
-    is now; of those that were rejected only the payload is left, so they stay rejected.
+
+def _with_staying(context: Context, landing: Landing, judged: DataFrame) -> DataFrame:
+    """The new rows, and the old rows that stay.
+
+    The old rows are judged by the contract as it is now; of those that were rejected only the payload is left, so they
+    stay rejected.
     """
     table = context.table
-    former = context.log.read(context.spark, landing.log_version).filter(F.col("_window") == landing.window.key)
-    fresh = judged
-    if (staying := _staying(context, landing, former, judged)) is not None:
-        reasons = table.contract.reasons(given=sets if table.by_column else None)
-        broken = F.when(F.col("_kind") == UPSERT, reasons).otherwise(F.col("_reasons"))
-        kept = staying.withColumn("_reasons", broken).withColumn(
-            "_kind", F.when((F.col("_kind") == UPSERT) & (F.size("_reasons") > 0), REJECTED).otherwise(F.col("_kind"))
-        )
-        fresh = judged.unionByName(kept.select(*judged.columns))
+    if (staying := _staying(context, landing, _former(context, landing), judged)) is None:
+        return judged
+    reasons = table.contract.reasons(given=sets if table.by_column else None)
+    broken = F.when(F.col("_kind") == UPSERT, reasons).otherwise(F.col("_reasons"))
+    kept = staying.withColumn("_reasons", broken).withColumn(
+        "_kind", F.when((F.col("_kind") == UPSERT) & (F.size("_reasons") > 0), REJECTED).otherwise(F.col("_kind"))
+    )
+    return judged.unionByName(kept.select(*judged.columns))
+
+
+def _with_replaced(context: Context, landing: Landing, fresh: DataFrame) -> DataFrame:
+    """The rows to be landed, and a marker for each key that had a row taken away.
+
+    A marked key has to be folded in full: the table may hold what was taken away. Markers of a landing that is not
+    settled are kept, because nobody is known to have folded their keys.
+    """
+    table, former = context.table, _former(context, landing)
     names = table.write.marked(table.contract, table.changes)
     if not names:  # written by scope: nothing to be told of single rows
         return fresh
@@ -253,11 +266,11 @@ def _staying(context: Context, landing: Landing, former: DataFrame, judged: Data
     if source.keeps:
         row_id = F.expr(row_id_sql(changes.keys or context.table.columns))
         place = {"_id": row_id, "_keeper": source.keeper(F.col("_source.file"))}
-        shown, rows = (frame.filter(F.col("_kind").isin(*CHANGES)).withColumns(place) for frame in (judged, former))
+        shown, rows = (frame.filter(F.col("_kind").isin(*STAYING)).withColumns(place) for frame in (judged, former))
         kept = rows.filter(F.col("_keeper").isNotNull())
         stay.append(kept.join(shown.select(*place), list(place), "left_anti").select(*former.columns))
     if carried := source.carried(landing.position):
         gone = context.spark.createDataFrame([(name,) for name in carried], "file string")
-        rows = former.filter(F.col("_kind").isin(*CHANGES, REJECTED))
+        rows = former.filter(F.col("_kind").isin(*STAYING, REJECTED))
         stay.append(rows.join(gone, rows["_source.file"] == gone["file"], "left_semi"))
     return reduce(DataFrame.unionByName, stay) if stay else None

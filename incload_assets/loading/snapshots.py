@@ -4,9 +4,10 @@ A row of a snapshot is an upsert at the source's position when the snapshot was 
 *mark*, a row of the log without a key at the same position. To the fold the mark is a truncate just before the rows. So
 a table is the same fold of its changes whatever came first: the snapshot, what was before it, or what was after it.
 
-A snapshot of which a row is quarantined gets no mark: its good rows count, and it deletes nothing, for nobody can tell
-which key the bad row stands for. Nor has one without rows: an empty extract is more likely a fault than true. When the
-window is landed again with the rows corrected, the mark is made.
+The log says of each row whether it is one of a snapshot. A snapshot of which a row is quarantined gets no mark: its
+good rows count, and it deletes nothing, for nobody can tell which key the bad row stands for. Nor has one without rows:
+an empty extract is more likely a fault than true. When the window is landed again with the rows corrected, the mark is
+made.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Extract:
 
     Args:
         taken: The first sequence column of its rows as a string; None for rejected rows that do not tell.
-        accepted: Rows that keep the contract.
+        accepted: Keys whose rows keep the contract.
         rejected: Rows that break it.
         file: Where one of its rows came from.
     """
@@ -52,7 +53,7 @@ def extracts_of(judged: DataFrame, table: Table, windows: Sequence[str]) -> dict
     """The snapshots in each of some windows, the oldest first, in one aggregate.
 
     Args:
-        judged: As :func:`~incload_assets.loading.judging.judge` returns it, held.
+        judged: As :func:`~incload_assets.loading.judging.judge` returns it, with the rows that stay in the log.
         table: The declaration.
         windows: Partition keys.
     """
@@ -61,7 +62,7 @@ def extracts_of(judged: DataFrame, table: Table, windows: Sequence[str]) -> dict
         judged.filter(F.col("_is_snapshot") & (F.col("_kind") != SKIPPED))
         .groupBy("_window", col(table.changes.sequence_by[0]).alias("taken"))
         .agg(
-            F.count(F.when(~rejected, 1)).alias("accepted"),
+            F.count_distinct(F.when(~rejected, F.struct(*map(col, table.identity)))).alias("accepted"),
             F.count(F.when(rejected, 1)).alias("rejected"),
             F.min("_source.file").alias("file"),
         )
@@ -83,11 +84,10 @@ def with_marks(judged: DataFrame, table: Table, extracts: Mapping[str, Sequence[
         table: The declaration.
         extracts: By partition key.
     """
-    rows = judged.drop("_is_snapshot")
     marks = [(window, e.taken, e.file) for window, several in extracts.items() for e in _complete(several)]
     if not marks:
-        return rows
-    first, where = table.changes.sequence_by[0], rows.schema["_source"].dataType.simpleString()
+        return judged
+    first, where = table.changes.sequence_by[0], judged.schema["_source"].dataType.simpleString()
     values = (
         (F.col("taken") if field.name == first else F.lit(None)).cast(field.data_type).alias(field.name)
         for field in table.contract.fields
@@ -99,7 +99,7 @@ def with_marks(judged: DataFrame, table: Table, extracts: Mapping[str, Sequence[
         F.struct("file", F.lit(None), F.lit(None)).cast(where).alias("_source"),
     )
     hashed = made.withColumn("_hash", F.expr(content_hash_sql(table.columns)))
-    return rows.unionByName(hashed, allowMissingColumns=True)
+    return judged.unionByName(hashed, allowMissingColumns=True)
 
 
 def guard_snapshots(

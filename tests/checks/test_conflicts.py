@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.checks.conflicts import conflicts
 from incload_assets.checks.definitions import checks_for
-from incload_assets.loading import Changes, Several
+from incload_assets.loading import Append, Changes, Merge, Several
 from tests.loading.literal_source import LiteralSource, Record
 from tests.loading.sources.test_several import Prioritized
 from tests.loading.tables import Loaded, day, item, make
@@ -60,4 +60,22 @@ def test_only_a_table_with_several_sources_is_asked_for_conflicts(spark: SparkSe
         return {key.name for check in checks_for(table.table) for key in check.check_keys}
 
     one = make(spark, tmp_path, {}, name="one")
+    events = make(spark, tmp_path, source=table_of(spark, tmp_path).table.source, write=Append(), changes=Changes())
+    assert names(events) == names(one)
     assert names(table_of(spark, tmp_path)) - names(one) == {"conflicts"}
+
+
+def test_telling_different_columns_is_no_contradiction(spark: SparkSession, tmp_path: Path) -> None:
+    class Stocked(Prioritized):
+        stock: T.StringType = pa.Field(nullable=True)
+
+    gone: Record = {"id": "gone", "seq": "1", "op": "d"}
+    shop: dict[str, list[Record]] = {day(1): [{"id": "k", "seq": "1", "value": "9.99"}, {**gone, "value": "was"}]}
+    house: dict[str, list[Record]] = {day(1): [{"id": "k", "seq": "1", "stock": "3"}, gone]}
+    source = Several({"shop": LiteralSource(shop), "house": LiteralSource(house)})
+    table = make(spark, tmp_path, source=source, contract=Stocked, write=Merge(partial=True), changes=AT_ONCE)
+    table.load(1)
+    assert conflicts(spark, table.table, table.lake).passed
+    house[day(1)] = [{"id": "k", "seq": "1", "stock": "3", "value": "10"}]
+    table.load(1)
+    assert not conflicts(spark, table.table, table.lake).passed

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.contract import Contract
-from incload_assets.loading.contract_types import as_text
+from incload_assets.loading.contract_types import as_text, convert
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT, SKIPPED, Absent, Position, Sees, Source
 from incload_assets.loading.window import Window
@@ -30,11 +30,14 @@ class Several(Source):
     Beside what the sources have, a contract, conditions and the function may use these fields:
 
     - ``source_name`` (string): which of the sources the record is from.
-    - ``source_priority`` (integer): greater for a source that is named earlier. As the last column of ``sequence_by``
-      it decides where two sources tell of one key at the same position; without it a hash of the content does.
+    - ``source_priority`` (integer): 0 for the source that is named first, -1 for the next. As the last column of
+      ``sequence_by`` it decides where two sources tell of one key at the same position, the greater one counts;
+      without it a hash of the content does. A source is added at the end: the numbers of the others stay.
 
     A window is there when each source that waits (``absent="wait"``) holds something for it. Where sources have a field
-    in different types, it is read as text. The places of rows, in quarantine for example, begin with the source's name.
+    in different types, it is read as text. The places of rows, in quarantine for example, begin with the source's name:
+    so a source keeps its name, and a table that had one source becomes another table. Where one of the sources keeps
+    rows that it no longer shows, rows under a name that is not declared stay, too.
 
     Args:
         sources: By name, letters, digits, ``_`` and ``-``; the one with the highest priority first.
@@ -52,6 +55,7 @@ class Several(Source):
 
     sources: Mapping[str, Source] = field(hash=False)
     absent: Absent = field(init=False, default="wait")
+    contract: Contract | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         parts = [part for part in self.sources.values() if isinstance(part, Source)]
@@ -93,7 +97,9 @@ class Several(Source):
 
     def for_contract(self, contract: Contract) -> "Several":
         """These sources as they read for a table of that contract."""
-        return replace(self, sources={name: part.for_contract(contract) for name, part in self.sources.items()})
+        made = replace(self, sources={name: part.for_contract(contract) for name, part in self.sources.items()})
+        object.__setattr__(made, "contract", contract)
+        return made
 
     def detect(
         self,
@@ -143,9 +149,10 @@ class Several(Source):
             if of_one:
                 frames.append((name, number, part.extract_windows(spark, _named(table, name), of_one, theirs)))
         types = [_types(frame) for _, _, frame in frames]
+        targets = {field.name: field.data_type for field in self.contract.fields} if self.contract else {}
         alike = {name: len({str(of.get(name)) for of in types}) == 1 for name in theirs}
         made = (
-            _told(frame, fields, types[i], alike, {NAME: F.lit(name), PRIORITY: F.lit(len(self.sources) - number)})
+            _told(frame, fields, types[i], alike, {NAME: F.lit(name), PRIORITY: F.lit(-number)}, targets)
             for i, (name, number, frame) in enumerate(frames)
         )
         columns = [*EXTRACTED_COLUMNS, PRESENT, SKIPPED, "_window"]
@@ -174,9 +181,9 @@ class Several(Source):
         return [place for name, part, of in parts if of is not None for place in _placed(name, part.carried(of))]
 
     def keeper(self, file: Column) -> Column:
-        """The name of the source, where it is one that keeps rows; see :meth:`Source.keeper`."""
+        """The name of the source, unless it is one that keeps no rows; see :meth:`Source.keeper`."""
         name = source_of(file)
-        return F.when(name.isin(*(name for name, part in self.sources.items() if part.keeps)), name)
+        return F.when(~name.isin([name for name, part in self.sources.items() if not part.keeps]), name)
 
 
 def source_of(file: Column) -> Column:
@@ -242,27 +249,44 @@ def _types(frame: DataFrame) -> dict[str, T.DataType]:
     return {field.name: field.dataType for field in raw.fields}
 
 
+def _as_text(value: Column, kind: T.DataType, target: T.DataType | None) -> Column:
+    """A value as the text from which it becomes what it would have become by itself."""
+    target = target or T.StringType()
+    return F.coalesce(as_text(convert(value, kind, target), target), as_text(value, kind))
+
+
 def _told(
     frame: DataFrame,
     fields: Sequence[str],
     types: Mapping[str, T.DataType],
     alike: Mapping[str, bool],
     own: Mapping[str, Column],
+    targets: Mapping[str, T.DataType],
 ) -> DataFrame:
     """One source's rows with the fields and places that tell which one it is, in types that all sources share."""
 
     def value(name: str) -> Column:
         given = F.col("_raw").getField(name)
-        return own[name] if name in own else given if alike[name] else as_text(given, types[name])
+        return own[name] if name in own else given if alike[name] else _as_text(given, types[name], targets.get(name))
 
     named = F.col(PRESENT) if PRESENT in frame.columns else F.array(*map(F.lit, types)).cast("array<string>")
     present = F.concat(named, F.array(*(F.lit(name) for name in fields if name in own)).cast("array<string>"))
     skipped = F.col(SKIPPED) if SKIPPED in frame.columns else F.lit(None).cast("string")
+    bytes_as_text = (
+        (name, F.col("_raw").getField(name))
+        for name, kind in types.items()
+        if not alike[name] and isinstance(kind, T.BinaryType) and isinstance(targets.get(name), T.StringType)
+    )
+    broken = (
+        F.when(given.isNotNull() & convert(given, T.BinaryType(), T.StringType()).isNull(), f"{name}: bytes, not UTF-8")
+        for name, given in bytes_as_text
+    )
     place = F.concat_ws(_SEPARATOR, own[NAME], F.col("_source").getField("file"))
     return frame.withColumns(
         {
             "_raw": F.struct(*(value(name).alias(name) for name in fields)),
             "_source": F.col("_source").withField("file", place),
+            "_malformed": F.coalesce("_malformed", *broken),
             PRESENT: present,
             SKIPPED: skipped,
         }

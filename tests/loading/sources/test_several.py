@@ -7,15 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pandera.pyspark as pa
+import pyarrow as arrow
+import pyarrow.parquet as pq
 import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Changes, Files, Merge, Several
+from incload_assets.checks.source_comparison import content_of, log_content, source_rows
+from incload_assets.loading import Changes, Files, Merge, Quarantine, Several
 from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.base import Position, Source
 from incload_assets.loading.sources.cuts import Cuts
+from incload_assets.loading.window import window_of
 from resources.lake import Lake
 from tests.loading.literal_source import LiteralSource, Record
 from tests.loading.sources.support import FIRST, days, write
@@ -116,7 +120,7 @@ def test_of_two_sources_that_tell_of_a_key_at_once_the_one_named_first_counts(
     )
     table.load(first)
     table.load(3 - first)
-    assert table.rows() == {("a", "of erp", 1, 2), ("b", "of web", 2, 1)}
+    assert table.rows() == {("a", "of erp", 1, 0), ("b", "of web", 2, -1)}
 
 
 def test_only_a_source_that_keeps_rows_keeps_those_it_no_longer_shows(spark: SparkSession, tmp_path: Path) -> None:
@@ -128,6 +132,60 @@ def test_only_a_source_that_keeps_rows_keeps_those_it_no_longer_shows(spark: Spa
     rows[day(1)] = [item("d", "of database", 3)]
     table.load(1)
     assert table.rows() == {("b", "of database", 2), ("c", "of database", 1), ("d", "of database", 3)}
+
+
+def test_a_value_becomes_what_it_is_whatever_type_another_source_has_for_it(
+    spark: SparkSession, landing: Path, tmp_path: Path
+) -> None:
+    class Measured(pa.DataFrameModel):
+        id: T.StringType = pa.Field(nullable=False)
+        seq: T.LongType = pa.Field(nullable=True)
+        ratio: T.DoubleType = pa.Field(nullable=True)
+
+    def put(place: str, *ids: bytes) -> None:
+        columns = {"id": list(ids), "seq": [7.0] * len(ids), "ratio": arrow.array([0.1] * len(ids), arrow.float32())}
+        (landing / place).parent.mkdir(exist_ok=True)
+        pq.write_table(arrow.table(columns), landing / f"{place}.parquet")
+
+    put("a/2026-01-01", b"one")
+    put("b/2026-01-01", b"two")
+    put("a/2026-01-02", b"three", b"\xff")
+    a, b = (Files(f"{{landing}}/{name}/{{window:%Y-%m-%d}}.parquet", absent="empty") for name in "ab")
+    changes, loose = Changes(keys="id", sequence_by="seq"), Quarantine(max_share=0.5)
+    table = make(spark, tmp_path / "lake", source=Several({"a": a, "b": b}), contract=Measured, changes=changes,
+                 quarantine=loose)  # fmt: skip
+    table.load(1)
+    table.load(2)
+    assert table.rows() == {(name, 7, 0.10000000149011612) for name in ("one", "two", "three")}
+    assert table.log("rejected", "_reasons") == [(["id: bytes, not UTF-8"],)]
+
+
+def test_rows_of_a_source_under_its_former_name_stay(spark: SparkSession, tmp_path: Path) -> None:
+    files: dict[str, list[Record]] = {day(1): [item("c", "of file", 0)]}
+    rows: dict[str, list[Record]] = {day(1): [item("a", "gone since", 1), item("b", "there", 1)]}
+    for number, name in enumerate(("old", "new")):
+        source = Several({"files": LiteralSource(files), name: CurrentRows(rows)})
+        table = make(spark, tmp_path, source=source, code_version=str(number))
+        table.load(1)
+        rows[day(1)] = [item("b", "there", 1)]
+    assert table.rows("id") == {("a",), ("b",), ("c",)}
+
+
+def test_a_row_that_one_source_keeps_is_not_taken_for_an_equal_one_of_another(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    files: dict[str, list[Record]] = {day(1): [item("c", "x", 0)]}
+    rows: dict[str, list[Record]] = {day(1): [item("a", "1", 1), item("b", "1", 1)]}
+    table = make(spark, tmp_path, source=Several({"files": LiteralSource(files), "rows": CurrentRows(rows)}))
+    table.load(1)
+    files[day(1)], rows[day(1)] = [item("a", "1", 1)], [item("b", "1", 1)]
+    table.load(1)
+    window, log = window_of(table.table.partitions_def, day(1)), ChangeLog(table.table, table.lake)
+    position, version = table.table.source.detect("items", [window], {})[day(1)], log.version()
+    assert version is not None
+    with source_rows(spark, table.table, window, position) as at_source:
+        held = log_content(spark, table.table, log, version, window, position, at_source)
+        assert content_of(at_source) == held
 
 
 @pytest.mark.parametrize(

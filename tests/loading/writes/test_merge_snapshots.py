@@ -1,21 +1,26 @@
 """Merge of changes with complete extracts among them, on literal rows."""
 
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import pandera.pyspark as pa
+import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Changes, History, Merge, Quarantine
+from incload_assets.loading import Changes, Files, History, Merge, Quarantine
 from incload_assets.loading.errors import ContractViolation, DeclarationError
 from incload_assets.loading.reconciliation import Evidence
 from incload_assets.loading.snapshots import MAX_SNAPSHOTS
 from tests.loading.literal_source import Record
-from tests.loading.tables import DatedItem, GoodItem, day, item, make
+from tests.loading.sources.support import write
+from tests.loading.tables import DatedItem, GoodItem, Item, day, item, make
 
 CHANGES = Changes(keys="id", sequence_by="seq", delete_when="op = 'd'", snapshot_when="op = 's'")
 ANY_SIZE = Merge(max_shrink=1.0)
+FILES = Files("{landing}/{window:%Y-%m-%d}/*.csv")
 
 
 def snapshot(seq: int | None, **values: str) -> list[Record]:
@@ -58,7 +63,10 @@ def test_a_snapshot_that_is_taken_back_gives_back_what_it_deleted(spark: SparkSe
     table.load(1)
     table.load(2)
     assert table.rows() == {("stays", "B", 5)}
-    table.content[day(2)] = snapshot(1, gone="a", other="o")
+    table.content[day(2)] = snapshot(2, stays="B")
+    table.load(2)
+    assert {row[0] for row in table.rows()} == {"stays", "old news"}
+    table.content[day(2)] = [item("other", "o", 1)]
     table.load(2)
     assert table.rows() == {("gone", "a", 1), ("stays", "b", 2), ("old news", "c", 3), ("other", "o", 1)}
 
@@ -97,6 +105,63 @@ def test_a_row_without_a_position_keeps_every_snapshot_of_its_window_from_deleti
     assert table.log("rejected", "_reasons") == reasons
 
 
+@pytest.fixture
+def landing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("INCLOAD_LANDING", str(tmp_path / "in"))
+    write(tmp_path / "in/2026-01-01/a.csv", "id,value,seq,op\na,old,1,u\nb,old,1,u\n")
+    return tmp_path / "in"
+
+
+def test_the_part_of_a_snapshot_whose_file_is_gone_still_counts(spark: SparkSession, landing: Path) -> None:
+    write(landing / "2026-01-02/1.csv", "id,value,seq,op\nb,new,5,s\nc,new,5,s\nd,new,5,s\n")
+    write(landing / "2026-01-02/2.csv", "id,value,seq,op\ne,new,5,s\n")
+    options: dict[str, Any] = {"source": FILES, "quarantine": Quarantine(max_share=0.9), "write": Merge()}
+    table = table_of(spark, landing / "lake", {}, **options)
+    table.load(1)
+    table.load(2)
+    (landing / "2026-01-02/1.csv").unlink()
+    table.load(2)
+    assert table.rows() == {(name, "new", 5) for name in "bcde"}
+
+    class NotD(Item):
+        id: T.StringType = pa.Field(nullable=False, ne="d")
+
+    stricter = table_of(spark, landing / "lake", {}, contract=NotD, code_version="2", **options)
+    stricter.load(2)  # what is kept of the file breaks the contract now
+    assert stricter.rows() == {*((name, "new", 5) for name in "bce"), ("a", "old", 1)}
+
+
+def test_a_bad_row_whose_file_is_gone_still_keeps_its_snapshot_from_deleting(
+    spark: SparkSession, landing: Path
+) -> None:
+    write(landing / "2026-01-02/1.csv", "id,value,seq,op\nb,bad,5,s\n")
+    write(landing / "2026-01-02/2.csv", "id,value,seq,op\na,new,5,s\n")
+    loose = Quarantine(max_share=0.9)
+    table = table_of(spark, landing / "lake", {}, source=FILES, contract=GoodItem, quarantine=loose)
+    table.load(1)
+    table.load(2)
+    (landing / "2026-01-02/1.csv").unlink()
+    table.load(2)
+    assert table.rows() == {("a", "new", 5), ("b", "old", 1)}
+
+
+def test_a_row_that_does_not_tell_whether_it_is_of_a_snapshot_keeps_it_from_deleting(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    class Told(Item):
+        full: T.BooleanType = pa.Field(nullable=True)
+
+    content = {
+        day(1): [item("a", "old", 1), item("b", "old", 1)],
+        day(2): [item("a", "new", 5, full="true"), item("b", "new", 5, full="perhaps")],
+    }
+    changes = Changes(keys="id", sequence_by="seq", snapshot_when="full")
+    table = table_of(spark, tmp_path, content, contract=Told, changes=changes, quarantine=Quarantine(max_share=0.5))
+    table.load(1)
+    table.load(2)
+    assert table.rows("id", "value") == {("a", "new"), ("b", "old")}
+
+
 def test_a_snapshot_without_rows_deletes_nothing_and_one_that_is_suddenly_small_stops(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -118,7 +183,7 @@ def test_a_snapshot_without_rows_deletes_nothing_and_one_that_is_suddenly_small_
 
 
 def test_an_old_snapshot_is_held_against_what_is_as_old(spark: SparkSession, tmp_path: Path) -> None:
-    content = {day(1): [item(name, "new", 9) for name in "abcd"], day(2): snapshot(2, a="old", e="old")}
+    content = {day(1): [item(name, "new", 9) for name in "abcd"], day(2): snapshot(2, e="old")}
     table = table_of(spark, tmp_path, content, write=Merge())
     table.load(1)
     table.load(2)
@@ -149,5 +214,7 @@ def test_snapshots_are_refused_where_they_cannot_reach_the_whole_table(spark: Sp
         make(spark, tmp_path, contract=DatedItem, changes=CHANGES, write=Merge(partition_by="day"))
     with pytest.raises(DeclarationError, match="but History knows no snapshots among changes"):
         make(spark, tmp_path, changes=CHANGES, write=History())
+    with pytest.raises(DeclarationError, match=r"snapshot_when is .*, and 'seq' is in changes\.keys, too"):
+        make(spark, tmp_path, changes=replace(CHANGES, keys=["seq", "id"]))
     with pytest.raises(DeclarationError, match=r"write\.max_shrink is 2"):
         make(spark, tmp_path, changes=CHANGES, write=Merge(max_shrink=2))

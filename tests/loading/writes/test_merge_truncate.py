@@ -59,6 +59,13 @@ def test_a_truncate_that_comes_first_keeps_out_what_is_older_until_it_is_withdra
     assert table.rows() == {*KEPT, ("older", "a", 1), ("late", "f", 2)}
 
 
+def test_a_truncate_alone_in_another_window_is_seen(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path, {day(1): [truncate(3)], day(2): CONTENT[day(1)]}, changes=CHANGES)
+    table.load(1)
+    assert bins(table.load(2).evidence) == (2, 2, 0, 0)
+    assert table.rows() == {("equal", "b", 3), ("newer", "c", 5)}
+
+
 def test_a_truncate_without_a_sequence_is_quarantined_and_a_soft_one_marks_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:
