@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 
 from incload_assets.loading.sources.base import Position, Source
 from incload_assets.loading.window import Window
@@ -57,3 +57,7 @@ class Wrapping(Source):
     def carried(self, position: Position) -> list[str]:
         """See :meth:`Source.carried`."""
         return self.source.carried(position)
+
+    def keeper(self, file: Column) -> Column:
+        """See :meth:`Source.keeper`."""
+        return self.source.keeper(file)

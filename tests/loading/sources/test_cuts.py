@@ -2,6 +2,7 @@
 
 import multiprocessing
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -61,7 +62,8 @@ def write_all(folder: str, offset: int) -> dict[datetime, Cut]:
 
 
 def test_four_processes_at_once_agree_on_every_cut(tmp_path: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(4) as pool:
-        found = pool.starmap(write_all, [(str(tmp_path), number) for number in range(4)])
+    # not a multiprocessing.Pool: its end waits for workers that it terminates, now and then for ever
+    with ProcessPoolExecutor(4, multiprocessing.get_context("spawn")) as pool:
+        found = list(pool.map(write_all, [str(tmp_path)] * 4, range(4)))
     assert len(found[0]) == 10
     assert all(one == found[0] for one in found)
