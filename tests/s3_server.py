@@ -1,7 +1,6 @@
 """A real S3 endpoint on this machine for the test run, with an account that it knows and one that it does not."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,8 @@ from typing import Any
 import boto3
 import pytest
 import requests
+
+from resources.local_server import free_port
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,6 @@ class S3Server:
             aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
             region_name=environment["AWS_DEFAULT_REGION"],
         )
-
-
-def free_port() -> int:
-    """A port that nothing listens on."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.checks.look import records, several
+from incload_assets.checks.look import records, several, verdict
 from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.columns import DELETE, UPSERT, col, content_hash_sql, sets
 from incload_assets.loading.declaration import Table
@@ -74,11 +74,4 @@ def _conflicts(log: DataFrame, table: Table) -> DataFrame:
 
 
 def _result(table: Table, passed: bool, description: str, metadata: dict[str, dg.MetadataValue]) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        asset_key=table.key,
-        check_name=NAME,
-        passed=passed,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=description,
-        metadata=metadata,
-    )
+    return verdict(table, NAME, passed, description, metadata, dg.AssetCheckSeverity.WARN)

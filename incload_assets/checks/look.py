@@ -70,8 +70,20 @@ def result(
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN,
 ) -> dg.AssetCheckResult:
     """The result of one check of the table that was looked at."""
+    return verdict(look.table, name, passed, description, metadata, severity)
+
+
+def verdict(
+    table: Table,
+    name: str,
+    passed: bool,
+    description: str,
+    metadata: Mapping[str, dg.MetadataValue] | None,
+    severity: dg.AssetCheckSeverity,
+) -> dg.AssetCheckResult:
+    """The result of one check of a table."""
     return dg.AssetCheckResult(
-        asset_key=look.table.key,
+        asset_key=table.key,
         check_name=name,
         passed=passed,
         severity=severity,

@@ -92,9 +92,9 @@ def log_content(
     rows = log.read(spark, version).filter((F.col("_window") == window.key) & F.col("_kind").isin(*KINDS))
     if table.source.keeps:
         what, keeper = ["_kind", "_hash", "_keeper"], table.source.keeper(F.col("_source.file"))
-        shown, told = at_source.withColumn("_keeper", keeper).select(*what), rows.withColumn("_keeper", keeper)
-        gone = told.filter(F.col("_keeper").isNotNull()).join(shown, what, "left_anti")
-        rows = told.join(gone.select(*what).distinct(), what, "left_anti").select(*rows.columns)
+        shown = at_source.withColumn("_keeper", keeper).select(*what)
+        still_shown = rows.withColumn("_keeper", keeper).join(shown, what, "left_semi")
+        rows = still_shown.select(*rows.columns).unionByName(rows.filter(keeper.isNull()))
     if carried := table.source.carried(position):
         gone = spark.createDataFrame([(name,) for name in carried], "file string")
         rows = rows.join(gone, rows["_source.file"] == gone["file"], "left_anti")

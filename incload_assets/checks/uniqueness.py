@@ -10,7 +10,7 @@ import dagster as dg
 from pyspark.sql import DataFrame, GroupedData, Row, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.checks.look import records, several
+from incload_assets.checks.look import records, several, verdict
 from incload_assets.loading.columns import col
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.materialization import MASK
@@ -55,14 +55,7 @@ def uniqueness(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckRe
 
 
 def _result(table: Table, passed: bool, description: str, metadata: dict[str, dg.MetadataValue]) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        asset_key=table.key,
-        check_name=NAME,
-        passed=passed,
-        severity=dg.AssetCheckSeverity.ERROR,
-        description=description,
-        metadata=metadata,
-    )
+    return verdict(table, NAME, passed, description, metadata, dg.AssetCheckSeverity.ERROR)
 
 
 def _rules(table: Table) -> list[tuple[tuple[str, ...], str | None]]:

@@ -11,7 +11,7 @@ from incload_assets.loading.writes.full_reload import FullReload
 from incload_assets.loading.writes.merge import Merge
 from incload_assets.loading.writes.snapshot import Snapshot
 from incload_assets.operations.status import rows_of
-from resources.lake import Lake
+from resources.lake import Lake, bytes_of, data_files
 
 LOADS = 30
 """How many of the last loads are looked at."""
@@ -48,7 +48,7 @@ def advice_for(instance: dg.DagsterInstance, table: Table, lake: Lake) -> str | 
     rows = None if delta is None else rows_of(delta)
     if delta is None or rows is None:
         return None
-    size = sum(delta.get_add_actions(flatten=True).column("size_bytes").to_pylist())
+    size = bytes_of(data_files(delta))
     in_full = isinstance(table.write, FullReload | Snapshot)
     return advise(_recent(instance, table), rows, size, in_full=in_full) if in_full or _foldable(table) else None
 

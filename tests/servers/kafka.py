@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
-from tests.s3_server import free_port
+from resources.local_server import free_port
 from tests.servers.java_servers import java
 from tests.servers.sharing import shared
 

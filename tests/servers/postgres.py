@@ -15,10 +15,10 @@ import psycopg
 import pytest
 
 from resources import sample_database
+from resources.local_server import free_port
 from resources.postgres import Cluster
 from resources.postgres_files import PostgresFiles
 from resources.settings import Settings
-from tests.s3_server import free_port
 
 _CONFIGURATION = """
 fsync = off

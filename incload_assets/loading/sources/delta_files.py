@@ -20,6 +20,8 @@ import pyarrow.fs
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
+from resources.lake import data_files
+
 Value = date | datetime | None
 """Of a partition column; None for a NULL, and for every file where no column is asked for."""
 
@@ -65,7 +67,7 @@ class DeltaFiles:
     def by_value(self) -> Mapping[Value, list[DataFile]]:
         """The files that hold the table's rows, in one pass over them."""
         files: dict[Value, list[DataFile]] = defaultdict(list)
-        actions = pa.table(self._delta.get_add_actions(flatten=True))
+        actions = data_files(self._delta)
         partition = f"partition.{self._column}"
         values = actions[partition].to_pylist() if self._column is not None else [None] * actions.num_rows
         for path, size, value in zip(

@@ -27,8 +27,8 @@ from incload_assets.loading.sources.database_errors import meaning_of
 from resources import databases
 from resources.databases import Database
 from resources.lake import Lake
+from resources.local_server import free_port
 from tests.loading.sources.databases import NAME, Shop, put, shop, window
-from tests.s3_server import free_port
 
 __all__ = ["shop"]
 pytestmark = pytest.mark.integration

@@ -21,8 +21,9 @@ from incload_assets.loading.sources.csv_shape import CsvOptions, Shape, shapes_o
 from incload_assets.loading.sources.reading_parquet import schema_of
 from incload_assets.loading.sources.template import Template
 from incload_assets.loading.window import Window
+from resources.local_server import free_port
 from tests.loading.sources.support import FIRST, day, days, keys
-from tests.s3_server import S3Server, free_port
+from tests.s3_server import S3Server
 
 pytestmark = pytest.mark.integration
 
