@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 
 import dagster as dg
 
-from incload_assets.loading.change_log import ChangeLog, Control
+from incload_assets.loading.change_log import ChangeLog
+from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import IncrementalLoadError
 from incload_assets.operations.progress import (

@@ -173,6 +173,7 @@ def _shown(table: Table) -> dict[str, Any]:
         "sequence_by": ", ".join(table.changes.sequence_by),
         "write": type(table.write).__name__,
         "partition_by": table.write.partition_by or "none (state table)",
+        **({"buckets": table.write.buckets} if table.write.buckets else {}),
     }
 
 

@@ -4,42 +4,18 @@ A window's rows live in one Delta partition ``_window``; ``_kind`` is the second
 of all windows, and the control rows, are found without reading the changes themselves.
 """
 
-import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict
 from functools import cached_property
-from typing import Any
 
 import pyspark.sql.types as T
 from deltalake import DeltaTable
-from pyarrow.parquet import filters_to_expression
 from pyspark.sql import DataFrame, SparkSession
 
-from incload_assets.loading.columns import CONTROL
+from incload_assets.loading.control_rows import CONTROL_TYPE, Control, controls_of
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.sources.base import Position
 from resources.lake import Lake
-
-_CONTROL_TYPE = T.StructType(
-    [
-        T.StructField("landing", T.LongType()),
-        T.StructField("fingerprint", T.StringType()),
-        T.StructField("position", T.StringType()),
-        T.StructField("summary", T.StringType()),
-        T.StructField("code_version", T.StringType()),
-        T.StructField("run_id", T.StringType()),
-        T.StructField("landed_at", T.TimestampType()),
-        T.StructField("rows_read", T.LongType()),
-        T.StructField("rejected", T.LongType()),
-        T.StructField("replaced", T.LongType()),
-        T.StructField("partitions", T.ArrayType(T.StringType())),
-        T.StructField("first_sequence", T.StringType()),
-        T.StructField("compacted_at", T.TimestampType()),
-        T.StructField("removed", T.LongType()),
-        T.StructField("skipped", T.LongType()),
-    ]
-)
 
 _SOURCE_TYPE = T.StructType(
     [
@@ -48,50 +24,6 @@ _SOURCE_TYPE = T.StructType(
         T.StructField("row", T.LongType()),
     ]
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Control:
-    """The control row of a window: what was landed, and what the merge of it needs to know.
-
-    Args:
-        landing: How often the window has been landed; the fence of its landings.
-        fingerprint: Of the position.
-        position: The position's detail as JSON.
-        summary: The position for people.
-        code_version: Of the declaration that judged the rows.
-        run_id: The Dagster run that landed it.
-        landed_at: When, aware.
-        rows_read: Records read from the source (or carried over from a file that is gone).
-        rejected: How many of them are in quarantine.
-        replaced: Keys that had a row which this landing took away.
-        partitions: The table's partition values touched, as strings; None for all of them (a state table, or too many).
-        first_sequence: Smallest value of the first sequence column as a string; None where a change has none.
-        compacted_at: When the window was first chosen for compaction, None: never. See
-            :mod:`incload_assets.loading.compaction`.
-        removed: Changes of this landing that compactions have removed since.
-        skipped: How many of the records read are no changes of this table.
-    """
-
-    landing: int
-    fingerprint: str
-    position: str
-    summary: str
-    code_version: str
-    run_id: str
-    landed_at: datetime
-    rows_read: int
-    rejected: int
-    replaced: int
-    partitions: list[str] | None = None
-    first_sequence: str | None = None
-    compacted_at: datetime | None = None
-    removed: int = 0
-    skipped: int = 0
-
-    def as_position(self) -> Position:
-        """The position that was landed."""
-        return Position(self.fingerprint, json.loads(self.position), self.summary)
 
 
 class ChangeLog:
@@ -118,7 +50,7 @@ class ChangeLog:
             T.StructField("_reasons", T.ArrayType(T.StringType())),
             T.StructField("_payload", T.StringType()),
             T.StructField("_rescued", T.StringType()),
-            T.StructField("_control", _CONTROL_TYPE),
+            T.StructField("_control", CONTROL_TYPE),
         ]
         if self.table.by_column:
             engine.append(T.StructField("_unset", T.ArrayType(T.StringType())))
@@ -156,23 +88,10 @@ class ChangeLog:
 
     def control_frame(self, spark: SparkSession, controls: Mapping[str, Control]) -> DataFrame:
         """Control rows as a frame with the columns ``_window`` and ``_control``."""
-        names = [field.name for field in _CONTROL_TYPE.fields]
+        names = [field.name for field in CONTROL_TYPE.fields]
         rows = [(key, tuple(values[name] for name in names)) for key, c in controls.items() if (values := asdict(c))]
         window = T.StructField("_window", T.StringType())
-        return spark.createDataFrame(rows, T.StructType([window, T.StructField("_control", _CONTROL_TYPE)]))
-
-
-def controls_of(log: DeltaTable, *, only: Collection[str] | None = None) -> dict[str, Control]:
-    """The control rows that a version of a log holds of all windows, or of some, by partition key."""
-    wanted: list[tuple[str, str, Any]] = [("_kind", "=", CONTROL)]
-    if only is not None:
-        if not only:
-            return {}
-        wanted.append(("_window", "in", sorted(only)))
-    # without it each file of the log becomes an object first, which takes ten times as long for a thousand windows
-    files = log.to_pyarrow_dataset(file_pruning_predicate=wanted)
-    rows = files.to_table(columns=["_window", "_control"], filter=filters_to_expression(wanted)).to_pylist()
-    return {row["_window"]: Control(**{k: v for k, v in row["_control"].items() if v is not None}) for row in rows}
+        return spark.createDataFrame(rows, T.StructType([window, T.StructField("_control", CONTROL_TYPE)]))
 
 
 class Landed(Mapping[str, Position]):

@@ -22,9 +22,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.loading import window as windows
-from incload_assets.loading.change_log import Control
 from incload_assets.loading.columns import CHANGES, CONTROL, literal
 from incload_assets.loading.context import Context
+from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
 from incload_assets.loading.errors import ConcurrentLoad, WindowCompacted

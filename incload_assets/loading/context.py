@@ -4,12 +4,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow.compute as pc
-import pyspark.sql.types as T
 from pyspark.sql import DataFrame, SparkSession
 
-from incload_assets.loading.change_log import ChangeLog, Control, controls_of
+from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.columns import DELETE, EMPTIES
+from incload_assets.loading.control_rows import Control, controls_of
 from incload_assets.loading.declaration import Table
+from incload_assets.loading.pruning import laid_out_by, touched_sql
 from incload_assets.loading.window import Window
 from resources.lake import Lake, bytes_in, bytes_of, data_files
 
@@ -43,12 +44,14 @@ class Context:
 
         Args:
             at: The version to read, and the windows.
-            near: Whether only rows of the partitions that the windows touch are asked for; others may be among them.
+            near: Whether only rows of the part that the windows touch are asked for.
         """
         if not (at.near_bytes if near else at.table_bytes):
             return self.spark.createDataFrame([], self.table.schema)
         path = self.lake.spark_uri(self.uri)
-        return self.spark.read.format("delta").option("versionAsOf", at.table_version).load(path)
+        rows = self.spark.read.format("delta").option("versionAsOf", at.table_version).load(path)
+        touched = touched_sql(self.table, at) if near else None
+        return rows.filter(touched) if touched else rows
 
     def changes(self, at: "Snapshot") -> DataFrame:
         """The log as of a snapshot."""
@@ -84,6 +87,7 @@ class Context:
             {key: controls[key] for key in keys},
             self.table.write.whole,
             of_range,
+            by_place=self.table.write.buckets is not None or not self.table.write.whole,
             table_bytes=table_bytes,
             near_bytes=table_bytes,
             log_bytes=bytes_of(changes),
@@ -91,8 +95,8 @@ class Context:
             others_delete=deleting > 0,
             empties=bytes_in(empties, "_window", keys) > 0,
         )
-        column, values = self.table.write.partition_by, at.partitions
-        if column is not None and values and isinstance(self.table.type_of(column), _SAME_IN_DELTA):
+        values = at.partitions
+        if values and (column := laid_out_by(self.table)):
             return replace(at, near_bytes=bytes_in(rows, column, values))
         return at
 
@@ -109,6 +113,7 @@ class Snapshot:
         controls: The control rows in ``log_version`` of the windows that the plan is for, by partition key.
         whole: Whether the plan concerns the whole table.
         of_range: Whether the fence is that of a range.
+        by_place: Whether the control rows tell which part of the table their windows touch.
         table_bytes: Size of the table's files.
         near_bytes: Of those in the partitions that the windows touch, where Delta's log tells; else of all.
         log_bytes: Of the log's files.
@@ -124,6 +129,7 @@ class Snapshot:
     controls: dict[str, Control]
     whole: bool
     of_range: bool
+    by_place: bool
     table_bytes: int
     near_bytes: int
     log_bytes: int
@@ -149,8 +155,8 @@ class Snapshot:
 
     @property
     def partitions(self) -> list[str] | None:
-        """The table's partition values that the windows touch; None for all of them."""
-        if self.whole:
+        """The table's partition values, or buckets, that the windows touch; None for all of them."""
+        if not self.by_place or self.empties:
             return None
         known: set[str] = set()
         for control in self.controls.values():
@@ -165,9 +171,6 @@ class Snapshot:
         firsts = [control.first_sequence for control in self.controls.values()]
         return None if None in firsts else [first for first in firsts if first is not None]
 
-
-_SAME_IN_DELTA = (T.DateType, T.StringType, T.IntegralType)
-"""Types whose values as strings are the same in Spark and as partition values in Delta's log."""
 
 MAX_PARTITIONS = 200
 """Longest list of partition values that Delta prunes exactly; a load that touches more reads without pruning."""

@@ -3,7 +3,7 @@
 import hashlib
 import inspect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -281,11 +281,38 @@ def _check_columns(table: str, contract: Contract, changes: Changes, write: Writ
                     rule="keys, sequence and partition columns hold single values that can be compared",
                     remedy="name a column of a plain type",
                 )
+    if write.buckets is not None:
+        _check_buckets(table, types, changes, write)
     if write.partition_by in changes.sequence_by:
         raise DeclarationError(
             f"{table}: {write.partition_by!r} is both write.partition_by and in changes.sequence_by",
             rule="the partition of a row never changes, its sequence does",
             remedy="partition by a column that is fixed when the row is created",
+        )
+
+
+def _check_buckets(table: str, types: Mapping[str, T.DataType], changes: Changes, write: Write) -> None:
+    problem, remedy = f"{table}: write.buckets is {write.buckets!r}", "drop buckets"
+    if not write.bucketed:
+        way = type(write).__name__
+        raise DeclarationError(f"{problem}, but {way} has none", rule="Merge and History have buckets", remedy=remedy)
+    if write.partition_by is not None:
+        raise DeclarationError(
+            f"{problem} and write.partition_by is {write.partition_by!r}",
+            rule="a table is divided by a column, or, if none tells where a key is, by a hash of its keys",
+            remedy="drop one of them",
+        )
+    if isinstance(write.buckets, bool) or not isinstance(write.buckets, int) or not 2 <= write.buckets <= 1000:
+        raise DeclarationError(
+            problem,
+            rule="it is a whole number from 2 to 1000, such that a bucket has some tens of megabytes",
+            remedy="write buckets=64, or drop buckets",
+        )
+    if inexact := [name for name in changes.keys if isinstance(types[name], T.FloatType | T.DoubleType)]:
+        raise DeclarationError(
+            f"{problem}, and the key {inexact[0]!r} is of type {types[inexact[0]].simpleString()}",
+            rule="equal keys have to have equal hashes, and 0.0 and -0.0 do not",
+            remedy=f"{remedy}, or make the key a decimal",
         )
 
 

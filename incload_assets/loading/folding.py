@@ -29,6 +29,7 @@ from incload_assets.loading.columns import (
 from incload_assets.loading.context import PENDING, Context, Plan, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.ledger import entry
+from incload_assets.loading.pruning import near
 
 
 def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
@@ -166,19 +167,10 @@ def _present(context: Context, at: Snapshot) -> DataFrame:
     """The table's rows as of the snapshot, in the partitions that the windows touch."""
     table = context.table
     return (
-        near(context.rows(at, near=True), table, at)
+        context.rows(at, near=True)
         .alias("t")
         .select(*(col(name, "t") for name in table.identity), F.expr(row_order_sql(table, "t")).alias("_seen"))
     )
-
-
-def near(rows: DataFrame, table: Table, at: Snapshot) -> DataFrame:
-    """Only rows of the partitions that the windows touch, by literals: nothing else prunes files."""
-    column = table.write.partition_by
-    if column is None or (values := at.partitions) is None:
-        return rows
-    kind = table.type_of(column)
-    return rows.filter(col(column).isin(*(F.lit(value).cast(kind) for value in values)) if values else F.lit(False))
 
 
 def _compared(wanted: DataFrame, present: DataFrame, table: Table) -> DataFrame:

@@ -27,8 +27,8 @@ from incload_assets.loading.columns import (
 )
 from incload_assets.loading.context import PENDING, Context, Plan, Snapshot
 from incload_assets.loading.declaration import Table
-from incload_assets.loading.folding import near
 from incload_assets.loading.ledger import entry
+from incload_assets.loading.pruning import near
 
 
 def column_plan(context: Context, at: Snapshot, *, soft_delete: str | None) -> Plan:
@@ -155,7 +155,7 @@ def _states(
 def _actions(context: Context, at: Snapshot, keys: DataFrame, states: DataFrame) -> DataFrame:
     """The states of the keys beside the table's rows, and what is to do."""
     table, identity = context.table, list(context.table.identity)
-    present = near(context.rows(at, near=True), table, at).select(
+    present = context.rows(at, near=True).select(
         *map(col, identity), F.expr(content_hash_sql(table.schema.names)).alias("_seen")
     )
     both = keys.join(states, identity, "left").join(present, identity, "left")

@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from incload_assets.loading import window as windows
-from incload_assets.loading.change_log import Control
 from incload_assets.loading.columns import (
     CHANGES,
     DELETE,
@@ -27,10 +26,12 @@ from incload_assets.loading.columns import (
 )
 from incload_assets.loading.context import MAX_PARTITIONS, Context
 from incload_assets.loading.contract_threshold import check_threshold
+from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.judging import judge
 from incload_assets.loading.log_commit import commit
+from incload_assets.loading.pruning import place_sql
 from incload_assets.loading.snapshots import Extract, extracts_of, with_marks
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.read_errors import read_error
@@ -157,9 +158,11 @@ def _facts(frame: DataFrame, table: Table, of: Mapping[Window, Position] | list[
     """Everything a landing has to know of its rows, in one aggregate."""
     kept = F.col("_kind").isin(UPSERT, DELETE)
     first = col(table.changes.sequence_by[0]) if table.changes.sequence_by else F.lit(None).cast("string")
-    partition = table.write.partition_by
-    changes = ~F.col("_kind").isin(REJECTED, SKIPPED)
-    values = F.collect_set(F.when(changes, col(partition).cast("string"))) if partition else F.array()
+    place, changes = place_sql(table), ~F.col("_kind").isin(REJECTED, SKIPPED)
+    touched = F.expr(place or "NULL").cast("string")
+    values, anywhere = F.collect_set(F.when(changes, touched)), F.count(F.when(changes & touched.isNull(), 1))
+    # a truncate has no key
+    everywhere = F.lit(place is None) | (anywhere > 0) | (F.size(values) > MAX_PARTITIONS)
     rows = (
         frame.groupBy("_window")
         .agg(
@@ -169,19 +172,19 @@ def _facts(frame: DataFrame, table: Table, of: Mapping[Window, Position] | list[
             F.count(F.when(F.col("_kind") == REPLACED, 1)).alias("replaced"),
             F.min(F.when(kept, first)).cast("string").alias("first"),
             F.count(F.when(kept & first.isNull(), 1)).alias("unordered"),
-            F.size(values).alias("n_partitions"),
+            everywhere.alias("everywhere"),
             F.slice(values, 1, MAX_PARTITIONS).alias("partitions"),
         )
         .head(len(of))
     )
-    nothing = Facts(partitions=[] if partition else None)
+    nothing = Facts(partitions=[] if place else None)
     return {window.key: nothing for window in of} | {
         row["_window"]: Facts(
             rows=row.rows,
             rejected=row.rejected,
             skipped=row.skipped,
             replaced=row.replaced,
-            partitions=sorted(row.partitions) if partition and row.n_partitions <= MAX_PARTITIONS else None,
+            partitions=None if row.everywhere else sorted(row.partitions),
             first_sequence=None if row.unordered else row["first"],
         )
         for row in rows

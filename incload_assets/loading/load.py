@@ -7,13 +7,14 @@ fence in the table's commits tells what was merged, and the reconciliation compa
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pyspark.sql.types as T
 from pyspark.sql import SparkSession
 
 from incload_assets.loading.applying import Applied, Phases, apply_changes
-from incload_assets.loading.change_log import Control, controls_of
 from incload_assets.loading.checkpoint import NOTHING_KNOWN, Checkpoint
 from incload_assets.loading.compaction import hold_off, refuse_rewrite
 from incload_assets.loading.context import Context, Merged, Snapshot
+from incload_assets.loading.control_rows import Control, controls_of
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import ensure_table
 from incload_assets.loading.errors import SourceChanged, SourceMissing
@@ -23,6 +24,7 @@ from incload_assets.loading.reconciliation import Evidence
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.tuning import tune_landing
 from incload_assets.loading.window import Window, first_window
+from incload_assets.loading.writes.base import BUCKET
 from incload_assets.loading.writes.merging import app_id
 from resources.lake import Lake
 
@@ -127,7 +129,11 @@ def ensure_tables(context: Context) -> None:
     """
     spark, table, lake = context.spark, context.table, context.lake
     rows = {"incload.write": type(table.write).__name__, "incload.keys": ", ".join(sorted(table.identity))}
-    ensure_table(spark, lake, context.uri, table.schema, table.write.stored_by, table.name, rows)
+    schema, buckets = table.schema, _buckets(table)
+    if buckets:
+        comment = {"comment": "Hash of the key, modulo the number of buckets; for pruning files only"}
+        schema = T.StructType([*schema.fields, T.StructField(BUCKET, T.IntegerType(), True, comment)])
+    ensure_table(spark, lake, context.uri, schema, table.write.stored_by, table.name, rows | buckets)
     ensure_log(context)
 
 
@@ -137,8 +143,13 @@ def ensure_log(context: Context) -> None:
     Raises:
         SchemaMismatch: It and the declaration cannot be brought together.
     """
-    log = context.log
-    ensure_table(context.spark, context.lake, log.uri, log.schema, ("_window", "_kind"), context.table.name)
+    log, table = context.log, context.table
+    ensure_table(context.spark, context.lake, log.uri, log.schema, ("_window", "_kind"), table.name, _buckets(table))
+
+
+def _buckets(table: Table) -> dict[str, str]:
+    """The number of buckets, as a table property; the log's control rows tell buckets of this number."""
+    return {} if table.write.buckets is None else {"incload.buckets": str(table.write.buckets)}
 
 
 def detect(context: Context, windows: list[Window]) -> dict[str, Position]:

@@ -6,9 +6,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading.change_log import Control
 from incload_assets.loading.columns import CONTROL, SKIPPED, col, literal
 from incload_assets.loading.context import Context
+from incload_assets.loading.control_rows import Control
 from incload_assets.loading.delta_tables import lost_the_race
 
 

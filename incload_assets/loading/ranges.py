@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
 
 from incload_assets.loading.applying import Phases, apply_changes
-from incload_assets.loading.change_log import Control, controls_of
 from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.contract_threshold import is_tolerated
+from incload_assets.loading.control_rows import Control, controls_of
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.landing import Landing, control_of, judged_rows, landing_app_id
 from incload_assets.loading.load import LoadReport, detect, ensure_tables, report_of

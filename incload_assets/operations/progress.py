@@ -8,8 +8,9 @@ from typing import Literal
 import dagster as dg
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus  # status by partition has no public type
 
-from incload_assets.loading.change_log import ChangeLog, Control
+from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
+from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.window import Window

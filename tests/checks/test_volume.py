@@ -8,7 +8,7 @@ import pytest
 
 from incload_assets.checks.look import Look
 from incload_assets.checks.volume import Expected, expected_rows, volume
-from incload_assets.loading.change_log import Control
+from incload_assets.loading.control_rows import Control
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.window import Window
 from incload_assets.operations import SourceState, progress_from

@@ -5,6 +5,7 @@ from tests.mutations.mutants_of_sources import MUTANTS_OF_SOURCES
 
 LOADING = "incload_assets/loading"
 LOAD = "tests/loading/test_load.py::test_"
+BUCKETS = "tests/loading/writes/test_buckets.py::test_"
 LAWS = "tests/mutations/test_laws.py::test_"
 CRASHES = "tests/integration/test_crashes.py::test_"
 CONCURRENCY = "tests/integration/test_concurrency.py::test_"
@@ -118,12 +119,34 @@ MUTANTS = [
            "check_threshold(judged, table, window, facts.rows, facts.rejected)", "pass",
            (f"{LOAD}a_stopped_load_keeps_what_the_partition_had",)),
     Mutant("literal partitions of the MERGE", PARTITION, f"{LOADING}/writes/merging.py",
-           'on.insert(0, f"t.{quoted(partition)} IN ({listed})" if values else "false")', "pass",
+           "on.insert(0, touched)", "pass",
            (f"{CONCURRENCY}loads_of_different_partitions_commit_beside_each_other_without_a_retry",
             f"{LAWS}a_load_reads_no_file_of_other_partitions_and_windows")),
-    Mutant("literal partitions of the plan", PARTITION, f"{LOADING}/folding.py",
-           "if column is None or (values := at.partitions) is None:", "if True:",
+    Mutant("literal partitions of the plan", PARTITION, f"{LOADING}/context.py",
+           "touched_sql(self.table, at) if near else None", "None",
            (f"{LAWS}a_load_reads_no_file_of_other_partitions_and_windows",)),
+    Mutant("literal partitions of the log", PARTITION, f"{LOADING}/pruning.py",
+           "if table.write.partition_by is None or (touched := touched_sql(table, at)) is None:", "if True:",
+           (f"{LAWS}a_load_reads_no_file_of_other_partitions_and_windows",)),
+    Mutant("buckets read by a history", PARTITION, f"{LOADING}/writes/versions.py",
+           "context.rows(at, near=True)", "context.rows(at)",
+           (f"{BUCKETS}a_load_reads_and_rewrites_only_the_buckets_of_its_keys[history]",)),
+    Mutant("buckets counted by a history", PARTITION, f"{LOADING}/context.py",
+           "self.table.write.buckets is not None or not self.table.write.whole", "not self.table.write.whole",
+           (f"{BUCKETS}a_load_reads_and_rewrites_only_the_buckets_of_its_keys[history]",)),
+    Mutant("a truncate concerns every bucket", PARTITION, f"{LOADING}/context.py",
+           "if not self.by_place or self.empties:", "if not self.by_place:",
+           (f"{BUCKETS}a_truncate_and_its_taking_back_concern_every_bucket",)),
+    Mutant("a truncate taken back concerns every bucket", PARTITION, f"{LOADING}/landing.py",
+           " | (anywhere > 0)", "",
+           (f"{BUCKETS}a_truncate_and_its_taking_back_concern_every_bucket",)),
+    Mutant("control rows remembered by file", CONVERGENCE, f"{LOADING}/control_rows.py",
+           "(log.table_uri, path) for", "(log.table_uri, key) for",
+           ("tests/loading/test_control_rows.py::"
+            "test_a_control_row_is_read_again_only_when_its_window_was_landed_again",)),
+    Mutant("one number of buckets", PARTITION, f"{LOADING}/load.py",
+           'return {} if table.write.buckets is None else {"incload.buckets": str(table.write.buckets)}', "return {}",
+           (f"{BUCKETS}the_number_of_buckets_of_a_table_stays",)),
     Mutant("sessions in UTC", INSTANTS, "resources/spark_conf.py",
            '"spark.sql.session.timeZone": "UTC"', '"spark.sql.session.timeZone": "Asia/Tokyo"',
            ("tests/resources/test_spark.py::test_a_session_has_delta_and_speaks_utc_and_ansi",)),

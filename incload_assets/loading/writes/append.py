@@ -11,7 +11,8 @@ from incload_assets.loading.columns import REPLACED, UPSERT, col, content_hash_s
 from incload_assets.loading.context import Context, Merged, Plan, Snapshot
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.declaration import Changes, Table
-from incload_assets.loading.folding import ledger_of, near
+from incload_assets.loading.folding import ledger_of
+from incload_assets.loading.pruning import near
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge
 
@@ -68,7 +69,7 @@ class Append(Write):
         if full or at.replaced:
             here = here.unionByName(elsewhere.join(places.filter("_full"), "_id", "left_semi"))
         wanted = here.groupBy("_id").agg(F.min("_o").alias("_order"), F.min_by("_r", "_o").alias("_row"))
-        present = near(context.rows(at, near=True), table, at).alias("t")
+        present = context.rows(at, near=True).alias("t")
         present = present.select(F.expr(_id_sql(table, "t")).alias("_id"), F.expr(seen).alias("_seen"))
         both = places.join(wanted, "_id", "left").join(present, "_id", "left")
         actions = both.withColumn("_action", _action())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import dagster as dg
@@ -15,11 +15,14 @@ from incload_assets.loading.contract import Contract
 from incload_assets.loading.window import Window
 
 if TYPE_CHECKING:
-    from incload_assets.loading.change_log import Control
     from incload_assets.loading.context import Context, Merged, Plan, Snapshot
+    from incload_assets.loading.control_rows import Control
     from incload_assets.loading.declaration import Changes, Table
     from incload_assets.loading.landing import Facts, Landing
     from incload_assets.loading.sources.base import Source
+
+BUCKET = "_bucket"
+"""Partition column of a table that is divided into hash buckets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +35,14 @@ class Write(ABC):
 
     Args:
         partition_by: Column that partitions the table; None: not partitioned.
+        buckets: Into how many hash buckets of its keys a table without ``partition_by`` is divided, 2 to 1000; None:
+            it is not. A load reads and rewrites only files of the buckets that its changes fall into, so that a few
+            changes to a large table cost little; many changes touch every bucket all the same. The table gets a
+            partition column ``_bucket``.
     """
 
     partition_by: str | None = None
+    buckets: int | None = field(default=None, repr=False)  # decides where a row is, not what it is
 
     keyed: ClassVar[bool] = True
     """Whether changes need a key."""
@@ -47,6 +55,8 @@ class Write(ABC):
     whole: ClassVar[bool] = False
     """Whether the load of any window concerns the whole table, so that all share one fence."""
 
+    bucketed: ClassVar[bool] = False
+    """Whether the table can be divided into hash buckets."""
     truncates: ClassVar[bool] = False
     """Whether a change can delete everything that is older."""
 
@@ -93,7 +103,11 @@ class Write(ABC):
     @property
     def stored_by(self) -> tuple[str, ...]:
         """Columns by whose values the table's files lie apart."""
-        return (self.partition_by,) if self.partition_by is not None else ()
+        return (self.partition_by,) if self.partition_by is not None else self._stored_in_buckets
+
+    @property
+    def _stored_in_buckets(self) -> tuple[str, ...]:
+        return (BUCKET,) if self.buckets is not None else ()
 
     @property
     def sets_named_columns(self) -> bool:

@@ -12,8 +12,8 @@ from incload_assets.loading.columns import DELETE, REPLACED, UPSERT, col, conten
 from incload_assets.loading.context import Context, Merged, Plan, Snapshot
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.folding import near
 from incload_assets.loading.ledger import entry
+from incload_assets.loading.pruning import near
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge
@@ -117,7 +117,7 @@ class DeleteInsert(Write):
         state = (
             places.join(mine, ["_group", "_window"], "left")
             .join(newest, "_group", "left")
-            .join(_present(near(context.rows(at, near=True), table, at), table, "_seen"), "_group", "left")
+            .join(_present(context.rows(at, near=True), table, "_seen"), "_group", "left")
             .withColumn("_leads", F.row_number().over(Over.partitionBy("_group").orderBy("_window")) == 1)
             .withColumn("_pending", _pending(full=full))
         )

@@ -7,11 +7,11 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading.change_log import Control
 from incload_assets.loading.columns import UPSERT, col
 from incload_assets.loading.context import Context, Merged, Plan
 from incload_assets.loading.context import Snapshot as At
 from incload_assets.loading.contract import Contract
+from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.landing import Facts, Landing
 from incload_assets.loading.ledger import entry

@@ -44,6 +44,8 @@ class History(Write):
         valid_from: Name of the column with the begin of a version, of the type of the first sequence column.
         valid_to: Name of the column with its end, exclusive, of the same type; NULL while it is not known.
         is_current: Name of the boolean column that marks the open version of a key.
+        buckets: Into how many hash buckets of its keys each of the two is divided once more; None: not at all. See
+            :class:`~incload_assets.loading.writes.base.Write`.
         track: Columns whose change makes a version; None: all but keys and sequence columns.
 
     Example:
@@ -57,6 +59,7 @@ class History(Write):
     track: Sequence[str] | None = None
 
     whole: ClassVar[bool] = True
+    bucketed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.track is not None:
@@ -115,7 +118,7 @@ class History(Write):
     @property
     def stored_by(self) -> tuple[str, ...]:
         """Current versions lie apart from past ones."""
-        return (self.is_current,)
+        return (self.is_current, *self._stored_in_buckets)
 
     def schema(self, contract: Contract, changes: Changes) -> T.StructType:
         """The contract's columns, then the window of the version."""

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from incload_assets.loading.change_log import Control
 from incload_assets.loading.columns import DELETE, EMPTIES, UPSERT, col, log_order, sets
 from incload_assets.loading.context import Context, Merged, Plan, Snapshot
 from incload_assets.loading.contract import Contract
+from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.folding import fold_plan
@@ -60,6 +60,8 @@ class Merge(Write):
         partition_by: Column that partitions the table and is fixed for a row's whole life, deletes included (an event
             table: orders by order date). None: a state table, where any load may touch any row; its loads are
             serialized.
+        buckets: Into how many hash buckets of its keys a state table is divided; None: not at all. See
+            :class:`~incload_assets.loading.writes.base.Write`.
         soft_delete: Name of a boolean column that the table gets beside the contract's: whether the row is deleted.
             None: deleted rows leave the table.
         partial: Whether a change sets only the columns that its record has (in JSON, null is a value; a CSV or Parquet
@@ -75,6 +77,7 @@ class Merge(Write):
     partial: bool = False
     max_shrink: float = 0.5
 
+    bucketed: ClassVar[bool] = True
     truncates: ClassVar[bool] = True
 
     def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:

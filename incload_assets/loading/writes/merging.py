@@ -12,12 +12,14 @@ from contextlib import AbstractContextManager, contextmanager
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import literal, quoted
+from incload_assets.loading.columns import quoted
 from incload_assets.loading.context import PENDING, Context, Merged, Plan, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
 from incload_assets.loading.errors import ConcurrentLoad
+from incload_assets.loading.pruning import bucket_sql, place_sql, touched_sql
 from incload_assets.loading.window import Window
+from incload_assets.loading.writes.base import BUCKET
 
 LANDING_SHIFT = 20
 FENCES = 8
@@ -72,7 +74,7 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
         The rows changed, or None if another load committed first and the plan has to be made anew.
     """
     plan.actions.filter(F.col("_action").isin(*PENDING)).createOrReplaceTempView("_plan")
-    one_file = context.table.write.partition_by is None or (at.partitions is not None and len(at.partitions) <= 1)
+    one_file = place_sql(context.table) is None or (at.partitions is not None and len(at.partitions) <= 1)
     values = {
         "spark.databricks.delta.commitInfo.userMetadata": commit_note(at),
         "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": str(not one_file).lower(),
@@ -127,17 +129,16 @@ def _statement(context: Context, at: Snapshot, plan: Plan) -> str:
     table = context.table
     on = [f"t.{quoted(c)} {'=' if c in table.identity else '<=>'} s.{quoted(c)}" for c in plan.identity]
     on.append(f"({plan.match})")
-    partition = table.write.partition_by
-    if partition is not None and (values := at.partitions) is not None:
-        kind = table.type_of(partition).simpleString()
-        listed = ", ".join(f"CAST({literal(v)} AS {kind})" for v in values)
-        on.insert(0, f"t.{quoted(partition)} IN ({listed})" if values else "false")
+    if touched := touched_sql(table, at, "t"):
+        on.insert(0, touched)
     names = table.schema.names
     assign = ", ".join(f"t.{quoted(c)} = s._row.{quoted(c)}" for c in names)
-    row = ", ".join(f"s._row.{quoted(c)}" for c in names)
+    new = {quoted(c): f"s._row.{quoted(c)}" for c in names}
+    if bucket := bucket_sql(table, "s._row"):
+        new[BUCKET] = bucket
     return (
         f"MERGE INTO {context.lake.sql_name(context.uri)} AS t USING _plan AS s ON {' AND '.join(on)} "
         f"WHEN MATCHED AND s._action = 'delete' AND {plan.valid} THEN DELETE "
         f"WHEN MATCHED AND s._action <> 'delete' AND {plan.valid} THEN UPDATE SET {assign} "
-        f"WHEN NOT MATCHED AND s._action = 'insert' THEN INSERT ({', '.join(map(quoted, names))}) VALUES ({row})"
+        f"WHEN NOT MATCHED AND s._action = 'insert' THEN INSERT ({', '.join(new)}) VALUES ({', '.join(new.values())})"
     )

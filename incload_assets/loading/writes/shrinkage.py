@@ -2,9 +2,9 @@
 
 from pyspark.sql import functions as F
 
-from incload_assets.loading.change_log import Control
 from incload_assets.loading.columns import CONTROL
 from incload_assets.loading.context import Context
+from incload_assets.loading.control_rows import Control
 from incload_assets.loading.errors import ContractViolation, DeclarationError
 from incload_assets.loading.landing import Facts, Landing
 from incload_assets.loading.window import Window, known_windows

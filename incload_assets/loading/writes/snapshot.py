@@ -9,11 +9,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
-from incload_assets.loading.change_log import Control
 from incload_assets.loading.columns import REJECTED, REPLACED, UPSERT, col, content_hash_sql, log_order
 from incload_assets.loading.context import PENDING, Context, Merged, Plan
 from incload_assets.loading.context import Snapshot as At
 from incload_assets.loading.contract import Contract
+from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.landing import Facts, Landing

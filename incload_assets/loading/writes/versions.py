@@ -60,7 +60,7 @@ def version_plan(context: Context, at: Snapshot, write: History, *, full: bool) 
     changes = context.changes(at)
     here = changes.filter(F.col("_window").isin(*at.controls) & F.col("_kind").isin(UPSERT, DELETE, REPLACED))
     concerned = here.groupBy(*map(col, keys)).agg(F.min("_window").alias("_lead"))
-    history, present = changes.filter(F.col("_kind").isin(UPSERT, DELETE)), context.rows(at)
+    history, present = changes.filter(F.col("_kind").isin(UPSERT, DELETE)), context.rows(at, near=True)
     since = None if full or at.replaced else _since(at, table)
     not_before = "true"
     if since is not None:

@@ -30,5 +30,5 @@ def versions(content: Mapping[str, Sequence[Record]], order: Order) -> set[tuple
     return found
 
 
-HISTORY = Case("history", History(), versions, columns=COLUMNS)
+HISTORY = Case("history", History(buckets=3), versions, columns=COLUMNS)
 HISTORY_IN_TIME = Case("history in time", History(), versions, columns=COLUMNS, contents=crowds(null_sequences=False))

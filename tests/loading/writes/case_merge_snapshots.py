@@ -47,7 +47,7 @@ def newest(content: Mapping[str, Sequence[Record]], order: Order) -> set[tuple[A
 
 MERGE_SNAPSHOTS = Case(
     "merge_snapshots",
-    Merge(max_shrink=1.0),
+    Merge(max_shrink=1.0, buckets=3),
     newest,
     columns=("id", "value", "seq"),
     changes=CHANGES,
