@@ -149,6 +149,11 @@ class Snapshot:
         return control.landing
 
     @property
+    def changes(self) -> int:
+        """How many rows the log has of the windows, about."""
+        return sum(control.rows_read + control.replaced for control in self.controls.values())
+
+    @property
     def replaced(self) -> bool:
         """Whether a landing took rows away."""
         return any(control.replaced for control in self.controls.values())

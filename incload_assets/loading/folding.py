@@ -29,7 +29,7 @@ from incload_assets.loading.columns import (
 from incload_assets.loading.context import PENDING, Context, Plan, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.ledger import entry
-from incload_assets.loading.pruning import near
+from incload_assets.loading.pruning import near, of_keys
 
 
 def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
@@ -69,7 +69,8 @@ def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
         wanted = wanted.withColumn("_leads", F.row_number().over(by_key) == 1)
     else:
         wanted = wanted.withColumn("_leads", F.lit(True))
-    actions = _compared(wanted, _present(context, at), table)
+    concerned = here.filter(F.col("_kind").isin(UPSERT, DELETE, REPLACED))
+    actions = _compared(wanted, _present(context, at, concerned), table)
     seen = row_order_sql(table, "t")
     return Plan(
         actions,
@@ -163,11 +164,11 @@ def _folded(changes: DataFrame, keys: DataFrame, mine: DataFrame, table: Table, 
     )
 
 
-def _present(context: Context, at: Snapshot) -> DataFrame:
+def _present(context: Context, at: Snapshot, concerned: DataFrame) -> DataFrame:
     """The table's rows as of the snapshot, in the partitions that the windows touch."""
     table = context.table
     return (
-        context.rows(at, near=True)
+        of_keys(context.rows(at, near=True), concerned, table, at)
         .alias("t")
         .select(*(col(name, "t") for name in table.identity), F.expr(row_order_sql(table, "t")).alias("_seen"))
     )

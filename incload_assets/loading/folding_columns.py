@@ -28,7 +28,7 @@ from incload_assets.loading.columns import (
 from incload_assets.loading.context import PENDING, Context, Plan, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.ledger import entry
-from incload_assets.loading.pruning import near
+from incload_assets.loading.pruning import near, of_keys
 
 
 def column_plan(context: Context, at: Snapshot, *, soft_delete: str | None) -> Plan:
@@ -155,9 +155,10 @@ def _states(
 def _actions(context: Context, at: Snapshot, keys: DataFrame, states: DataFrame) -> DataFrame:
     """The states of the keys beside the table's rows, and what is to do."""
     table, identity = context.table, list(context.table.identity)
-    present = context.rows(at, near=True).select(
-        *map(col, identity), F.expr(content_hash_sql(table.schema.names)).alias("_seen")
-    )
+    rows = context.rows(at, near=True)
+    if not table.changes.empties:  # a truncate concerns more keys than there are rows read
+        rows = of_keys(rows, keys, table, at)
+    present = rows.select(*map(col, identity), F.expr(content_hash_sql(table.schema.names)).alias("_seen"))
     both = keys.join(states, identity, "left").join(present, identity, "left")
     wanted = F.when(F.coalesce("_exists", F.lit(False)), F.expr(content_hash_sql(table.schema.names, "_row")))
     first = Over.partitionBy(*map(col, identity)).orderBy("_window")  # the action stands with one window of the key

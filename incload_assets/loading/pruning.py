@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING
 
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import literal, quoted
+from incload_assets.loading.columns import col, literal, quoted
 from incload_assets.loading.writes.base import BUCKET
 
 if TYPE_CHECKING:
     from incload_assets.loading.context import Snapshot
     from incload_assets.loading.declaration import Table
 
+WORTH_FILTERING_BYTES = 2**20
+"""Size of what is looked at of the table from which a join more is cheaper than hashing rows that nobody asks for."""
+BROADCAST_ROWS = 500_000
+"""Most changes whose keys are sent to every task."""
 _SAME_IN_DELTA = (T.DateType, T.StringType, T.IntegralType)
 
 
@@ -53,6 +58,20 @@ def touched_sql(table: Table, at: Snapshot, alias: str = "") -> str | None:
     kind = "int" if column == BUCKET else table.type_of(column).simpleString()
     name = f"{alias}.{quoted(column)}" if alias else quoted(column)
     return f"{name} IN ({', '.join(f'CAST({literal(value)} AS {kind})' for value in values)})" if values else "false"
+
+
+def of_keys(rows: DataFrame, keys: DataFrame, table: Table, at: Snapshot) -> DataFrame:
+    """Rows of the table, without those of other keys where that spares work: hashes are computed of what is left.
+
+    Args:
+        rows: As :meth:`~incload_assets.loading.context.Context.rows` gives them.
+        keys: The keys that a plan concerns; columns of the table's identity.
+        table: The declaration.
+        at: What the plan is made from.
+    """
+    if at.near_bytes < WORTH_FILTERING_BYTES or at.changes > BROADCAST_ROWS:
+        return rows
+    return rows.join(F.broadcast(keys.select(*map(col, table.identity))), list(table.identity), "left_semi")
 
 
 def near(changes: DataFrame, table: Table, at: Snapshot) -> DataFrame:

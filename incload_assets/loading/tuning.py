@@ -48,11 +48,10 @@ def tune_plan(context: Context, at: Snapshot, *, full: bool) -> None:
         at: What the plan is made from.
         full: As for :meth:`~incload_assets.loading.writes.base.Write.plan`.
     """
-    rows = sum(control.rows_read for control in at.controls.values())
     table = context.table
     everything = full or at.replaced or at.empties or not table.write.reads_windows(table.changes)
     log = at.log_bytes if everything else at.windows_bytes
-    _tune(context.spark, small=rows <= SMALL_CHANGE_ROWS and at.near_bytes + log <= SMALL_READ_BYTES)
+    _tune(context.spark, small=at.changes <= SMALL_CHANGE_ROWS and at.near_bytes + log <= SMALL_READ_BYTES)
 
 
 def _tune(spark: SparkSession, *, small: bool) -> None:

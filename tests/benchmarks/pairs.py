@@ -5,26 +5,85 @@ The two run in turn, A B A B …, so that a machine that becomes slower becomes 
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 
-def compare(name: str, a: Callable[[int], object], b: Callable[[int], object], *, pairs: int, warm_up: int = 2) -> None:
+@dataclass(frozen=True)
+class Comparison:
+    """How two ways compared.
+
+    Args:
+        name: What is compared, A / B.
+        ratios: A/B of each pair, in the order in which they ran; at least one.
+        bound: What the median should not exceed; None: nothing is asked.
+        sizes: Rows, files and so on that were used.
+        note: What else there is to tell.
+    """
+
+    name: str
+    ratios: tuple[float, ...]
+    bound: float | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def median(self) -> float:
+        """The ratio in the middle."""
+        return statistics.median(self.ratios)
+
+    @property
+    def low(self) -> float:
+        """The smallest ratio."""
+        return min(self.ratios)
+
+    @property
+    def high(self) -> float:
+        """The largest ratio."""
+        return max(self.ratios)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the median keeps the bound; None if there is none."""
+        return None if self.bound is None else self.median <= self.bound
+
+    def __str__(self) -> str:
+        spread = f"{self.median:.2f} (from {self.low:.2f} to {self.high:.2f}, {len(self.ratios)} pairs)"
+        return f"{self.name}: {spread}" + (f"; {self.note}" if self.note else "")
+
+
+def compare(
+    name: str,
+    a: Callable[[int], object],
+    b: Callable[[int], object],
+    *,
+    pairs: int,
+    warm_up: int = 2,
+    prepare: Callable[[int], object] = lambda _: None,
+    bound: float | None = None,
+    sizes: Mapping[str, int] | None = None,
+) -> Comparison:
     """Run both in turn and print the ratio A/B.
 
     Args:
         name: What is compared.
-        a: Called with the number of the round.
+        a: Called with the number of the round, from 0.
         b: The same for the other way.
         pairs: Rounds that count.
         warm_up: Rounds before that do not.
+        prepare: Called before each round, which does not count.
+        bound: As in :class:`Comparison`.
+        sizes: Likewise.
     """
     ratios = []
     for number in range(warm_up + pairs):
+        prepare(number)
         first, second = _seconds(a, number), _seconds(b, number)
         if number >= warm_up:
             ratios.append(first / second)
-    low, high = min(ratios), max(ratios)
-    print(f"{name}: {statistics.median(ratios):.2f} (from {low:.2f} to {high:.2f}, {pairs} pairs)", flush=True)
+    found = Comparison(name, tuple(ratios), bound, sizes or {})
+    print(found, flush=True)
+    return found
 
 
 def _seconds(function: Callable[[int], object], number: int) -> float:

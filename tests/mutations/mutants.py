@@ -144,6 +144,10 @@ MUTANTS = [
            "(log.table_uri, path) for", "(log.table_uri, key) for",
            ("tests/loading/test_control_rows.py::"
             "test_a_control_row_is_read_again_only_when_its_window_was_landed_again",)),
+    Mutant("rows of the keys concerned are looked at", CONVERGENCE, f"{LOADING}/pruning.py",
+           '"left_semi")', '"left_anti")',
+           ("tests/loading/test_pruning.py::test_rows_of_other_keys_stay_as_they_are_"
+            "whether_a_table_counts_as_large_or_small[merge-large]",)),
     Mutant("one number of buckets", PARTITION, f"{LOADING}/load.py",
            'return {} if table.write.buckets is None else {"incload.buckets": str(table.write.buckets)}', "return {}",
            (f"{BUCKETS}the_number_of_buckets_of_a_table_stays",)),

@@ -14,6 +14,7 @@ from incload_assets.loading.contract import Contract
 from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.ledger import entry
+from incload_assets.loading.pruning import of_keys
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge
@@ -106,7 +107,7 @@ class Fold(Write):
         concerned = here.groupBy(*map(col, keys)).agg(F.min("_window").alias("_window"))
         contributions = changes.filter(F.col("_kind") == UPSERT).join(concerned.select(*map(col, keys)), keys, "semi")
         seen = F.expr(content_hash_sql(table.columns)).alias("_seen")
-        present = context.rows(at).select(*map(col, keys), seen)
+        present = of_keys(context.rows(at), concerned, table, at).select(*map(col, keys), seen)
         absent, unwanted = F.col("_seen").isNull(), F.col("_row").isNull()
         wanted_hash = F.expr(content_hash_sql(table.columns, "_row"))
         actions = (

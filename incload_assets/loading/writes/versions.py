@@ -34,6 +34,7 @@ from incload_assets.loading.columns import (
 )
 from incload_assets.loading.context import PENDING, Context, Plan, Snapshot
 from incload_assets.loading.ledger import entry
+from incload_assets.loading.pruning import BROADCAST_ROWS
 
 if TYPE_CHECKING:
     from incload_assets.loading.declaration import Table
@@ -66,7 +67,8 @@ def version_plan(context: Context, at: Snapshot, write: History, *, full: bool) 
     if since is not None:
         not_before = f"(t.{quoted(write.valid_to)} IS NULL OR t.{quoted(write.valid_to)} >= {since})"
         history = history.filter(col(table.changes.sequence_by[0]) >= F.expr(since))
-    present = present.alias("t").filter(not_before).join(concerned, keys)
+    few = F.broadcast(concerned) if at.changes <= BROADCAST_ROWS else concerned
+    present = present.alias("t").filter(not_before).join(few, keys)
     moments = _moments(history.join(concerned, keys), table, at)
     if since is not None:
         began = col(write.valid_from)

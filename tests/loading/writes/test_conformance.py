@@ -4,11 +4,14 @@ INCLOAD_TEST_EXAMPLES is the number of random examples of each; the default is f
 example that fails is told with the seed, INCLOAD_TEST_SEED, and with the smallest one that fails alike.
 """
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from incload_assets.loading import pruning
 from tests.loading.writes.case import EXAMPLES, SEED, WINDOWS, Case, Content, crowds
 from tests.loading.writes.cases import CASES
 from tests.loading.writes.examples import Example
@@ -25,6 +28,14 @@ light = settings(
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # an example takes long; see tests/loading/writes/smallest.py
     print_blob=True,
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def tables_that_are_large() -> Iterator[None]:
+    """Load as into tables so large that rows of other keys are left out before anything is computed of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pruning, "WORTH_FILTERING_BYTES", 0)
+        yield
 
 
 @st.composite

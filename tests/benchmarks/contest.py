@@ -1,0 +1,157 @@
+"""Loads of rounds of changes, and the same by another way, from the same table on."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from incload_assets.loading.load import LoadReport
+from tests.benchmarks.bench import Bench
+from tests.benchmarks.by_hand import Way
+from tests.benchmarks.items import Batch, Items
+from tests.benchmarks.pairs import Comparison
+from tests.loading.tables import Loaded
+
+
+@dataclass
+class Loads:
+    """A table that is loaded round by round.
+
+    Args:
+        items: What it is like.
+        table: It, of this side alone.
+        landing: Where its changes arrive.
+    """
+
+    items: Items
+    table: Loaded
+    landing: Path
+    batches: dict[int, Batch] = field(default_factory=dict)
+    reports: dict[int, LoadReport] = field(default_factory=dict)
+
+    @classmethod
+    def into(cls, bench: Bench, items: Items, spark: SparkSession, lake: Path) -> "Loads":
+        """The table of a lake, to be loaded with a session."""
+        landing = bench.new("landing")
+        landing.mkdir()
+        return cls(items, items.table(spark, lake, landing), landing)
+
+    def write(self, number: int) -> Batch:
+        """Have the changes of a round arrive."""
+        self.batches[number] = self.items.batch(self.landing, number)
+        return self.batches[number]
+
+    def load(self, number: int) -> None:
+        """Load a round."""
+        self.reports[number] = self.table.load(self.batches[number].window)
+
+    @property
+    def phases(self) -> str:
+        """The share that each phase had in all loads."""
+        told = [report.seconds for report in self.reports.values()]
+        total, names = sum(map(sum, (seconds.values() for seconds in told))), dict.fromkeys(n for s in told for n in s)
+        shares = {name: sum(seconds.get(name, 0) for seconds in told) / total for name in names}
+        return "of the load: " + ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A table that both sides start from.
+
+    Args:
+        bench: Of the row.
+        items: What it is like.
+        spark: The session of the loads.
+        lake: Where it is, untouched.
+    """
+
+    bench: Bench
+    items: Items
+    spark: SparkSession
+    lake: Path
+
+    @classmethod
+    def of(cls, bench: Bench, items: Items) -> "Contest":
+        """Write the table."""
+        spark = bench.session()
+        return cls(bench, items, spark, items.fill(spark, bench.new("lake")))
+
+    def loads(self) -> Loads:
+        """A copy of the table, to be loaded."""
+        return Loads.into(self.bench, self.items, self.spark, self.bench.copy(self.lake))
+
+    def against(
+        self,
+        name: str,
+        other: Way,
+        *,
+        bound: float | None,
+        loads: Loads | None = None,
+        same: bool = True,
+        prepare: Callable[[Batch], object] = lambda _: None,
+    ) -> Comparison:
+        """Load / the other way.
+
+        Args:
+            name: Of the comparison.
+            other: What is done with each round's changes, in a copy of the table.
+            bound: Asked.
+            loads: A copy of the table that is loaded; None: a new one.
+            same: Whether both do the same job, so that both tables have to be the same in the end.
+            prepare: Called with each round's changes, which does not count.
+
+        Raises:
+            AssertionError: The tables differ.
+        """
+        loads = loads or self.loads()
+        others = f"{self.bench.copy(self.lake)}/{loads.table.table.name}"
+        found = self.bench.compare(
+            name,
+            loads.load,
+            lambda n: other(others, loads.batches[n]),
+            prepare=lambda n: prepare(loads.write(n)),
+            bound=bound,
+            sizes=self.items.sizes,
+        )
+        if same:
+            expect_same(self.spark, loads.table.table.schema.names, loads.table.uri, others)
+        return found
+
+
+def expect_same(spark: SparkSession, columns: Sequence[str], *uris: str) -> None:
+    """Compare tables by the number of their rows and a hash of their content.
+
+    Raises:
+        AssertionError: They differ.
+    """
+    parts = ", ".join(f"{column}, {column} IS NULL" for column in columns)  # the hash skips NULLs
+    total = f"count(*) AS n, sum(CAST(xxhash64({parts}) AS decimal(38, 0))) AS content"
+    found = {uri: spark.sql(f"SELECT {total} FROM delta.`{uri}`").first() for uri in uris}
+    if len(set(found.values())) != 1:
+        raise AssertionError(f"the two sides made different tables: {found}")
+
+
+def race(bench: Bench, name: str, a: Loads, b: Loads, *, bound: float | None) -> Comparison:
+    """Loads of the same changes into two tables.
+
+    Args:
+        bench: Of the row.
+        name: Of the comparison.
+        a: One table.
+        b: The other one.
+        bound: Asked.
+
+    Raises:
+        AssertionError: The changes did not do the same in both.
+    """
+
+    def write(number: int) -> None:
+        for side in (a, b):
+            side.write(number)
+
+    found = bench.compare(name, a.load, b.load, prepare=write, bound=bound, sizes=a.items.sizes)
+    merged = [[report.merged for report in side.reports.values()] for side in (a, b)]
+    if merged[0] != merged[1]:
+        raise AssertionError(f"the same changes did different things: {merged}")
+    return found

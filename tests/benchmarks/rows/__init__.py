@@ -1,0 +1,35 @@
+"""The comparisons, by the name that they are asked for."""
+
+from collections.abc import Callable, Iterator
+
+from tests.benchmarks.bench import Bench
+from tests.benchmarks.pairs import Comparison
+from tests.benchmarks.rows.big import big
+from tests.benchmarks.rows.by_key import history, state
+from tests.benchmarks.rows.memory import memory
+from tests.benchmarks.rows.other_tools import full_reload, without_spark
+from tests.benchmarks.rows.quiet import replay, sensor
+from tests.benchmarks.rows.runs import backfill, run
+from tests.benchmarks.rows.small import growth, plain, warm
+from tests.benchmarks.rows.tuning import tuning, versions
+
+Row = Callable[[Bench], Iterator[Comparison]]
+
+ROWS: dict[str, Row] = {
+    "warm": warm,
+    "plain": plain,
+    "big": big,
+    "growth": growth,
+    "replay": replay,
+    "sensor": sensor,
+    "state": state,
+    "history": history,
+    "versions": versions,
+    "backfill": backfill,
+    "run": run,
+    "delta-rs": without_spark,
+    "reload": full_reload,
+    "memory": memory,
+    "tuning": tuning,
+}
+"""Every comparison that there is, in the order in which they run."""

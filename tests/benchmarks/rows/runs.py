@@ -1,0 +1,79 @@
+"""What Dagster adds to loads: a run from end to end, and a backfill as one run or as many."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from unittest import mock
+
+from resources.settings import Settings
+from tests.benchmarks.bench import Bench
+from tests.benchmarks.child import run_module
+from tests.benchmarks.contest import Contest, expect_same
+from tests.benchmarks.pairs import Comparison
+from tests.benchmarks.rows.small import small_items
+from tests.house import House
+from tests.integration.backfill import DAYS, deliver, load, year
+
+
+def run(bench: Bench) -> Iterator[Comparison]:
+    """A run in a process of its own, from the process's start to its end, against the load alone."""
+    contest = Contest.of(bench, small_items(bench, bench.sizes.partitions))
+    lake, home = bench.copy(contest.lake), bench.new("dagster")
+    home.mkdir()
+    loads = contest.loads()
+
+    def run_of(number: int) -> None:
+        window = loads.batches[number].window
+        places = {"INCLOAD_LAKE": lake, "INCLOAD_LANDING": loads.landing, "DAGSTER_HOME": home}
+        run_module("tests.benchmarks.location", window, **places)
+
+    found = bench.compare(
+        "Dagster run of a small load, with its process / the load alone",
+        run_of,
+        loads.load,
+        prepare=loads.write,
+        sizes=loads.items.sizes,
+    )
+    expect_same(contest.spark, loads.table.table.schema.names, loads.table.uri, f"{lake}/{loads.table.table.name}")
+    more = (found.median - 1) / found.median
+    yield replace(found, note=f"{more:.0%} of the run is not the load: its process, imports, Dagster, the session")
+
+
+def backfill(bench: Bench) -> Iterator[Comparison]:
+    """Partitions of a few rows that were never loaded: one run over all of them against a run for each.
+
+    The range's run also judges the table's checks at its end; those for each partition are spared that.
+    """
+    days, spark = DAYS[: bench.sizes.backfill], bench.session()
+    with ExitStack() as opened:
+        opened.enter_context(mock.patch.dict(os.environ, INCLOAD_LANDING=f"{bench.folder}/landing"))
+        for day in days:
+            deliver(bench.folder, day)
+        houses: list[tuple[House, House]] = []
+
+        def open_new(number: int) -> None:
+            folders = [bench.folder / f"{name}-{number}" for name in ("range", "single")]
+            for folder in folders:
+                folder.mkdir()
+            one, other = (opened.enter_context(year(f, f / "dagster", Settings())) for f in folders)
+            houses.append((one, other))
+
+        def in_range(number: int) -> None:
+            assert load(houses[number][0], days[0], days[-1]).success
+
+        def one_by_one(number: int) -> None:
+            for day in days:
+                assert load(houses[number][1], day, day).success
+
+        found = bench.compare(
+            "backfill as a range / as a run for each partition",
+            in_range,
+            one_by_one,
+            prepare=open_new,
+            bound=0.1,
+            sizes={"partitions": len(days), "rows of each": 2},
+        )
+        for sides in houses:
+            expect_same(spark, sides[0].table.schema.names, *(f"{h.lake.table_uri(h.table.key.path)}" for h in sides))
+    yield replace(found, note=f"{len(days)} partitions, not a year's; no run starts a process of its own here")

@@ -1,0 +1,64 @@
+"""What is made of ratios: a line, a record, a picture."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from rich.console import Console
+
+from tests.benchmarks.pairs import Comparison, compare
+from tests.benchmarks.report import KEPT, MISSED, Found, table, write
+
+GOOD = Comparison("load / by hand", (0.5, 0.25, 1.0), 0.8, {"rows": 20}, "mostly landing")
+BAD = Comparison("large & small", (2.0, 4.0), 1.2)
+FOUND = Found("small", datetime(2026, 1, 5, tzinfo=UTC), {"warm": [GOOD], "growth": [BAD]}, {"run": "OSError: no"})
+
+
+def test_both_ways_run_in_turn_and_only_the_later_rounds_count() -> None:
+    ran: list[str] = []
+    found = compare(
+        "a / b",
+        lambda n: ran.append(f"a{n}"),
+        lambda n: ran.append(f"b{n}"),
+        pairs=2,
+        warm_up=1,
+        prepare=lambda n: ran.append(f"prepare {n}"),
+    )
+    assert ran == ["prepare 0", "a0", "b0", "prepare 1", "a1", "b1", "prepare 2", "a2", "b2"]
+    assert len(found.ratios) == 2
+    assert found.met is None
+
+
+def test_the_table_says_what_was_asked_and_whether_it_is_met() -> None:
+    console = Console(width=150)
+    with console.capture() as shown:
+        console.print(table(FOUND))
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in shown.get().splitlines() if "│" in line]
+    lines = {name: told for name, *told in rows}
+    assert lines["load / by hand"] == ["0.50", "0.25 - 1.00", "<= 0.8", "met"]
+    assert lines["large & small"] == ["3.00", "2.00 - 4.00", "<= 1.2", "missed"]
+    assert lines["run"][-1] == "failed"
+    assert {"mostly landing", "OSError: no"} < set(lines)
+
+
+def test_record_and_picture_are_written(tmp_path: Path) -> None:
+    write(FOUND, tmp_path / "out")
+    told = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert (told["scale"], told["date"], told["failed"]) == (
+        "small",
+        "2026-01-05T00:00:00+00:00",
+        {"run": "OSError: no"},
+    )
+    assert set(told["versions"]) > {"python", "pyspark", "delta-spark"}
+    first, second = told["rows"]
+    assert first == {
+        "row": "warm", "name": "load / by hand", "median": 0.5, "min": 0.25, "max": 1.0, "bound": 0.8, "met": True,
+        "ratios": [0.5, 0.25, 1.0], "sizes": {"rows": 20}, "note": "mostly landing",
+    }  # fmt: skip
+    assert (second["row"], second["met"]) == ("growth", False)
+    svg = ET.parse(tmp_path / "out" / "results.svg").getroot()
+    dots = svg.findall("{*}circle")
+    assert [dot.get("fill") for dot in dots] == [KEPT, MISSED]
+    assert float(dots[0].get("cx", 0)) < float(dots[1].get("cx", 0))
+    assert "large & small" in [text.text for text in svg.findall("{*}text")]
