@@ -36,11 +36,19 @@ class Server:
 
     def connections(self) -> int:
         """How many clients are connected now."""
+        return self._sockets().count(psutil.CONN_ESTABLISHED)
+
+    def listens(self) -> bool:
+        """Whether Spark's process still takes clients; asked without becoming one."""
+        return psutil.CONN_LISTEN in self._sockets()
+
+    def _sockets(self) -> list[str]:
+        """The states of the sockets at its port."""
         try:
             sockets = psutil.Process(self.jvm_pid).net_connections("tcp")
         except psutil.NoSuchProcess:
-            return 0
-        return sum(s.status == psutil.CONN_ESTABLISHED and s.laddr.port == self.port for s in sockets)
+            return []
+        return [s.status for s in sockets if s.laddr and s.laddr.port == self.port]
 
     def answers(self) -> bool:
         """Whether anything listens on its port."""

@@ -1,8 +1,8 @@
 """The process of the local Spark Connect server: ``python -m resources.connect_supervisor FOLDER < order.json``.
 
 It holds the server's lock, runs Spark in a JVM below it, and ends both when nobody has been connected for a while,
-when the JVM has died or when it is told to (SIGTERM). If it is killed itself, the JVM sees its standard input close and
-ends.
+when Spark or the JVM has ended or when it is told to (SIGTERM). If it is killed itself, the JVM sees its standard
+input close and ends.
 It imports nothing of the code location, so that it starts fast and outlives changes to it.
 """
 
@@ -91,8 +91,12 @@ def _watch(
     """Return when the server should end."""
     last_used = time.time()
     while not told_to_stop.wait(min(2.0, idle_seconds / 5)):
+        listens = server.listens()
         if jvm.poll() is not None:
             print(f"error: Spark's JVM ended with code {jvm.returncode}", flush=True)
+            return
+        if not listens:  # a cluster may end its applications; the JVM outlives that
+            print("error: Spark ended, though not its JVM", flush=True)
             return
         if server.connections():
             last_used = time.time()
