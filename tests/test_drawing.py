@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.drawing import drawn, parts
+from tests.drawing import PARTS, drawn, parts
 
 
 @dataclass
@@ -34,7 +34,7 @@ def test_a_seed_draws_the_same_again_and_others_draw_the_rest() -> None:
 @pytest.mark.parametrize(
     ("chosen", "environment", "expected"),
     [
-        (False, {}, 4),
+        (False, {}, PARTS),
         (True, {}, 1),
         (False, {"INCLOAD_TEST_EXAMPLES": "2"}, 1),
         (False, {"INCLOAD_TEST_PART": "1"}, 1),
