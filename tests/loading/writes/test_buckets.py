@@ -82,6 +82,15 @@ def test_a_truncate_and_its_taking_back_concern_every_bucket(spark: SparkSession
     assert table.rows() == before
 
 
+def test_a_snapshot_concerns_every_bucket(spark: SparkSession, tmp_path: Path) -> None:
+    content = {day(1): [item(key, "old", 1) for key in KEYS], day(2): [item(KEYS[0], "new", 2, "s")]}
+    taken = Changes(keys=["id"], sequence_by=["seq"], snapshot_when="op = 's'")
+    table = make(spark, tmp_path, content, write=Merge(buckets=4, max_shrink=1.0), changes=taken)
+    table.load(1)
+    table.load(2)
+    assert table.rows("id", "value") == {(KEYS[0], "new")}
+
+
 def test_a_window_that_brings_nothing_touches_no_bucket(spark: SparkSession, tmp_path: Path) -> None:
     table = make(spark, tmp_path, {day(1): [item("1", "a", 1)], day(2): []}, write=History(buckets=2))
     table.load(1)
