@@ -55,7 +55,8 @@ class Control:
         rows_read: Records read from the source (or carried over from a file that is gone).
         rejected: How many of them are in quarantine.
         replaced: Keys that had a row which this landing took away.
-        partitions: The table's partition values touched, as strings; None for all of them (a state table, or too many).
+        partitions: The table's partition values, or hash buckets, touched, as strings; None for all of them (a table
+            that has neither, a truncate, or too many).
         first_sequence: Smallest value of the first sequence column as a string; None where a change has none.
         compacted_at: When the window was first chosen for compaction, None: never. See
             :mod:`incload_assets.loading.compaction`.

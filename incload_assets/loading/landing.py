@@ -160,8 +160,8 @@ def _facts(frame: DataFrame, table: Table, of: Mapping[Window, Position] | list[
     first = col(table.changes.sequence_by[0]) if table.changes.sequence_by else F.lit(None).cast("string")
     place, changes = place_sql(table), ~F.col("_kind").isin(REJECTED, SKIPPED)
     touched = F.expr(place or "NULL").cast("string")
-    values, anywhere = F.collect_set(F.when(changes, touched)), F.count(F.when(changes & touched.isNull(), 1))
-    # a truncate has no key
+    values = F.collect_set(F.when(changes, touched))
+    anywhere = F.count(F.when(changes & touched.isNull(), 1))  # a truncate has no key
     everywhere = F.lit(place is None) | (anywhere > 0) | (F.size(values) > MAX_PARTITIONS)
     rows = (
         frame.groupBy("_window")

@@ -117,6 +117,15 @@ def begun(load: Callable[[], T]) -> "Future[T]":
     return future
 
 
+def begun_to_merge(load: Callable[[], T], monkeypatch: pytest.MonkeyPatch) -> "Future[T]":
+    """The same, once it has come to its merge."""
+    merging = threading.Event()
+    at("before merging", merging.set, monkeypatch.setattr)
+    loading = begun(load)
+    assert merging.wait(SECONDS), "the load does not come to its merge"
+    return loading
+
+
 def rows(h: House) -> list[tuple[Any, ...]]:
     """The whole table."""
     delta = h.lake.delta(h.lake.table_uri(h.table.key.path))
@@ -148,10 +157,8 @@ def test_random_changes_make_the_right_table_by_tasks_on_both_workers(
 def test_a_range_goes_on_when_a_worker_is_killed_amid_the_merge(
     cluster: Cluster, backfill: Callable[[int], House], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    h, merging = backfill(8), threading.Event()
-    at("before merging", merging.set, monkeypatch.setattr)
-    loading = begun(lambda: load(h, DAYS[0], DAYS[7]))
-    assert merging.wait(SECONDS), "the load does not come to its merge"
+    h = backfill(8)
+    loading = begun_to_merge(lambda: load(h, DAYS[0], DAYS[7]), monkeypatch)
     killed, other = cluster.workers
     killed.kill_amid_a_task()
     done_before = other.finished()
@@ -180,10 +187,8 @@ def test_single_runs_go_on_when_a_worker_is_killed_amid_one(cluster: Cluster, ba
 def test_a_load_that_has_lost_every_worker_waits_until_there_is_one_again(
     cluster: Cluster, backfill: Callable[[int], House], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    h, merging = backfill(1), threading.Event()
-    at("before merging", merging.set, monkeypatch.setattr)
-    loading = begun(lambda: load(h, DAYS[0], DAYS[0]))
-    assert merging.wait(SECONDS), "the load does not come to its merge"
+    h = backfill(1)
+    loading = begun_to_merge(lambda: load(h, DAYS[0], DAYS[0]), monkeypatch)
     first, second = cluster.workers
     first.kill_amid_a_task()
     second.kill()
