@@ -36,19 +36,11 @@ class Server:
 
     def connections(self) -> int:
         """How many clients are connected now."""
-        return self._sockets().count(psutil.CONN_ESTABLISHED)
+        return local_server.sockets(self.jvm_pid, self.port).count(psutil.CONN_ESTABLISHED)
 
     def listens(self) -> bool:
         """Whether Spark's process still takes clients; asked without becoming one."""
-        return psutil.CONN_LISTEN in self._sockets()
-
-    def _sockets(self) -> list[str]:
-        """The states of the sockets at its port."""
-        try:
-            sockets = psutil.Process(self.jvm_pid).net_connections("tcp")
-        except psutil.NoSuchProcess:
-            return []
-        return [s.status for s in sockets if s.laddr and s.laddr.port == self.port]
+        return psutil.CONN_LISTEN in local_server.sockets(self.jvm_pid, self.port)
 
     def answers(self) -> bool:
         """Whether anything listens on its port."""

@@ -26,10 +26,11 @@ import pyspark
 from resources.connect_files import Server, ServerFiles, fingerprint
 from resources.connect_supervisor import Order
 from resources.failures import unavailable
-from resources.jars import coordinates, jar_paths, spark_home
+from resources.jars import coordinates, coordinates_of_samples, jar_paths, spark_home
 from resources.java import java_home
 from resources.local_server import launch, reap
 from resources.locks import exclusive, is_held
+from resources.on_demand import started
 from resources.settings import Settings
 from resources.spark_conf import spark_conf, write_properties
 
@@ -98,7 +99,8 @@ def _fingerprint(settings: Settings, conf: dict[str, str], token: str) -> str:
     """What a server is started with; it keeps the environment it was started in, credentials among it."""
     prefixes = ("AWS_", "JAVA_HOME") if settings.uses_s3 else ("JAVA_HOME",)
     environment = {name: value for name, value in os.environ.items() if name.startswith(prefixes)}
-    return fingerprint([pyspark.__version__, coordinates(settings), str(settings.jars), conf, environment], token)
+    wanted = coordinates(settings) + coordinates_of_samples(settings)
+    return fingerprint([pyspark.__version__, wanted, str(settings.jars), conf, environment], token)
 
 
 def _running(files: ServerFiles) -> Server | None:
@@ -157,16 +159,8 @@ def _start(files: ServerFiles, settings: Settings, conf: dict[str, str], timeout
         token, _fingerprint(settings, conf, token), settings.spark_idle_minutes * 60, str(home), str(spark_home())
     )
     process = launch(files, "resources.connect_supervisor", order=json.dumps(asdict(order)).encode())
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        server = files.read()
-        if server and server.pid == process.pid:
-            return server
-        if process.poll() is not None:
-            raise unavailable(f"Spark does not start: {_last_words(files.log)}", remedy=_look(files))
-        time.sleep(_POLL_SECONDS)
-    process.terminate()
-    raise unavailable(f"Spark is not up after {timeout:.0f} s: {_last_words(files.log)}", remedy=_look(files))
+    return started(process, files.read, timeout, lambda: _last_words(files.log),
+                   lambda problem: unavailable(f"Spark {problem}", remedy=_look(files)))  # fmt: skip
 
 
 def _last_words(log: Path) -> str:

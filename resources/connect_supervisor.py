@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from resources.spark_conf import use_properties
 
 _LOCK_SECONDS = 5.0
 _STOP_SECONDS = 10.0
+_GONE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,9 @@ def _watch(
     last_used = time.time()
     while not told_to_stop.wait(min(2.0, idle_seconds / 5)):
         listens = server.listens()
+        if not listens:
+            with suppress(subprocess.TimeoutExpired):  # who is killed loses its sockets a moment before it is gone
+                jvm.wait(_GONE_SECONDS)
         if jvm.poll() is not None:
             print(f"error: Spark's JVM ended with code {jvm.returncode}", flush=True)
             return

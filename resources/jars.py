@@ -6,7 +6,10 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import pyspark
@@ -31,6 +34,8 @@ KAFKA = ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",)
 # (hadoop-client-*, jcl-over-slf4j), an optional TLS library, and annotations.
 _UNWANTED = ("bundle", "hadoop-common", "hadoop-hdfs-client", "commons-logging", "wildfly-openssl", "checker-qual")
 _RESOLVE_SECONDS = 600
+_SAMPLES_PATIENCE = timedelta(hours=1)
+"""How long Spark does without jars that only the samples need, before Maven is asked for them again."""
 _FAULT = re.compile(
     r"unresolved dependency|not found|refused|timed? ?out|PKIX|unauthorized|forbidden|50\d", re.IGNORECASE
 )
@@ -44,6 +49,8 @@ def spark_home() -> Path:
 def coordinates(settings: Settings) -> tuple[str, ...]:
     """The Maven coordinates that these settings need: Delta and PostgreSQL always, S3 and Kafka only where configured.
 
+    Those that only the samples need are :func:`coordinates_of_samples`.
+
     Example:
         >>> coordinates(Settings(lake="/lake", landing="/landing"))
         ('io.delta:delta-spark_4.2_2.13:4.4.0', 'org.postgresql:postgresql:42.7.7')
@@ -51,8 +58,18 @@ def coordinates(settings: Settings) -> tuple[str, ...]:
     return DELTA + POSTGRESQL + (S3 if settings.uses_s3 else ()) + (KAFKA if settings.kafka else ())
 
 
+def coordinates_of_samples(settings: Settings) -> tuple[str, ...]:
+    """The Maven coordinates without which Spark loads all but a sample: Kafka's, unless ``kafka`` says yes or no.
+
+    Example:
+        >>> coordinates_of_samples(Settings(kafka=False))
+        ()
+    """
+    return KAFKA if settings.samples and settings.kafka is None else ()
+
+
 def jar_paths(settings: Settings, java_home: Path) -> list[Path]:
-    """The jars for these settings, fetched if this user never had them.
+    """The jars for these settings, fetched if this user never had them; those of the samples, if they can be had.
 
     Args:
         settings: Their ``jars`` folder is taken as it is, if given.
@@ -61,6 +78,8 @@ def jar_paths(settings: Settings, java_home: Path) -> list[Path]:
     Raises:
         SparkUnavailable: The jars are not here and no Maven repository gives them; the message says why.
     """
+    from incload_assets.loading.errors import SparkUnavailable  # here: that package imports this one
+
     if settings.jars:
         given = sorted(settings.jars.absolute().glob("*.jar"))
         if not any("delta-spark" in jar.name for jar in given):
@@ -70,10 +89,23 @@ def jar_paths(settings: Settings, java_home: Path) -> list[Path]:
                 remedy="fill it from the jar folder of a machine with access to Maven, or unset INCLOAD_JARS",
             )
         return given
-    return resolved(settings, coordinates(settings), java_home, unwanted())
+    needed = resolved(settings, coordinates(settings), java_home, unwanted())
+    if not (samples := coordinates_of_samples(settings)):
+        return needed
+    try:
+        return [*needed, *resolved(settings, samples, java_home, unwanted(), again_after=_SAMPLES_PATIENCE)]
+    except SparkUnavailable:
+        return needed  # a load that reads from Kafka says what is missing
 
 
-def resolved(settings: Settings, wanted: Sequence[str], java_home: Path, without: Sequence[str] = ()) -> list[Path]:
+def resolved(
+    settings: Settings,
+    wanted: Sequence[str],
+    java_home: Path,
+    without: Sequence[str] = (),
+    *,
+    again_after: timedelta = timedelta(0),
+) -> list[Path]:
     """The jars of some Maven coordinates and of all they need, fetched if this user never had them.
 
     Args:
@@ -81,6 +113,7 @@ def resolved(settings: Settings, wanted: Sequence[str], java_home: Path, without
         wanted: Coordinates, ``group:artifact:version``.
         java_home: The Java that runs the resolver.
         without: Names of artifacts not to fetch although they are needed.
+        again_after: Where Maven refused them a shorter time ago than this, it is not asked again.
 
     Raises:
         SparkUnavailable: No Maven repository gives them; the message says why.
@@ -92,8 +125,15 @@ def resolved(settings: Settings, wanted: Sequence[str], java_home: Path, without
             if not held:
                 raise unavailable(f"another process has been fetching Spark's jars into {folder} for too long")
             if not folder.is_dir():
+                _refuse_again(wanted, _log(folder), again_after)
                 _fetch(settings, wanted, folder, java_home, without)
     return sorted(folder.glob("*.jar"))
+
+
+def classpath(folder: Path) -> str:
+    """Of the jars in a folder, for a program in Scala: the resolver leaves the Scala library to Spark, which has it."""
+    (scala,) = (spark_home() / "jars").glob("scala-library-*.jar")
+    return f"{folder / '*'}:{scala}"
 
 
 def _cache() -> Path:
@@ -109,7 +149,7 @@ def _name(wanted: Sequence[str], without: Sequence[str]) -> str:
 def _fetch(settings: Settings, wanted: Sequence[str], folder: Path, java_home: Path, without: Sequence[str]) -> None:
     """Resolve into a scratch folder beside ``folder``, then put it in place in one step."""
     scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix="fetching-"))
-    log = folder.parent / f"{folder.name}.log"
+    log = _log(folder)
     first, *others = [url.strip() for url in settings.maven_repositories.split(",") if url.strip()] or [""]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     environment |= {"JAVA_HOME": str(java_home), "SPARK_HOME": str(spark_home())}
@@ -154,6 +194,18 @@ def _shipped() -> list[str]:
     """The artifact names of the jars inside pyspark: a second version of one of them would only do harm."""
     names = {re.split(r"-(?=\d)", jar.stem, maxsplit=1)[0] for jar in (spark_home() / "jars").glob("*.jar")}
     return sorted(names)
+
+
+def _log(folder: Path) -> Path:
+    """What the resolver said last."""
+    return folder.parent / f"{folder.name}.log"
+
+
+def _refuse_again(wanted: Sequence[str], log: Path, again_after: timedelta) -> None:
+    """With what was said of late; called where the jars are not there."""
+    with suppress(FileNotFoundError):
+        if time.time() - log.stat().st_mtime < again_after.total_seconds():
+            raise _refused(wanted, log.read_text(), log)
 
 
 def _refused(wanted: Sequence[str], told: str, log: Path) -> Exception:

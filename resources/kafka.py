@@ -1,4 +1,4 @@
-"""Kafka clusters by name, from the environment alone: looked at with librdkafka, read by Spark with the Java client."""
+"""Kafka clusters by name, from the environment: looked at with librdkafka, read by Spark with the Java client."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 REQUEST_SECONDS = 10
@@ -14,6 +14,7 @@ REQUEST_SECONDS = 10
 
 _LOGIN = {"PLAIN": "plain.PlainLoginModule", "SCRAM-SHA-256": "scram.ScramLoginModule",
           "SCRAM-SHA-512": "scram.ScramLoginModule"}  # fmt: skip
+_provided: "dict[str, Callable[[], KafkaCluster]]" = {}
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,18 @@ class KafkaCluster:
     spark_only: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def named(cls, name: str) -> Self:
-        """The cluster that the environment gives for a name.
+    def named(cls, name: str, otherwise: "Callable[[], KafkaCluster] | None" = None) -> "KafkaCluster":
+        """The cluster that the environment gives for a name, or, where that says nothing, the one provided for it.
 
         ``INCLOAD_KAFKA_<NAME>_SERVERS`` is its address; ``…_OPTIONS`` and ``…_SPARK_OPTIONS`` are JSON objects.
 
+        Args:
+            name: Letters, digits and ``_``, in lower case.
+            otherwise: Where the environment says nothing; default: what :func:`provide` was told.
+
         Raises:
             SourceUnreadable: A variable is missing or wrong; its value is not shown, it may hold a password.
+            SourceUnavailable: The cluster that is provided is not there.
 
         Example:
             >>> os.environ["INCLOAD_KAFKA_SHOP_SERVERS"] = "kafka-1:9093,kafka-2:9093"
@@ -50,6 +56,9 @@ class KafkaCluster:
         """
         prefix = f"INCLOAD_KAFKA_{name.upper()}_"
         servers = os.environ.get(f"{prefix}SERVERS", "").strip()
+        otherwise = otherwise or _provided.get(name)
+        if otherwise and not servers and not os.environ.get(f"{prefix}OPTIONS"):
+            return otherwise()
         if not servers:
             raise _wrong(name, f"{prefix}SERVERS is not set")
         return cls(name, servers, _options(name, f"{prefix}OPTIONS"), _options(name, f"{prefix}SPARK_OPTIONS"))
@@ -106,6 +115,21 @@ class KafkaCluster:
         except OSError as error:
             problem = f"the file of {option} cannot be read ({type(error).__name__})"
             raise _wrong(self.name, problem) from None
+
+
+def provide(name: str, provider: Callable[[], KafkaCluster]) -> None:
+    """Say what a name stands for where the environment does not, as :func:`resources.databases.provide` does.
+
+    Args:
+        name: As for :meth:`KafkaCluster.named`.
+        provider: Asked each time the cluster is needed; raises SourceUnavailable where it cannot be had.
+
+    Example:
+        >>> provide("archive", lambda: KafkaCluster("archive", "kafka.example:9092"))
+        >>> KafkaCluster.named("archive").spark_options["kafka.bootstrap.servers"]
+        'kafka.example:9092'
+    """
+    _provided[name] = provider
 
 
 def _options(name: str, variable: str) -> dict[str, str]:

@@ -14,9 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 _LOOPBACK = "127.0.0.1"
 
 _started: list[subprocess.Popen[bytes]] = []  # kept, so that a server that ended is reaped instead of left a zombie
+
+
+class ServerFailed(Exception):
+    """There is no server, and why."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +69,13 @@ def write_facts(path: Path, facts: Mapping[str, Any]) -> None:
     draft.rename(path)
 
 
-def launch(files: ServerFolder, module: str, *arguments: str, order: bytes | None = None) -> "subprocess.Popen[bytes]":
+def launch(files: ServerFolder, module: str, order: bytes) -> "subprocess.Popen[bytes]":
     """Start a supervisor in a session of its own, so that it survives this process and its terminal.
 
     Args:
         files: Of the server.
-        module: The supervisor's; its first argument is the folder.
-        arguments: Further ones, which everybody can see.
-        order: Standard input, for what nobody else may see.
+        module: The supervisor's; its argument is the folder.
+        order: Its standard input, because everybody can see arguments.
     """
     if files.log.exists():
         files.log.replace(files.log.with_suffix(".log.1"))
@@ -78,12 +83,12 @@ def launch(files: ServerFolder, module: str, *arguments: str, order: bytes | Non
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
     with open(os.open(files.log, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", module, str(files.folder), *arguments],
-            stdin=subprocess.DEVNULL if order is None else subprocess.PIPE, stdout=log, stderr=log,
+            [sys.executable, "-m", module, str(files.folder)],
+            stdin=subprocess.PIPE, stdout=log, stderr=log,
             cwd=files.folder, env=environment, start_new_session=True, close_fds=True,
         )  # fmt: skip
     _started.append(process)
-    if process.stdin and order is not None:
+    if process.stdin:
         with suppress(BrokenPipeError), process.stdin as pipe:
             pipe.write(order)
     return process
@@ -104,6 +109,15 @@ def answers(port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def sockets(pid: int, port: int) -> list[str]:
+    """The states of the sockets that a process has at a port, as :mod:`psutil` calls them."""
+    try:
+        found = psutil.Process(pid).net_connections("tcp")
+    except psutil.NoSuchProcess:
+        return []
+    return [socket.status for socket in found if socket.laddr and socket.laddr.port == port]
 
 
 def free_port() -> int:

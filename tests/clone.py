@@ -39,11 +39,12 @@ class Clone:
         return cls(root, spark)
 
     def environment(self, **more: str) -> dict[str, str]:
-        """A plain one: the settings of whoever runs the tests are not in it."""
+        """A plain one, without the sample shop's Kafka: the settings of whoever runs the tests are not in it."""
         plain = {
             k: v for k, v in os.environ.items() if not k.startswith(("INCLOAD_", "DAGSTER_")) and k != "PYTHONPATH"
         }
-        return {**plain, "PWD": str(self.root), "INCLOAD_SPARK": self.spark, "NO_COLOR": "1", **more}
+        return {**plain, "PWD": str(self.root), "INCLOAD_SPARK": self.spark, "INCLOAD_KAFKA": "false",
+                "NO_COLOR": "1", **more}  # fmt: skip
 
     def command(self, *arguments: str) -> list[str]:
         """``incload …``."""

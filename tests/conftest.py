@@ -21,6 +21,8 @@ from tests.servers.spark_kafka import settings_for_kafka
 
 # The tables of a whole test run; in the environment, so that every program of the run agrees on the server.
 os.environ.setdefault("INCLOAD_SPARK_MEMORY", "6g")
+# A test that needs a Kafka says so: else each Spark would have its jars, and each shop a broker of its own.
+os.environ.setdefault("INCLOAD_KAFKA", "false")
 # Of what is random by itself: names of tests are the same in every process then.
 os.environ.setdefault("INCLOAD_TEST_SEED", str(random.randrange(2**32)))
 

@@ -52,9 +52,13 @@ def demo(
             for _ in range(steps):
                 advance = shop.advance(until=min(shop.now + DAY, end))
                 came = f"{len(advance.files)} files arrived, {advance.prices} prices were set"
+                if advance.messages:
+                    came += f", {advance.messages} web events were sent"
                 console.print(f"[bold]{advance.now:%Y-%m-%d %H:%M} UTC[/]: {came}")
                 if advance.database_failure:
                     console.print(f"No prices: {advance.database_failure}", markup=False)
+                if advance.kafka_failure:
+                    console.print(f"No web events: {advance.kafka_failure}", markup=False)
                 for table in tables if advance.database_failure else [*tables, prices]:
                     loads.run(table, pending(project, table))
         if not loads.outcomes:

@@ -1,6 +1,7 @@
 """The shop in Dagster: a job that lets it trade, and a schedule that keeps it at the present."""
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import timedelta
 
 import dagster as dg
@@ -8,8 +9,8 @@ from pydantic import Field
 
 from incload_assets.automation.tags import PRIORITY_TAG
 from incload_assets.loading.checkpoint import LOADS_NOTHING
-from incload_assets.shop.plan import FEEDS
 from incload_assets.shop.shop import Advance, Shop
+from incload_assets.shop.stream import TOPIC
 from resources.settings import Settings
 
 _DAY = timedelta(days=1)
@@ -31,13 +32,15 @@ class Trade(dg.Config):
 
 @dg.op
 def trade(context: dg.OpExecutionContext, config: Trade) -> None:
-    """Advance the shop's clock, write the files that are due by then, and set the prices in its database."""
+    """Advance the shop's clock, write the files that are due by then, set prices and send web events."""
     advance = Shop(Settings()).advance(days=config.days, minutes=config.minutes)
     for file in advance.files:
         verb = "rewrote" if file.rewritten else "wrote"
         context.log.debug(f"{verb} {file.path}: {file.rows} rows, {file.size} bytes")
     if advance.database_failure:
         context.log.warning(f"no prices were set, the next advance does it: {advance.database_failure}")
+    if advance.kafka_failure:
+        context.log.warning(f"no web events were sent, the next advance does it: {advance.kafka_failure}")
     context.log.info(f"traded to {advance.now:%Y-%m-%d %H:%M} UTC: {len(advance.files)} files, {advance.rows}")
     context.add_output_metadata(
         {
@@ -83,17 +86,23 @@ def summary(advance: Advance) -> str:
         "| table | files | rows | rewritten | out of the ordinary |",
         "|---|---:|---:|---:|---|",
     ]
+    elsewhere = {
+        "prices": "the database is not there" if advance.database_failure else "-",
+        TOPIC: "Kafka is not there" if advance.kafka_failure else _told(advance.message_troubles),
+    }
     for table, rows in advance.rows.items():
-        if table not in FEEDS:
-            unusual = "the database is not there" if advance.database_failure else "-"
-            lines.append(f"| {table} | - | {rows} | - | {unusual} |")
+        if table in elsewhere:
+            lines.append(f"| {table} | - | {rows} | - | {elsewhere[table]} |")
             continue
         files = [file for file in advance.files if file.table == table]
-        troubles = sorted(sum((file.troubles for file in files), start=Counter()).items())
-        unusual = ", ".join(f"{count} {kind}" for kind, count in troubles) or "-"
+        unusual = _told(sum((file.troubles for file in files), start=Counter()))
         rewritten = sum(file.rewritten for file in files)
         lines.append(f"| {table} | {len(files)} | {rows} | {rewritten} | {unusual} |")
     return "\n".join(lines)
+
+
+def _told(troubles: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(troubles.items())) or "-"
 
 
 def shop_definitions() -> dg.Definitions:

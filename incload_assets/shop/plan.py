@@ -13,10 +13,13 @@ from incload_assets.shop.inventory import INVENTORY
 from incload_assets.shop.orders import ORDERS
 from incload_assets.shop.service_logs import SERVICE_LOGS
 from incload_assets.shop.settings import SETTINGS
+from incload_assets.shop.web_events import WEB_EVENTS
 
 _ALL: tuple[Feed, ...] = (ORDERS, CUSTOMERS, INVENTORY, EVENTS, SERVICE_LOGS, SETTINGS)
 FEEDS: dict[str, Feed] = {feed.table: feed for feed in _ALL}
-"""The shop's tables by name."""
+"""The shop's tables of files by name."""
+TOPICS: dict[str, Feed] = {WEB_EVENTS.table: WEB_EVENTS}
+"""Those that it sends messages for; a delivery is a batch of them then."""
 
 _REWRITTEN_AT = timedelta(hours=10)
 
@@ -43,13 +46,13 @@ class Plan:
         Args:
             since: Excluded, UTC.
             until: Included, UTC.
-            tables: Names of tables.
+            tables: Names of tables; by default all that are made of files.
         """
         # a file belongs to the day of its last instant, which is not before `since` if the file is due after it
         days = self.calendar.days(since.date(), until.date())
         found = [
             delivery
-            for feed in map(FEEDS.__getitem__, tables)
+            for feed in map((FEEDS | TOPICS).__getitem__, tables)
             for day in days
             for delivery in self._on(feed, day)
             if since < delivery.due <= until

@@ -1,8 +1,8 @@
-"""A shop that trades: as its clock is advanced, files appear in the landing area and prices in its database."""
+"""A shop that trades: as its clock advances, files are written, prices set in its database, events sent to Kafka."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -11,9 +11,10 @@ from incload_assets.loading.window import now as real_now
 from incload_assets.shop.calendar import Calendar, midnight
 from incload_assets.shop.clock import Clock
 from incload_assets.shop.database import write_prices
-from incload_assets.shop.feed import Delivery
+from incload_assets.shop.feed import Delivery, Record
 from incload_assets.shop.landing import write_file
-from incload_assets.shop.plan import FEEDS, Plan
+from incload_assets.shop.plan import FEEDS, TOPICS, Plan
+from incload_assets.shop.stream import TOPIC, send_web_events
 from incload_assets.shop.truth import Key, Truth, truth
 from resources.settings import Settings
 
@@ -53,6 +54,9 @@ class Advance:
         files: Those that were written.
         prices: How many were set in the database.
         database_failure: Why none could be, in which case the next advance sets them; None if all is well.
+        messages: Web events that were sent to Kafka.
+        message_troubles: Unusual ones among them, by kind.
+        kafka_failure: Why none could be, in which case the next advance sends them; None if all is well.
     """
 
     since: datetime
@@ -60,25 +64,28 @@ class Advance:
     files: tuple[Written, ...]
     prices: int = 0
     database_failure: str | None = None
+    messages: int = 0
+    message_troubles: Counter[str] = field(default_factory=Counter)
+    kafka_failure: str | None = None
 
     @property
     def rows(self) -> dict[str, int]:
         """Records written, by table; 0 for a table without any."""
         in_files = {table: sum(file.rows for file in self.files if file.table == table) for table in FEEDS}
-        return {**in_files, "prices": self.prices}
+        return {**in_files, "prices": self.prices, TOPIC: self.messages}
 
     @property
     def troubles(self) -> Counter[str]:
         """Unusual records written, by kind."""
-        return sum((file.troubles for file in self.files), Counter())
+        return sum((file.troubles for file in self.files), self.message_troubles)
 
 
 class Shop:
     """The sample shop of a home folder.
 
     What it does depends on the opening day, the seed and the scale alone: advanced by days or by minutes, twice or
-    after a crash, it writes the same bytes under the same names, and sets the same prices in its database. Where the
-    database is not there, it trades on without.
+    after a crash, it writes the same bytes under the same names, sets the same prices in its database, and sends the
+    same events. Where database or Kafka are not there, it trades on without.
 
     Args:
         settings: Where the landing area and the home folder are.
@@ -136,10 +143,10 @@ class Shop:
         return deliveries[0].due
 
     def advance(self, days: int = 0, minutes: int = 0, *, until: datetime | None = None) -> Advance:
-        """Trade on, and write the files that are due by then, and the prices that were set.
+        """Trade on, and write the files that are due by then, set the prices, and send the events.
 
         The clock is saved last: after a crash the same files are written again, with the same content. The database
-        knows by itself which prices it has.
+        knows by itself which prices it has, and the topic which events.
 
         Args:
             days: Days to trade, 0 or more.
@@ -164,8 +171,18 @@ class Shop:
             newest = {delivery.path: delivery for delivery in self._plan.due(since, reached)}
             files = tuple(self._write(delivery) for delivery in newest.values())
             prices, failure = self._set_prices(reached)
+            sent, kafka_failure = self._send_events(reached)
             self._clock.save(reached)
-        return Advance(since=since, now=reached, files=files, prices=prices, database_failure=failure)
+        return Advance(
+            since=since,
+            now=reached,
+            files=files,
+            prices=prices,
+            database_failure=failure,
+            messages=len(sent),
+            message_troubles=_troubles(sent),
+            kafka_failure=kafka_failure,
+        )
 
     def catch_up(self, step: timedelta = _DAY) -> Iterator[Advance]:
         """Trade up to the present, a step at a time, telling of each step as it is done."""
@@ -179,7 +196,7 @@ class Shop:
         The keys are tuples; the values are in Python's types, instants aware and in UTC.
 
         Args:
-            table: One that the shop writes files for, for example ``orders``.
+            table: One that the shop writes files for or sends messages for, for example ``orders``.
             until: As of this instant of the shop's clock, UTC; default: now.
 
         Raises:
@@ -190,6 +207,8 @@ class Shop:
     def quarantined(self, table: str, until: datetime | None = None) -> dict[str, int]:
         """How many records of a table the contract has to reject, by partition key; those without any are left out.
 
+        Of messages: by the hour in which they were due by the shop's clock.
+
         Args:
             table: As for :meth:`expected`.
             until: As for :meth:`expected`.
@@ -197,20 +216,27 @@ class Shop:
         return self._truth(table, until).quarantined
 
     def _truth(self, table: str, until: datetime | None) -> Truth:
-        if table not in FEEDS:
+        feeds = FEEDS | TOPICS
+        if table not in feeds:
             raise IncrementalLoadError(
                 f"shop: there is no table {table!r}",
-                rule=f"its tables are {', '.join(FEEDS)}",
+                rule=f"its tables are {', '.join(feeds)}",
                 remedy="name one of them",
             )
         since = midnight(self.opened)
-        return truth(FEEDS[table], self._plan.due(since, until or self.now, [table]))
+        return truth(feeds[table], self._plan.due(since, until or self.now, [table]))
 
     def _set_prices(self, until: datetime) -> tuple[int, str | None]:
         try:
             return write_prices(self._settings, self._plan.calendar, until), None
         except IncrementalLoadError as error:
             return 0, str(error)
+
+    def _send_events(self, until: datetime) -> tuple[list[Record], str | None]:
+        try:
+            return send_web_events(self._settings, self._plan, until), None
+        except IncrementalLoadError as error:
+            return [], str(error)
 
     def _write(self, delivery: Delivery) -> Written:
         content = delivery.content()
@@ -222,5 +248,9 @@ class Shop:
             rows=len(delivery.records),
             size=len(content),
             rewritten=delivery.rewritten,
-            troubles=Counter(record.trouble for record in delivery.records if record.trouble),
+            troubles=_troubles(delivery.records),
         )
+
+
+def _troubles(records: Iterable[Record]) -> Counter[str]:
+    return Counter(record.trouble for record in records if record.trouble)

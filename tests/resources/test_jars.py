@@ -6,11 +6,11 @@ import pytest
 
 from incload_assets.loading.errors import SparkUnavailable
 from resources import jars
-from resources.jars import coordinates, jar_paths
+from resources.jars import coordinates, coordinates_of_samples, jar_paths
 from resources.java import java_home
 from resources.settings import Settings
 
-LOCAL = Settings(lake="/lake", landing="/landing")
+LOCAL = Settings(lake="/lake", landing="/landing", kafka=False)
 
 
 def test_s3_jars_are_asked_for_only_when_s3_is_configured() -> None:
@@ -36,6 +36,20 @@ def test_jars_for_kafka_are_asked_for_only_where_it_is_configured() -> None:
         "org.postgresql:postgresql:42.7.7",
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
     )
+
+
+def test_the_samples_kafka_is_asked_for_by_default_and_spark_goes_without_if_it_cannot_be_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("INCLOAD_KAFKA")
+    by_default = Settings(lake="/lake", landing="/landing")
+    assert coordinates_of_samples(by_default) == jars.KAFKA
+    for settings in (Settings(kafka=False), Settings(kafka=True), Settings(samples=False)):
+        assert coordinates_of_samples(settings) == ()
+
+    monkeypatch.setattr(jars, "KAFKA", ("org.apache.spark:spark-sql-kafka-of-no-release:0.0.0",))
+    at_nobodys = by_default.model_copy(update={"maven_repositories": "http://127.0.0.1:9/maven"})
+    assert jar_paths(at_nobodys, java_home()) == jar_paths(LOCAL, java_home())
 
 
 def test_the_jar_folder_holds_delta_and_nothing_that_spark_has() -> None:

@@ -18,9 +18,10 @@ import pytest
 from incload_assets.loading.errors import SourceUnavailable
 from resources.databases import Database, provide
 from resources.locks import is_held
-from resources.postgres_files import PostgresFiles, PostgresServer
+from resources.postgres_files import PostgresFiles
 from resources.sample_database import find_or_start, stop
 from resources.settings import Settings
+from resources.supervising import Record
 from tests.servers.postgres import sample_database_ends
 
 NAME = "sample_shop"
@@ -56,7 +57,7 @@ def answers(settings: Settings) -> list[int]:
 
 
 @pytest.fixture
-def server(answers: list[int], settings: Settings, files: PostgresFiles) -> PostgresServer:
+def server(answers: list[int], settings: Settings, files: PostgresFiles) -> Record:
     """The server that is up, found or started again."""
     find_or_start(NAME, settings)
     server = files.read()
@@ -64,7 +65,7 @@ def server(answers: list[int], settings: Settings, files: PostgresFiles) -> Post
     return server
 
 
-def family(server: PostgresServer) -> list[psutil.Process]:
+def family(server: Record) -> list[psutil.Process]:
     """The processes of PostgreSQL, the first of which is the one that the supervisor started."""
     return psutil.Process(server.pid).children(recursive=True)
 
@@ -76,14 +77,12 @@ def _eventually(true: Callable[[], bool], seconds: float = 30.0) -> bool:
     return true()
 
 
-def test_two_processes_at_once_end_up_on_one_server_which_outlives_them(
-    answers: list[int], server: PostgresServer
-) -> None:
+def test_two_processes_at_once_end_up_on_one_server_which_outlives_them(answers: list[int], server: Record) -> None:
     assert answers == [server.port, server.port]
     assert os.getsid(server.pid) == server.pid
 
 
-def test_another_user_can_neither_read_the_password_nor_see_it(server: PostgresServer, files: PostgresFiles) -> None:
+def test_another_user_can_neither_read_the_password_nor_see_it(server: Record, files: PostgresFiles) -> None:
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in files.folder.iterdir() if path.is_file()}
     assert modes == dict.fromkeys(["account.json", "server.json", "server.lock", "server.log", "start.lock"], 0o600)
     account = files.read_account()
@@ -94,7 +93,7 @@ def test_another_user_can_neither_read_the_password_nor_see_it(server: PostgresS
     assert server.password not in files.log.read_text()
 
 
-def test_it_listens_on_loopback_only_and_wants_the_password(server: PostgresServer, settings: Settings) -> None:
+def test_it_listens_on_loopback_only_and_wants_the_password(server: Record, settings: Settings) -> None:
     listening = {
         socket.laddr
         for process in family(server)
@@ -108,7 +107,7 @@ def test_it_listens_on_loopback_only_and_wants_the_password(server: PostgresServ
 
 @pytest.mark.parametrize("killed", ["the server", "the supervisor", "both, in a moment, as in a power failure"])
 def test_what_was_killed_is_started_again_with_its_data(
-    killed: str, server: PostgresServer, settings: Settings, files: PostgresFiles
+    killed: str, server: Record, settings: Settings, files: PostgresFiles
 ) -> None:
     with find_or_start(NAME, settings).connect() as connection:
         connection.execute("SET default_transaction_read_only = off")
@@ -130,7 +129,7 @@ def test_what_was_killed_is_started_again_with_its_data(
 
 
 def test_a_number_that_another_process_has_by_now_does_not_keep_it_from_starting(
-    server: PostgresServer, settings: Settings, files: PostgresFiles
+    server: Record, settings: Settings, files: PostgresFiles
 ) -> None:
     account = files.read_account()
     assert account is not None and stop(settings)

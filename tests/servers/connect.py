@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from resources.local_server import free_port
-from tests.servers.java_servers import DEBEZIUM, fetched, java
+from tests.servers.java_servers import CONNECT, DEBEZIUM, fetched, java
 from tests.servers.kafka import KafkaServer, run_folder
 from tests.servers.postgres import PostgresServer
 from tests.servers.sharing import shared
@@ -215,7 +215,7 @@ def _prepare(kafka: KafkaServer, folder: Path) -> tuple[list[str | Path], str]:
     configuration = _CONFIGURATION.format(kafka=kafka.servers, folder=folder, plugins=plugins, port=port)
     (folder / "connect.properties").write_text(configuration)
     main, properties = "org.apache.kafka.connect.cli.ConnectStandalone", folder / "connect.properties"
-    return java(folder, main, properties, heap="320m"), f"http://127.0.0.1:{port}"
+    return [*java(folder, CONNECT), main, properties], f"http://127.0.0.1:{port}"
 
 
 def _wait(server: ConnectServer) -> None:

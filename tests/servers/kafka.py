@@ -16,34 +16,23 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
+from resources import sample_kafka
+from resources.kafka_broker import Broker
 from resources.local_server import free_port
+from resources.settings import Settings
 from tests.servers.java_servers import java
 from tests.servers.sharing import shared
 
 _CONFIGURATION = """
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
 listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{secured},SWITCHED://127.0.0.1:{behind},\
 CONTROLLER://127.0.0.1:{controller}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{secured},SWITCHED://127.0.0.1:{before}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SWITCHED:PLAINTEXT,\
 CONTROLLER:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
-controller.listener.names=CONTROLLER
 sasl.enabled.mechanisms=PLAIN
 listener.name.sasl_plaintext.plain.sasl.jaas.config=\
 org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{password}";
-log.dirs={data}
-auto.create.topics.enable=false
-offsets.topic.num.partitions=1
-offsets.topic.replication.factor=1
-transaction.state.log.num.partitions=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-group.initial.rebalance.delay.ms=0
-log.retention.ms=-1
-broker.session.timeout.ms={session}
 log.message.timestamp.after.max.ms=9223372036854775807
 """
 
@@ -161,19 +150,12 @@ class OwnKafka:
 
 
 def _prepare(folder: Path, session: int = 60_000) -> tuple[list[str | Path], str]:
-    data = folder / "data"
-    data.mkdir()
-    # what `kafka-storage format` writes, without a Java of its own
-    (data / "meta.properties").write_text(
-        "version=1\nnode.id=1\ncluster.id=dGVzdHMtb2YtaW5jbG9hZA\ndirectory.id=dGVzdHMtZGlyZWN0b3J5MQ\n"
-    )
+    broker = Broker(folder)
+    broker.create()
     names = ("port", "secured", "before", "behind", "controller")
     ports = {name: free_port() for name in names}
-    configuration = _CONFIGURATION.format(
-        **ports, data=data, session=session, user=KafkaServer.user, password=KafkaServer.password
-    )
-    (folder / "kafka.properties").write_text(configuration)
-    command = java(folder, "kafka.Kafka", folder / "kafka.properties", heap="320m")
+    configuration = _CONFIGURATION.format(**ports, user=KafkaServer.user, password=KafkaServer.password)
+    command = broker.command(java(folder), ports["controller"], configuration, session=session)
     return command, " ".join(str(ports[name]) for name in names[:4])
 
 
@@ -199,6 +181,15 @@ def run_folder(factory: pytest.TempPathFactory) -> Path:
     """A folder that all processes of the test run share."""
     base = factory.getbasetemp()
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@contextmanager
+def sample_kafka_ends(home: Path) -> Iterator[None]:
+    """The sample shop's broker of a home folder, if one is started, is gone after the block."""
+    try:
+        yield
+    finally:
+        sample_kafka.stop(Settings(home=home))
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ def settings_for_kafka() -> dict[str, Any]:
             with exclusive(made.with_suffix(".lock"), 300):
                 if not made.exists():
                     _compile(made)
-    return {"spark_conf": {"spark.jars": ",".join(path.as_uri() for path in (*found, made))}}
+    return {"kafka": False, "spark_conf": {"spark.jars": ",".join(path.as_uri() for path in (*found, made))}}
 
 
 def _compile(made: Path) -> None:

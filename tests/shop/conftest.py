@@ -25,6 +25,13 @@ def _no_database(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INCLOAD_DATABASE_SAMPLE_SHOP_USER", "shop")
 
 
+@pytest.fixture(autouse=True)
+def _no_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is there a broker."""
+    monkeypatch.setenv("INCLOAD_KAFKA", "false")
+    monkeypatch.delenv("INCLOAD_KAFKA_SAMPLE_SHOP_SERVERS", raising=False)
+
+
 @pytest.fixture
 def a_shop(tmp_path: Path) -> Callable[[str], Shop]:
     """A shop of a quarter of the usual size, opened on a Monday, in the named home folder."""

@@ -8,8 +8,8 @@ from incload_assets.shop import founding_date, opening_date, platform_date
 daily = dg.DailyPartitionsDefinition(start_date=opening_date().isoformat(), end_offset=1)
 """Since the sample shop opened, by its own clock."""
 
-days_of_database = dg.DailyPartitionsDefinition(start_date=founding_date().isoformat(), end_offset=1)
-"""Since the sample shop was set up, by the real clock, which is the one that its database goes by."""
+real_days = dg.DailyPartitionsDefinition(start_date=founding_date().isoformat(), end_offset=1)
+"""Since the sample shop was set up, by the real clock, which is the one that its database and its Kafka go by."""
 
 daily_platform = dg.DailyPartitionsDefinition(start_date=platform_date().isoformat(), end_offset=1)
 hourly = dg.HourlyPartitionsDefinition(start_date=f"{platform_date()}-00:00", end_offset=1)

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from incload_assets.loading import Append, Changes, Freshness, QueryById, incremental_asset
 from incload_assets.shop.database import DATABASE, PRICE_CHANGES
-from incload_assets.tables.retail.partitions import days_of_database
+from incload_assets.tables.retail.partitions import real_days
 
 
 class PriceChange(pa.DataFrameModel):
@@ -25,7 +25,7 @@ class PriceChange(pa.DataFrameModel):
 
 
 @incremental_asset(
-    partitions_def=days_of_database,
+    partitions_def=real_days,
     source=QueryById(DATABASE, PRICE_CHANGES, id="change_id", lag=timedelta(minutes=1)),
     contract=PriceChange,
     changes=Changes(keys=["change_id"]),

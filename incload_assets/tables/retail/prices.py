@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from incload_assets.loading import Changes, Freshness, Merge, QueryByTime, incremental_asset
 from incload_assets.shop.database import DATABASE, PRICES
-from incload_assets.tables.retail.partitions import days_of_database
+from incload_assets.tables.retail.partitions import real_days
 
 
 class ArticlePrice(pa.DataFrameModel):
@@ -23,7 +23,7 @@ class ArticlePrice(pa.DataFrameModel):
 
 
 @incremental_asset(
-    partitions_def=days_of_database,
+    partitions_def=real_days,
     source=QueryByTime(DATABASE, PRICES, modified="updated_at", lag=timedelta(minutes=1)),
     contract=ArticlePrice,
     changes=Changes(keys=["sku"], sequence_by=["updated_at"], delete_when="discontinued = 'true'"),
