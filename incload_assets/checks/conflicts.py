@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.checks.look import records, several, verdict
 from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.columns import DELETE, UPSERT, col, content_hash_sql, sets
+from incload_assets.loading.columns import DELETE, UPSERTS, col, content_hash_sql, sets
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.materialization import MASK
 from incload_assets.loading.sources.several import NAME as SOURCE_NAME
@@ -58,14 +58,16 @@ def _place(table: Table) -> list[str]:
 def _conflicts(log: DataFrame, table: Table) -> DataFrame:
     place = _place(table)
     told = [name for name in table.columns if name not in (*place, SOURCE_NAME, PRIORITY)]
-    upsert = F.col("_kind") == UPSERT
+    upsert = F.col("_kind").isin(*UPSERTS)
     if table.by_column:
         of_each = [F.when(upsert & sets(name), F.expr(content_hash_sql([name]))) for name in told]
     else:
         of_each = [F.when(upsert, F.expr(content_hash_sql(told)))] if told else []
-    most = F.greatest(F.lit(0), F.count_distinct("_kind"), *(F.count_distinct(content) for content in of_each))
+    most = F.greatest(
+        F.lit(0), F.count_distinct(F.col("_kind") == DELETE), *(F.count_distinct(content) for content in of_each)
+    )
     return (
-        log.filter(F.col("_kind").isin(UPSERT, DELETE))
+        log.filter(F.col("_kind").isin(*UPSERTS, DELETE))
         .groupBy(*map(col, place))
         .agg(F.array_sort(F.collect_set(source_of(F.col("_source.file")))).alias("_sources"), most.alias("_contents"))
         .filter((F.size("_sources") > 1) & (F.col("_contents") > 1))

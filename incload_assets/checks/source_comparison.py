@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.columns import DELETE, REJECTED, TRUNCATE, UPSERT
+from incload_assets.loading.columns import DELETE, MOVED, REJECTED, TRUNCATE, UPSERT, UPSERTS
 from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.judging import judge
@@ -18,7 +18,7 @@ from incload_assets.loading.window import Window
 from incload_assets.loading.writes.merging import app_id
 from resources.lake import Lake
 
-KINDS = (UPSERT, DELETE, TRUNCATE, REJECTED)
+KINDS = (*UPSERTS, DELETE, TRUNCATE, REJECTED)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def content_of(judged: DataFrame) -> Content:
         F.coalesce(F.sum(F.col("_hash").cast("decimal(28,0)")), F.lit(0)).alias("hash"),
     ).first()
     assert row is not None
-    return Content(row[UPSERT], row[DELETE] + row[TRUNCATE], row[REJECTED], int(row["hash"]))
+    return Content(row[UPSERT] + row[MOVED], row[DELETE] + row[TRUNCATE], row[REJECTED], int(row["hash"]))
 
 
 @contextmanager
@@ -107,4 +107,8 @@ def table_evidence(spark: SparkSession, table: Table, lake: Lake, log: ChangeLog
     if lake.version(context.uri) is None or log.control(window.key) is None:
         return None
     at = context.snapshot((window,), app_id(table, window))
-    return examine(table.write.plan(context, at, full=True), at)[window.key]
+    plan = table.write.plan(context, at, full=True)
+    try:
+        return examine(plan, at)[window.key]
+    finally:
+        plan.release()

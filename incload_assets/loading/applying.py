@@ -1,7 +1,7 @@
 """From landed windows to a reconciled table: plan, commit, look again, a bounded number of times."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -78,34 +78,34 @@ def apply_changes(
     table = context.table
     where = f"{table.name} {windows[0].key}" + (f"..{windows[-1].key}" if len(windows) > 1 else "")
     total, committed, full, lost = {window.key: Merged() for window in windows}, False, False, 0
-    for _ in range(MERGES):
-        at = context.snapshot(windows, app_id, of_range=of_range)
-        tune_plan(context, at, full=full)
-        plan = table.write.plan(context, at, full=full)
-        if (committed and is_merged(at)) or is_quiet(at):
-            with phases.timed("reconcile"):
-                evidence = examine(plan, at)
-            pending = sum(found.pending for found in evidence.values())
-            if not pending:
-                for key, found in evidence.items():
-                    check_bins(found, f"{table.name} {key}")
-                return Applied(at, evidence, total, committed)
-            say(f"{where}: {pending} keys differ from the log, folding them in full")
-            if not full:  # from now on: what the fast fold could not see it could not prove, either
-                full = True
-                tune_plan(context, at, full=True)
-                plan = table.write.plan(context, at, full=True)
-        with phases.timed("merge"):
-            planned = _planned(plan, len(windows)) if len(windows) > 1 else None
-            done = table.write.apply(context, at, plan)
-        if done is None:
-            lost += 1
-            say(f"{where}: another load committed first, planning anew")
-            continue
-        for key, count in (planned if planned is not None else {windows[0].key: done}).items():
-            total[key] += count
-        committed = True
-        say(f"{where}: merged {done.inserted} inserts, {done.updated} updates, {done.deleted} deletes")
+    with ExitStack() as held:
+        for _ in range(MERGES):
+            at = context.snapshot(windows, app_id, of_range=of_range)
+            with phases.timed("merge"):
+                plan = _plan(context, at, full, held)
+            if (committed and is_merged(at)) or is_quiet(at):
+                with phases.timed("reconcile"):
+                    evidence = examine(plan, at)
+                pending = sum(found.pending for found in evidence.values())
+                if not pending:
+                    for key, found in evidence.items():
+                        check_bins(found, f"{table.name} {key}")
+                    return Applied(at, evidence, total, committed)
+                say(f"{where}: {pending} keys differ from the log, folding them in full")
+                if not full:  # from now on: what the fast fold could not see it could not prove, either
+                    full = True
+                    plan = _plan(context, at, full, held)
+            with phases.timed("merge"):
+                planned = _planned(plan, len(windows)) if len(windows) > 1 else None
+                done = table.write.apply(context, at, plan)
+            if done is None:
+                lost += 1
+                say(f"{where}: another load committed first, planning anew")
+                continue
+            for key, count in (planned if planned is not None else {windows[0].key: done}).items():
+                total[key] += count
+            committed = True
+            say(f"{where}: merged {done.inserted} inserts, {done.updated} updates, {done.deleted} deletes")
     if lost:
         raise ConcurrentLoad(
             f"{where}: other loads won {lost} of {MERGES} attempts to commit",
@@ -117,6 +117,13 @@ def apply_changes(
         rule="a partition is done only when the table holds what the log says",
         remedy="look for another writer of the table; the partition stays open and is tried again",
     )
+
+
+def _plan(context: Context, at: Snapshot, full: bool, held: ExitStack) -> Plan:
+    tune_plan(context, at, full=full)
+    plan = context.table.write.plan(context, at, full=full)
+    held.callback(plan.release)
+    return plan
 
 
 def _planned(plan: Plan, windows: int) -> dict[str, Merged]:

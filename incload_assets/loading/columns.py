@@ -9,11 +9,14 @@ from incload_assets.loading.declaration import Table
 
 UPSERT, DELETE, TRUNCATE, REJECTED = "upsert", "delete", "truncate", "rejected"
 REPLACED, CONTROL, SKIPPED = "replaced", "control", "skipped"
+MOVED = "moved"
+"""An upsert that may give a row a new key, and leaves columns unset; see :mod:`incload_assets.loading.moves`."""
+UPSERTS = (UPSERT, MOVED)
 SNAPSHOT = "snapshot"
 """The mark of a complete extract, see :mod:`incload_assets.loading.snapshots`."""
 EMPTIES = (TRUNCATE, SNAPSHOT)
 """Rows of the log without a key that delete everything older than they are."""
-CHANGES = (UPSERT, DELETE, *EMPTIES)
+CHANGES = (*UPSERTS, DELETE, *EMPTIES)
 
 
 def quoted(name: str) -> str:

@@ -60,11 +60,17 @@ def check_conditions(table: str, contract: Contract, changes: Changes, write: Wr
             rule="a change deletes a row only where rows are kept by key",
             remedy="drop delete_when, or write Merge() or History()",
         )
+    if changes.moved_when is not None and (changes.unavailable is None or changes.delete_when is None):
+        raise DeclarationError(
+            f"{table}: changes.moved_when is {changes.moved_when!r}, without unavailable or without delete_when",
+            rule="it tells where unavailable values stand: under the key that is deleted at the same sequence",
+            remedy="declare both, or drop moved_when",
+        )
     names: dict[str, None] = {}
-    for field in ("delete_when", "truncate_when", "snapshot_when"):
+    for field in ("delete_when", "truncate_when", "snapshot_when", "moved_when"):
         if (condition := getattr(changes, field)) is None:
             continue
-        if field != "snapshot_when" and not source.sees.deletes:
+        if field in ("delete_when", "truncate_when") and not source.sees.deletes:
             raise DeclarationError(
                 f"{table}: changes.{field} is {condition!r}, but {type(source).__name__} sees no deletes",
                 rule="a table asks only for what its source can show",

@@ -1,5 +1,6 @@
 """What every step of a load works with, and what it saw."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -7,7 +8,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.columns import DELETE, EMPTIES
+from incload_assets.loading.columns import DELETE, EMPTIES, MOVED
 from incload_assets.loading.control_rows import Control, controls_of
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.pruning import laid_out_by, touched_sql
@@ -79,6 +80,7 @@ class Context:
             pc.field("partition._kind").isin([DELETE, *EMPTIES]) & ~pc.field("partition._window").isin(keys)
         )
         deleting = bytes_of(deletes)
+        moves = bytes_of(changes.filter(pc.field("partition._kind") == MOVED)) > 0
         at = Snapshot(
             table.version(),
             log.version(),
@@ -87,13 +89,15 @@ class Context:
             {key: controls[key] for key in keys},
             self.table.write.whole,
             of_range,
-            by_place=self.table.write.buckets is not None or not self.table.write.whole,
+            # a row that got a new key may be in another place than what it inherits
+            by_place=not moves and (self.table.write.buckets is not None or not self.table.write.whole),
             table_bytes=table_bytes,
             near_bytes=table_bytes,
             log_bytes=bytes_of(changes),
             windows_bytes=bytes_in(changes, "_window", keys) + deleting,
             others_delete=deleting > 0,
             empties=bytes_in(empties, "_window", keys) > 0,
+            moves=moves,
         )
         values = at.partitions
         if values and (column := laid_out_by(self.table)):
@@ -120,6 +124,7 @@ class Snapshot:
         windows_bytes: Of those of the windows, and of the deletes and truncates of the others.
         others_delete: Whether other windows of the log hold deletes or truncates.
         empties: Whether the windows hold truncates.
+        moves: Whether the log holds upserts that gave a row a new key and left values under the old one.
     """
 
     table_version: int
@@ -136,6 +141,7 @@ class Snapshot:
     windows_bytes: int
     others_delete: bool
     empties: bool
+    moves: bool
 
     @property
     def landing(self) -> int:
@@ -181,6 +187,10 @@ MAX_PARTITIONS = 200
 """Longest list of partition values that Delta prunes exactly; a load that touches more reads without pruning."""
 
 
+def nothing_held() -> None:
+    """Release nothing."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What makes the table right, and what proves that it is: both from the same query.
@@ -196,6 +206,7 @@ class Plan:
             ``_log_hash`` and ``_table_hash``, content hashes (bigint, NULL for none) of the changes in effect, from
             either side.
         match: SQL over ``t`` and ``s``, beside equality of ``identity``: whether the action is for the row.
+        release: Lets go of what is held for the plan, which is not to be used any more then.
     """
 
     actions: DataFrame
@@ -203,6 +214,7 @@ class Plan:
     valid: str
     ledger: DataFrame
     match: str = "true"
+    release: Callable[[], None] = nothing_held
 
 
 PENDING = ("insert", "update", "delete")

@@ -37,6 +37,9 @@ class Changes:
             lacks are deleted, if all that is known of them is older.
         unavailable: Text that a source puts where it does not know a value (Debezium writes
             ``__debezium_unavailable_value`` for large values that an update left alone): the column keeps what it had.
+        moved_when: SQL condition that marks an upsert which gives a row a new key, if it leaves values unavailable:
+            they are those of the row whose delete has the same sequence. That asks for a sequence that no two changes
+            of the source share but such two. None: such values are not known.
 
     Example:
         >>> Changes(keys=["order_id"], sequence_by=["updated_at"], delete_when="op = 'd'").keys
@@ -49,6 +52,7 @@ class Changes:
     truncate_when: str | None = None
     snapshot_when: str | None = None
     unavailable: str | None = None
+    moved_when: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("keys", "sequence_by"):

@@ -2,12 +2,13 @@
 
 A deletion, be it a delete of the key or a truncate of the table, ends what is known of a key: values come only from
 changes between the key's newest upsert and the newest deletion before it. Each column has the value of the newest of
-these changes that sets it. All of it is a function of the set of changes that the log holds of the key, and so
-independent of the order of loads.
+these changes that sets it; where the newest of them gave the row a new key, that of the row under its old one (see
+:mod:`incload_assets.loading.moves`). All of it is a function of the set of changes that the log holds of the key, and
+so independent of the order of loads.
 """
 
 from functools import reduce
-from operator import and_
+from operator import and_, or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
@@ -16,18 +17,20 @@ from pyspark.sql import functions as F
 from incload_assets.loading.columns import (
     DELETE,
     EMPTIES,
+    MOVED,
     REPLACED,
     TRUNCATE,
-    UPSERT,
+    UPSERTS,
     col,
     content_hash_sql,
     log_order,
     sets,
     truncate_order,
 )
-from incload_assets.loading.context import PENDING, Context, Plan, Snapshot
+from incload_assets.loading.context import PENDING, Context, Plan, Snapshot, nothing_held
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.ledger import entry
+from incload_assets.loading.moves import Moves, links_of
 from incload_assets.loading.pruning import near, of_keys
 
 
@@ -43,8 +46,15 @@ def column_plan(context: Context, at: Snapshot, *, soft_delete: str | None) -> P
     changes = context.changes(at)
     here = changes.filter(F.col("_window").isin(*at.controls))
     truncates = changes.filter(F.col("_kind").isin(*EMPTIES)) if table.changes.empties else None
-    keys = _keys(changes, here, table)
-    states = _states(near(changes, table, at), keys, truncates, table, soft_delete)
+    keys, handed_on, moves = _keys(changes, here, table), None, None
+    if at.moves:
+        moves = Moves(links_of(changes, truncates, table), table)
+        if at.replaced:  # by a delete that was taken away nobody is linked any more
+            moved = changes.filter(F.col("_kind") == MOVED)
+            keys = _of_one_window(moved, here, table).unionByName(keys).distinct()
+        keys = moves.heirs(keys)
+        handed_on = moves.inherited(changes, keys)
+    states = _states(near(changes, table, at), keys, truncates, handed_on, table, soft_delete)
     actions = _actions(context, at, keys, states)
     ledger = _ledger(here, actions, table)
     if truncates is not None:
@@ -54,36 +64,46 @@ def column_plan(context: Context, at: Snapshot, *, soft_delete: str | None) -> P
         identity=table.identity,
         valid=f"{content_hash_sql(table.schema.names, 't')} <=> s._seen",
         ledger=ledger,
+        release=moves.release if moves else nothing_held,
     )
 
 
 def _keys(changes: DataFrame, here: DataFrame, table: Table) -> DataFrame:
     """The keys that the windows concern, with the window."""
     place, has_key = [*map(col, table.identity), F.col("_window")], col(table.identity[0]).isNotNull()
-    keys = here.filter(F.col("_kind").isin(UPSERT, DELETE, REPLACED) & has_key).select(*place)
+    keys = here.filter(F.col("_kind").isin(*UPSERTS, DELETE, REPLACED) & has_key).select(*place)
     if table.changes.empties:  # a marker without a key stands for a truncate that was taken away
         truncated = here.filter(F.col("_kind").isin(*EMPTIES) | ((F.col("_kind") == REPLACED) & ~has_key))
-        if first := truncated.select("_window").head(1):
-            every = changes.filter(F.col("_kind").isin(UPSERT, DELETE))
-            keys = keys.unionByName(every.withColumn("_window", F.lit(first[0]["_window"])).select(*place))
+        if not truncated.isEmpty():
+            every = changes.filter(F.col("_kind").isin(*UPSERTS, DELETE))
+            keys = keys.unionByName(_of_one_window(every, truncated, table))
     return keys.distinct()
 
 
-def _told(changes: DataFrame, keys: DataFrame, truncates: DataFrame | None, table: Table) -> DataFrame:
-    """The upserts and deletes of the keys, each with what else its key went through.
+def _of_one_window(changes: DataFrame, here: DataFrame, table: Table) -> DataFrame:
+    """The keys of changes of any window, put down to one of those that are here."""
+    [row] = here.agg(F.min("_window").alias("first")).head(1)
+    return changes.select(*map(col, table.identity), F.lit(row["first"]).alias("_window"))
 
-    ``_order``: of the change. ``_last``: of the key's newest upsert; ``_before``: of the newest deletion before it;
-    ``_ended``: of the newest deletion of all.
+
+def _told(
+    changes: DataFrame, keys: DataFrame, truncates: DataFrame | None, handed_on: DataFrame | None, table: Table
+) -> DataFrame:
+    """The upserts and deletes of the keys, and what was handed on to them, each with what else its key went through.
+
+    ``_order``: of the change. ``_path``: of those that brought it here from other keys, and then its own. ``_last``:
+    of the key's newest upsert; ``_before``: of the newest deletion before it; ``_ended``: of the newest of all.
     """
     identity = list(table.identity)
     concerned = keys.select(*map(col, identity)).distinct()
-    kept = changes.filter(F.col("_kind").isin(UPSERT, DELETE)).join(concerned, identity, "left_semi").alias("log")
+    kept = changes.filter(F.col("_kind").isin(*UPSERTS, DELETE)).join(concerned, identity, "left_semi").alias("log")
     key, order = Over.partitionBy(*map(col, identity)), F.col("_order")
     deletes = F.col("_kind") == DELETE
+    own = kept.select(
+        *(col(name, "log") for name in table.columns), "_kind", *_unset(table), log_order(table).alias("_order")
+    ).withColumn("_path", F.array(order))
     told = (
-        kept.select(
-            *(col(name, "log") for name in table.columns), "_kind", *_unset(table), log_order(table).alias("_order")
-        )
+        (own if handed_on is None else own.unionByName(handed_on.withColumn("_path", F.array_append("_path", order))))
         .withColumn("_last", F.max(F.when(~deletes, order)).over(key))
         .withColumn("_before", F.max(F.when(deletes & (order < F.col("_last")), order)).over(key))
         .withColumn("_ended", F.max(F.when(deletes, order)).over(key))
@@ -105,31 +125,39 @@ def _unset(table: Table) -> list[str]:
 
 
 def _states(
-    changes: DataFrame, keys: DataFrame, truncates: DataFrame | None, table: Table, soft_delete: str | None
+    changes: DataFrame,
+    keys: DataFrame,
+    truncates: DataFrame | None,
+    handed_on: DataFrame | None,
+    table: Table,
+    soft_delete: str | None,
 ) -> DataFrame:
     """What the table should hold of each key.
 
-    ``_row`` as it should be; ``_exists``; ``_waiting``, if only columns are missing; ``_sources``, the orders of the
+    ``_row`` as it should be; ``_exists``; ``_waiting``, if only values are missing; ``_sources``, the orders of the
     upserts that made it; ``_last`` and ``_ended``.
     """
-    told = _told(changes, keys, truncates, table)
+    told = _told(changes, keys, truncates, handed_on, table)
     order, last, ended = F.col("_order"), F.col("_last"), F.col("_ended")
-    lives = (F.col("_kind") == UPSERT) & (F.col("_before").isNull() | (order > F.col("_before")))
+    enter = F.col("_path")[0]
+    lives = F.col("_kind").isin(*UPSERTS) & (F.col("_before").isNull() | (enter > F.col("_before")))
     fixed = {*table.identity, *table.changes.sequence_by}
     free = [name for name in table.columns if name not in fixed]
+    sources, unknown = [], []
     if table.by_column:
-        setting = {name: F.when(lives & sets(name), order) for name in free}
+        setting = {name: F.when(lives & (sets(name) | (F.col("_kind") == MOVED)), _rank(sets(name))) for name in free}
         values = [F.max_by(col(name), setting[name]).alias(f"_v{i}") for i, name in enumerate(free)]
-        sources = [F.max(setting[name]) for name in free]
+        sources = [F.max(setting[name])["path"][0] for name in free]
+        unknown = [~F.coalesce(F.max(setting[name])["known"], F.lit(True)) for name in free]
     else:
         newest = F.when(order == last, order)
         values = [F.max_by(col(name), newest).alias(f"_v{i}") for i, name in enumerate(free)]
-        sources = []
     folded = told.groupBy(*map(col, table.identity)).agg(
         *values,
         F.first("_last").alias("_last"),
         F.first("_ended").alias("_ended"),
         F.array(F.first("_last"), *sources).alias("_sources"),
+        reduce(or_, unknown, F.lit(False)).alias("_unknown"),
     )
     is_deleted = F.coalesce(ended > last, F.lit(False))
     of = F.when(is_deleted, ended).otherwise(last) if soft_delete else last
@@ -139,7 +167,7 @@ def _states(
     }
     row = [value.get(name, col(name)).alias(name) for name in table.columns]
     required = {field.name for field in table.contract.fields if not field.nullable} if table.by_column else set()
-    complete = reduce(and_, (value[name].isNotNull() for name in free if name in required), F.lit(True))
+    complete = reduce(and_, (value[name].isNotNull() for name in free if name in required), ~F.col("_unknown"))
     alive = last.isNotNull() & (F.lit(soft_delete is not None) | ~is_deleted)
     return folded.select(
         *map(col, table.identity),
@@ -149,6 +177,17 @@ def _states(
         F.when(alive, F.array_compact("_sources")).alias("_sources"),
         "_last",
         "_ended",
+    )
+
+
+def _rank(known: Column) -> Column:
+    """What is compared of changes that may decide a column.
+
+    A move that knows the value ranks above all that is handed on with it, one that does not below.
+    """
+    path = F.col("_path")
+    return F.struct(
+        F.when(known, F.array_append(path, F.col("_order"))).otherwise(path).alias("path"), known.alias("known")
     )
 
 
@@ -179,7 +218,7 @@ def _ledger(here: DataFrame, actions: DataFrame, table: Table) -> DataFrame:
     place = [*table.identity, "_window"]
     mine = (
         here.alias("log")
-        .filter(F.col("_kind").isin(UPSERT, DELETE))
+        .filter(F.col("_kind").isin(*UPSERTS, DELETE))
         .select(*(col(name, "log") for name in place), "_kind", *_unset(table), log_order(table).alias("_order"))
         .groupBy(*map(col, place), "_kind", *_unset(table), "_order")
         .count()
@@ -189,7 +228,7 @@ def _ledger(here: DataFrame, actions: DataFrame, table: Table) -> DataFrame:
     last, ended = F.col("_last"), F.col("_ended")
 
     def is_source(change: Column) -> Column:
-        return (change["_kind"] == UPSERT) & F.array_contains("_sources", change["_order"])
+        return (change["_kind"] != DELETE) & F.array_contains("_sources", change["_order"])
 
     def is_applied(change: Column) -> Column:
         deletes = (change["_kind"] == DELETE) & (change["_order"] == ended) & (last.isNull() | (ended > last))

@@ -11,10 +11,12 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import (
     DELETE,
+    MOVED,
     REJECTED,
     SKIPPED,
     TRUNCATE,
     UPSERT,
+    UPSERTS,
     col,
     content_hash_sql,
     order_sql,
@@ -39,9 +41,10 @@ def judge(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> 
         windows: The windows that are in it.
 
     Returns:
-        One row per record: the table's columns, ``_kind`` (upsert, delete, truncate, rejected or skipped), ``_hash`` of
-        the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected), ``_payload`` (of rejected rows
-        only), ``_rescued``; ``_unset``, columns that the change leaves as they are, where changes may do so; and
+        One row per record: the table's columns, ``_kind`` (upsert, moved, delete, truncate, rejected or skipped),
+        ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected), ``_payload`` (of
+        rejected rows only), ``_rescued``; ``_unset``, columns that the change leaves as they are, where changes may do
+        so; and
         ``_is_snapshot``, whether the row is one of a complete extract, where there are such.
 
     Raises:
@@ -79,6 +82,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
         F.when(F.col(RECORD).getField("_is_skipped"), SKIPPED)
         .when(_condition(table.changes.truncate_when), TRUNCATE)
         .when(_condition(table.changes.delete_when), DELETE)
+        .when(_condition(table.changes.moved_when), MOVED)
         .otherwise(UPSERT)
     )
     record = F.col(RECORD).withField("_kind", kind)
@@ -132,6 +136,8 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
     malformed = record.getField("_malformed")
     if table.by_column:
         out = out.withColumn("_unset", unset(record, table))
+        if table.changes.moved_when:
+            kind = F.when((kind == MOVED) & (F.size("_unset") == 0), UPSERT).otherwise(kind)
     absent = _identity_reasons(out, table)
     if table.changes.truncate_when:
         unordered = reduce(and_, (col(name).isNull() for name in table.changes.sequence_by))
@@ -139,7 +145,7 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
         absent = F.when(kind == TRUNCATE, F.array_compact(F.array(F.when(unordered, text)))).otherwise(absent)
     if table.changes.snapshot_when:
         first = table.changes.sequence_by[0]
-        undated = kind.isin(UPSERT, DELETE) & record.getField("_is_snapshot") & col(first).isNull()
+        undated = kind.isin(*UPSERTS, DELETE) & record.getField("_is_snapshot") & col(first).isNull()
         text = f"{first}: NULL, but it tells when the snapshot was taken"
         absent = F.concat(absent, F.array_compact(F.array(F.when(undated, text))))
     for window in windows:
@@ -245,7 +251,7 @@ def _unique(judged: DataFrame, table: Table) -> DataFrame:
 
 def _owner(accepted: Column, table: Table) -> Column:
     """A hash of the key where the row is the newest change of it in the window and holds a unique value, else NULL."""
-    holds = F.col("_kind") == UPSERT
+    holds = F.col("_kind").isin(*UPSERTS)
     for name in table.contract.unique if table.by_column else ():
         holds = holds & sets(name)
     order = F.lit(0)

@@ -19,7 +19,7 @@ from incload_assets.loading.columns import (
     SKIPPED,
     SNAPSHOT,
     TRUNCATE,
-    UPSERT,
+    UPSERTS,
     col,
     row_id_sql,
     sets,
@@ -37,7 +37,7 @@ from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.read_errors import read_error
 from incload_assets.loading.window import Window
 
-STAYING = (UPSERT, DELETE, TRUNCATE)
+STAYING = (*UPSERTS, DELETE, TRUNCATE)
 """Kinds of old rows that may stay; the marks of snapshots are made anew."""
 
 
@@ -156,7 +156,7 @@ def judged_rows(context: Context, positions: Mapping[Window, Position]) -> Itera
 
 def _facts(frame: DataFrame, table: Table, of: Mapping[Window, Position] | list[Window]) -> dict[str, Facts]:
     """Everything a landing has to know of its rows, in one aggregate."""
-    kept = F.col("_kind").isin(UPSERT, DELETE)
+    kept = F.col("_kind").isin(*UPSERTS, DELETE)
     first = col(table.changes.sequence_by[0]) if table.changes.sequence_by else F.lit(None).cast("string")
     place, changes = place_sql(table), ~F.col("_kind").isin(REJECTED, SKIPPED)
     touched = F.expr(place or "NULL").cast("string")
@@ -235,9 +235,10 @@ def _with_staying(context: Context, landing: Landing, judged: DataFrame) -> Data
     if (staying := _staying(context, landing, _former(context, landing), judged)) is None:
         return judged
     reasons = table.contract.reasons(given=sets if table.by_column else None)
-    broken = F.when(F.col("_kind") == UPSERT, reasons).otherwise(F.col("_reasons"))
+    is_upsert = F.col("_kind").isin(*UPSERTS)
+    broken = F.when(is_upsert, reasons).otherwise(F.col("_reasons"))
     kept = staying.withColumn("_reasons", broken).withColumn(
-        "_kind", F.when((F.col("_kind") == UPSERT) & (F.size("_reasons") > 0), REJECTED).otherwise(F.col("_kind"))
+        "_kind", F.when(is_upsert & (F.size("_reasons") > 0), REJECTED).otherwise(F.col("_kind"))
     )
     return judged.unionByName(kept.select(*judged.columns))
 

@@ -9,7 +9,7 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.columns import DELETE, UPSERT, col
+from incload_assets.loading.columns import DELETE, UPSERTS, col
 from incload_assets.loading.contract_types import as_text
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.load import LoadReport
@@ -98,7 +98,7 @@ def _samples(
     ]
     keys = [report.window.key for report in reports]
     changes = log.read(spark, reports[0].log_version).filter(
-        F.col("_window").isin(*keys) & F.col("_kind").isin(UPSERT, DELETE)
+        F.col("_window").isin(*keys) & F.col("_kind").isin(*UPSERTS, DELETE)
     )
     if len(keys) > 1:
         in_window = Over.partitionBy("_window").orderBy(F.lit(1))

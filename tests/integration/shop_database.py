@@ -82,10 +82,11 @@ class Shop:
             self._update(self.random.choice(self.orders), self._small())
         elif chance < 0.85:
             self._update(self.random.choice(self.orders), self._large(self.random.choice(LARGE)))
-        elif chance < 0.9:  # all big columns with it: see Debezium on what an event of a new key lacks
+        elif chance < 0.9:  # the event of a new key lacks the big columns that are left alone
             old = self.orders.pop(self.random.randrange(len(self.orders)))
             self.orders.append(self._id())
-            self._update(old, {"id": self.orders[-1], **self._large(*LARGE)})
+            changed = (name for name in LARGE if self.random.random() < 0.2)
+            self._update(old, {"id": self.orders[-1], **self._large(*changed)})
         else:
             old = self.orders.pop(self.random.randrange(len(self.orders)))
             self._execute("DELETE FROM orders WHERE id = %s", old)

@@ -222,6 +222,7 @@ def check(kept: Loaded, stream: Stream, windows: list[int], records: int) -> Non
     columns = list(kept.table.columns[:-1])
     rows = [comparable(tuple(row.values())) for row in delta.to_pyarrow_table(columns=columns).to_pylist()]
     assert sorted(rows, key=repr) == stream.rows[kept.table.name]
+    assert bool(kept.log("moved", "cdc_sequence")) == (kept.table.name == "orders")  # customers tell the whole row
 
 
 @pytest.mark.parametrize("table", DECLARED)

@@ -37,10 +37,10 @@ class Debezium(Wrapping):
     - ``kafka_...``: what the inner source has of that name.
 
     Tombstones, messages in the log, and events of other tables are counted as skipped and change nothing. A delete
-    tells only the key. A column that an update left alone and whose value is not in the event (TOAST) keeps its value;
-    an event that gives a row a *new key* without such a value is quarantined, for its value stands under another key:
-    set ``REPLICA IDENTITY FULL`` for tables whose keys change. Infinite dates and times have no place in Spark's types
-    and are quarantined, too, unless the contract has the column as a string ("infinity").
+    tells only the key. A column that an update left alone and whose value is not in the event (TOAST) keeps its value,
+    also where the update gives the row a *new key*: that is a delete and a create at one place of PostgreSQL's log, and
+    the value is the old key's. The row waits as long as that is not known. Infinite dates and times have no place in
+    Spark's types and are quarantined, unless the contract has the column as a string ("infinity").
 
     Events without schemas do not say how dates, times and decimals are written. A column that the contract has as a
     date, timestamp or decimal is read as the connector writes such columns by ``time_precision_mode`` and ``decimals``;
@@ -52,6 +52,9 @@ class Debezium(Wrapping):
         table: Whose changes are read, as ``schema.table``.
         keys: Columns of its primary key. A table without one cannot be kept row by row, and is refused: name a unique
             key that never changes (with REPLICA IDENTITY USING INDEX or FULL), or keep its events with ``Append``.
+        keys_change: Whether rows may get a new key. False: an event that gives one without such a value is quarantined;
+            and a ``log_retention`` can remove changes that were overtaken, as it can with ``replica_identity="full"``,
+            while otherwise the values of an old key may be asked for as of any time.
         replica_identity: ``full`` if deletes carry the whole row, as a table with ``Merge(partition_by=...)`` needs.
         time_precision_mode: The connector's ``time.precision.mode``.
         decimals: Its ``decimal.handling.mode``; None: events carry schemas, or the table has no decimals.
@@ -69,6 +72,7 @@ class Debezium(Wrapping):
     source: Source
     table: str
     keys: Sequence[str] = ()
+    keys_change: bool = True
     replica_identity: Literal["default", "full"] = "default"
     time_precision_mode: TimePrecision = "adaptive"
     decimals: Decimals | None = None
@@ -100,12 +104,14 @@ class Debezium(Wrapping):
         # this module is a part of what the declaration is made of
         from incload_assets.loading.declaration import Changes
 
+        whole = self.replica_identity == "full"
         return Changes(
             keys=self.keys,
             sequence_by="cdc_sequence",
             delete_when="cdc_op = 'd'",
             truncate_when="cdc_op = 't'" if truncates else None,
-            unavailable=None if self.replica_identity == "full" else self.unavailable,
+            unavailable=None if whole else self.unavailable,
+            moved_when="cdc_op = 'c'" if self.keys_change and not whole else None,
         )
 
     def validate(self, table: str) -> None:
@@ -171,6 +177,7 @@ class Debezium(Wrapping):
             table=self.table,
             keys=tuple(self.keys),
             whole_before=self.replica_identity == "full",
+            keys_change=self.keys_change,
             unavailable=self.unavailable,
             types={field.name: field.data_type for field in contract},
             encodings=self.encodings,

@@ -24,6 +24,7 @@ class Reading:
         table: Whose events are changes, ``schema.table``.
         keys: The columns that a delete is sure of.
         whole_before: Whether a delete has all columns of the row (REPLICA IDENTITY FULL).
+        keys_change: Whether an unavailable value of a row under a new key is known from its old key.
         unavailable: The text that stands for an unavailable value.
         types: The contract's types by column.
         encodings: What is declared of columns; see :mod:`~incload_assets.loading.sources.debezium_types`.
@@ -33,6 +34,7 @@ class Reading:
     table: str
     keys: tuple[str, ...]
     whole_before: bool
+    keys_change: bool
     unavailable: str
     types: Mapping[str, T.DataType]
     encodings: Mapping[str, str]
@@ -110,7 +112,10 @@ def _skipped(reading: Reading) -> Column:
 def _malformed(reading: Reading, lost: Column) -> Column:
     op, quoted = F.col("__op"), F.concat(F.lit("op '"), F.col("__op"), F.lit("'"))
     image = F.when(op == "d", "before").otherwise("after")
-    moved = F.concat(lost, F.lit(": not in this event, which gives a row a new key; REPLICA IDENTITY FULL tells it"))
+    moved = F.concat(
+        lost, F.lit(": not in this event, which tells of a new row or key; REPLICA IDENTITY FULL tells it")
+    )
+    wholly = ("r",) if reading.keys_change else ("r", "c")
     changed = [member("__old", key) != member("__row", key) for key in reading.keys]
     return F.coalesce(
         F.col("_malformed"),
@@ -120,7 +125,7 @@ def _malformed(reading: Reading, lost: Column) -> Column:
         F.when(
             F.col("cdc_sequence").isNull(), "source has neither lsn nor sequence: its place among others is unknown"
         ),
-        F.when((op.isin("c", "r") | F.lit(reading.whole_before)) & (lost != ""), moved),
+        F.when((op.isin(*wholly) | F.lit(reading.whole_before)) & (lost != ""), moved),
         F.when(
             (op == "u") & reduce(or_, changed, F.lit(False)),
             "the key has another value before: not the table's primary key",

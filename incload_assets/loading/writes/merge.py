@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import DELETE, EMPTIES, UPSERT, col, log_order, sets
+from incload_assets.loading.columns import DELETE, EMPTIES, UPSERTS, col, log_order, sets
 from incload_assets.loading.context import Context, Merged, Plan, Snapshot
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.control_rows import Control
@@ -46,7 +46,7 @@ class Merge(Write):
       and the row has the sequence of the newest change. A deletion ends what was known of the key: nothing of before
       shows through when it is inserted anew. As long as a column that the contract requires has not been set, there
       is no row yet; its changes count as waiting, and the row appears with the change that completes it, even a late
-      one.
+      one. A row that got a new key (``Changes(moved_when=...)``) waits likewise for what it had under the old one.
     - A truncate (``Changes(truncate_when=...)``) deletes the rows whose sequence is smaller than its own, as if each of
       their keys had been deleted just then; rows of an equal sequence stay. One without a sequence is quarantined.
     - A snapshot (``Changes(snapshot_when=...)``) is a truncate with rows, all at one sequence: changes before it and
@@ -145,15 +145,18 @@ class Merge(Write):
 
         A soft-deleted row has the values of its newest upsert. A row that is made column by column has those of the
         newest change that sets each column, since the newest deletion; of a soft-deleted one, since the newest deletion
-        before any of its upserts, which may be yet to come.
+        before any of its upserts, which may be yet to come. Where a row may get a new key, what it was under the old
+        one may be asked for as of any time: of such a table only repetitions go.
         """
         key, order = Over.partitionBy(*map(col, table.identity)), F.col("_order")
-        is_delete, is_upsert = F.col("_kind") == DELETE, F.col("_kind") == UPSERT
+        is_delete, is_upsert = F.col("_kind") == DELETE, F.col("_kind").isin(*UPSERTS)
         kinds = [is_upsert, is_delete] if self.soft_delete or table.by_column else [is_upsert | is_delete]
         kinds += [is_upsert & sets(name) for name in table.columns] if table.by_column else []
         newest = [order.eqNullSafe(F.max(F.when(kind, order)).over(key)) & kind for kind in kinds]
         if self.soft_delete and table.by_column:
             newest.append(is_delete)
+        if table.changes.moved_when:
+            newest.append(F.lit(True))
         same = [*map(col, table.identity), *map(F.col, ["_kind", "_order", *(["_unset"] if table.by_column else [])])]
         first = F.row_number().over(Over.partitionBy(*same).orderBy("_window", "_source")) == 1
         ordered = changes.alias("log").withColumn("_order", log_order(table))

@@ -97,7 +97,7 @@ Hashes = dict[tuple[str, ...], int]
 def hashes_of(table: Loaded) -> Hashes:
     """Of everything that the log holds."""
     names = table.table.columns
-    known = table.log("upsert", *names, "_hash") + table.log("delete", *names, "_hash")
+    known = [row for kind in ("upsert", "moved", "delete") for row in table.log(kind, *names, "_hash")]
     return {tuple(map(str, row[:-1])): row[-1] for row in known}
 
 

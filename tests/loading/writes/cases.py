@@ -7,6 +7,7 @@ from tests.loading.writes.case_fold import FOLD
 from tests.loading.writes.case_full_reload import FULL_RELOAD
 from tests.loading.writes.case_history import HISTORY, HISTORY_IN_TIME
 from tests.loading.writes.case_merge import MERGE
+from tests.loading.writes.case_merge_moved import MERGE_MOVED
 from tests.loading.writes.case_merge_partial import MERGE_PARTIAL
 from tests.loading.writes.case_merge_partitioned import MERGE_PARTITIONED
 from tests.loading.writes.case_merge_snapshots import MERGE_SNAPSHOTS
@@ -18,6 +19,7 @@ DAILY: list[Case] = [
     MERGE,
     MERGE_PARTITIONED,
     MERGE_PARTIAL,
+    MERGE_MOVED,
     MERGE_SNAPSHOTS,
     MERGE_SOFT_DELETE,
     HISTORY,
