@@ -9,6 +9,7 @@ from pydantic import Field
 
 from incload_assets.automation.tags import PRIORITY_TAG
 from incload_assets.loading.checkpoint import LOADS_NOTHING
+from incload_assets.shop.drift import drift_schedule, edit_prices_by_hand
 from incload_assets.shop.shop import Advance, Shop
 from incload_assets.shop.stream import TOPIC
 from resources.settings import Settings
@@ -106,8 +107,8 @@ def _told(troubles: Mapping[str, int]) -> str:
 
 
 def shop_definitions() -> dg.Definitions:
-    """The job ``advance_shop`` and the schedule ``shop_schedule``, on by default."""
-    return dg.Definitions(jobs=[advance_shop], schedules=[shop_schedule])
+    """The jobs ``advance_shop`` and ``edit_prices_by_hand``, each with a schedule that is on by default."""
+    return dg.Definitions(jobs=[advance_shop, edit_prices_by_hand], schedules=[shop_schedule, drift_schedule])
 
 
 def _request(*, days: int, minutes: int) -> dg.RunRequest:

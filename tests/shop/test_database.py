@@ -13,7 +13,9 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.checks.source_comparison import table_evidence
 from incload_assets.loading.asset import table_of
+from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import SourceUnavailable
 from incload_assets.loading.load import load_window
@@ -22,6 +24,7 @@ from incload_assets.operations.progress import source_state
 from incload_assets.shop import Shop, founding_date, opening_date
 from incload_assets.shop.calendar import Calendar, midnight
 from incload_assets.shop.database import DATABASE
+from incload_assets.shop.drift import edit
 from incload_assets.shop.prices import prices
 from resources.databases import Database
 from resources.lake import Lake
@@ -169,6 +172,13 @@ def test_the_loaded_table_equals_the_one_in_the_database(home: Path, spark: Spar
     assert set(after) - set(before), "new articles"
     assert set(before) - set(after), "discontinued ones"
     assert [sku for sku in before.keys() & after.keys() if before[sku]["price"] != after[sku]["price"]]
+
+    deleted, changed = edit(spark, lake)
+    assert deleted is not None and changed is not None
+    newest = max(row["updated_at"] for row in after.values()).astimezone(UTC).date().isoformat()
+    found = table_evidence(spark, table, lake, ChangeLog(table, lake), window_of(table.partitions_def, newest))
+    assert found is not None and found.pending == 2
+    assert load() == after, "what was edited by hand is put right"
 
 
 @pytest.mark.slow

@@ -1,0 +1,64 @@
+"""Somebody edits a table of the shop behind the loader's back: what reconciliation is there to find and repair."""
+
+import dagster as dg
+from pyspark.sql import SparkSession
+
+from incload_assets.automation.tags import PRIORITY_TAG
+from incload_assets.loading.checkpoint import LOADS_NOTHING
+from incload_assets.loading.columns import literal
+from resources.lake import Lake
+from resources.settings import Settings
+from resources.spark import SparkResource
+
+TABLE = "prices"
+CRON = "40 1 * * *"
+"""Before the checks of the night."""
+
+
+@dg.op
+def edit_by_hand(context: dg.OpExecutionContext) -> None:
+    """Delete the article whose price was set last, and give the one before a price that nobody has set."""
+    with SparkResource().session(TABLE) as spark:
+        deleted, changed = edit(spark, Lake.of(Settings()))
+    if not deleted:
+        context.log.info(f"{TABLE} has no rows to edit yet")
+        return
+    context.log.info(
+        f"deleted {deleted} from {TABLE}, and set {changed or 'nothing'} to 0.01, as by hand. The check reconciliation "
+        "of the table finds it, at night or when you run it, and the table's sensor has the partition loaded again."
+    )
+    context.add_output_metadata({"deleted": deleted, "changed": changed or "-"})
+
+
+def edit(spark: SparkSession, lake: Lake) -> tuple[str | None, str | None]:
+    """Edit the table of prices.
+
+    Returns:
+        The articles that were deleted, and changed; None where there are not so many.
+    """
+    uri = lake.table_uri([TABLE])
+    if lake.version(uri) is None:
+        return None, None
+    name = lake.sql_name(uri)
+    newest = [row["sku"] for row in spark.sql(f"SELECT sku FROM {name} ORDER BY updated_at DESC, sku LIMIT 2").head(2)]
+    deleted, changed = [*newest, None, None][:2]
+    if deleted:
+        spark.sql(f"DELETE FROM {name} WHERE sku = {literal(deleted)}").first()
+    if changed:
+        spark.sql(f"UPDATE {name} SET price = 0.01 WHERE sku = {literal(changed)}").first()
+    return deleted, changed
+
+
+@dg.job(executor_def=dg.in_process_executor, tags={**LOADS_NOTHING, PRIORITY_TAG: "1"})
+def edit_prices_by_hand() -> None:
+    """Edit the table prices as somebody would who does not know that it is loaded: a drill for drift."""
+    edit_by_hand()
+
+
+drift_schedule = dg.ScheduleDefinition(
+    name="drift_schedule",
+    job=edit_prices_by_hand,
+    cron_schedule=CRON,
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Edits the sample table prices each night, for reconciliation to find.",
+)
