@@ -124,7 +124,7 @@ def test_without_samples_there_is_no_shop() -> None:
     samples = (
         *("orders", "customers", "events", "inventory", "daily_sales", "stock_levels", "prices", "price_changes"),
         *("customer_features", "service_logs", "service_health", "settings"),
-        *("web_events", "visitor_days"),
+        *("web_events", "visitor_days", "articles", "assortment"),
     )
     assert {f"watch_{table}" for table in samples} <= set(names(defs)["sensors"])
     assert names(code_location(Settings(samples=False))) == names(

@@ -36,7 +36,7 @@ def demo(
                 "INCLOAD_SAMPLES is off", rule="the demo shows the sample shop", remedy="unset INCLOAD_SAMPLES"
             )
         shop = Shop(settings)
-        named = [project.table(name) for name in sorted(FEEDS)]
+        named = [project.table(name) for name in sorted({feed.target for feed in FEEDS.values()})]
         tables = [table for table in named if isinstance(table.partitions_def, dg.DailyPartitionsDefinition)]
         prices = project.table("prices")
         end = min(shop.now + days * DAY, now())

@@ -20,7 +20,7 @@ from incload_assets.loading.columns import (
     DELETE,
     EMPTIES,
     REPLACED,
-    UPSERT,
+    UPSERTS,
     col,
     log_order,
     row_order_sql,
@@ -50,10 +50,10 @@ def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
     changes = context.changes(at)
     here = changes.filter(F.col("_window").isin(*at.controls))
     several = len(at.controls) > 1
-    mine = _newest(here.filter(F.col("_kind").isin(UPSERT, DELETE)), table, "mine", per_window=True)
+    mine = _newest(here.filter(F.col("_kind").isin(*UPSERTS, DELETE)), table, "mine", per_window=True)
     place = [*table.identity, "_window"]
     if full:
-        keys = here.filter(F.col("_kind").isin(UPSERT, DELETE, REPLACED)).select(*map(col, place)).distinct()
+        keys = here.filter(F.col("_kind").isin(*UPSERTS, DELETE, REPLACED)).select(*map(col, place)).distinct()
         wanted = _folded(changes, keys, mine, table, at)
     elif at.replaced:
         marked = here.filter(F.col("_kind") == REPLACED).select(*map(col, place)).distinct()
@@ -69,7 +69,7 @@ def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
         wanted = wanted.withColumn("_leads", F.row_number().over(by_key) == 1)
     else:
         wanted = wanted.withColumn("_leads", F.lit(True))
-    concerned = here.filter(F.col("_kind").isin(UPSERT, DELETE, REPLACED))
+    concerned = here.filter(F.col("_kind").isin(*UPSERTS, DELETE, REPLACED))
     actions = _compared(wanted, _present(context, at, concerned), table)
     seen = row_order_sql(table, "t")
     return Plan(
@@ -146,7 +146,7 @@ def _newest_truncate(changes: DataFrame, table: Table, at: Snapshot) -> DataFram
 def _folded(changes: DataFrame, keys: DataFrame, mine: DataFrame, table: Table, at: Snapshot) -> DataFrame:
     """Full fold of the keys (in windows), from every change that the log holds of them."""
     identity = list(table.identity)
-    history = near(changes.filter(F.col("_kind").isin(UPSERT, DELETE)), table, at).join(keys, identity, "left_semi")
+    history = near(changes.filter(F.col("_kind").isin(*UPSERTS, DELETE)), table, at).join(keys, identity, "left_semi")
     newest = _newest(history, table, "all")
     return (
         keys.join(newest, identity, "left")

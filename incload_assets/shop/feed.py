@@ -45,7 +45,7 @@ def send_twice(record: Record, after: timedelta) -> tuple[Record, Record]:
 
 @dataclass(frozen=True, kw_only=True)
 class Feed:
-    """One table's files.
+    """One table's files, or a part of them.
 
     Args:
         table: Name of the table and of its folder in the landing area.
@@ -53,6 +53,7 @@ class Feed:
         encode: Records to the bytes of a file.
         folder: ``strftime`` pattern of a window's folder, applied to the start of the window; empty for none.
         partition: The same for the window's partition key.
+        part_of: Name of the table, where several feeds make one.
     """
 
     table: str
@@ -60,6 +61,12 @@ class Feed:
     encode: Callable[[Sequence[Record]], bytes]
     folder: str = "%Y-%m-%d"
     partition: str = "%Y-%m-%d"
+    part_of: str | None = None
+
+    @property
+    def target(self) -> str:
+        """The table that its files are loaded into."""
+        return self.part_of or self.table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 
+from incload_assets.shop.articles import ARTICLES
+from incload_assets.shop.assortment import ASSORTMENT_CHANGES, ASSORTMENT_FULL
 from incload_assets.shop.calendar import Calendar, midnight
 from incload_assets.shop.customers import CUSTOMERS
 from incload_assets.shop.events import EVENTS
@@ -15,7 +17,10 @@ from incload_assets.shop.service_logs import SERVICE_LOGS
 from incload_assets.shop.settings import SETTINGS
 from incload_assets.shop.web_events import WEB_EVENTS
 
-_ALL: tuple[Feed, ...] = (ORDERS, CUSTOMERS, INVENTORY, EVENTS, SERVICE_LOGS, SETTINGS)
+_ALL: tuple[Feed, ...] = (
+    *(ORDERS, CUSTOMERS, INVENTORY, EVENTS, ARTICLES),
+    *(ASSORTMENT_FULL, ASSORTMENT_CHANGES, SERVICE_LOGS, SETTINGS),
+)
 FEEDS: dict[str, Feed] = {feed.table: feed for feed in _ALL}
 """The shop's tables of files by name."""
 TOPICS: dict[str, Feed] = {WEB_EVENTS.table: WEB_EVENTS}

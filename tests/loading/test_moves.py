@@ -5,10 +5,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.checks.source_comparison import table_evidence
 from incload_assets.loading import Changes, Merge
+from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.window import window_of
 from tests.loading.literal_source import Record
-from tests.loading.tables import Loaded, day, item, make
+from tests.loading.tables import DAYS, Loaded, day, item, make
 
 MARKER = "__unavailable"
 CHANGES = Changes(keys="id", sequence_by="seq", delete_when="op = 'd'", unavailable=MARKER, moved_when="op = 'c'")
@@ -78,3 +81,20 @@ def test_moves_are_declared_together_with_deletes_and_a_text_for_what_is_unavail
     changes = Changes(keys="id", sequence_by="seq", unavailable=MARKER, moved_when="op = 'c'")
     with pytest.raises(DeclarationError, match=r"changes.moved_when is \"op = 'c'\", without unavailable or without"):
         make(spark, tmp_path, changes=changes)
+
+
+def test_moves_that_were_landed_count_as_upserts_when_they_are_no_longer_declared(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    content = {day(1): [item("a", "value", 1, "c")], day(2): moved("a", "b", 2)}
+    loaded = table(spark, tmp_path, content)
+    for window in (1, 2):
+        loaded.load(window)
+    whole = Changes(keys="id", sequence_by="seq", delete_when="op = 'd'")
+    content[day(3)] = [item("c", "new", 3)]
+    without = make(spark, tmp_path, content, changes=whole, write=Merge(buckets=5), code_version="2")
+    without.load(3)
+    assert without.rows("id", "seq") == {("b", 2), ("c", 3)}
+    log = ChangeLog(without.table, without.lake)
+    evidence = table_evidence(spark, without.table, without.lake, log, window_of(DAYS, day(2)))
+    assert evidence is not None and evidence.keys == 2  # what is folded of b now has no value: it is to be loaded again

@@ -23,7 +23,7 @@ from incload_assets.loading.window import known_windows, window_of
 from incload_assets.shop import Shop
 from incload_assets.shop.calendar import PLATFORM_AFTER, Calendar, midnight
 from incload_assets.shop.clock import Clock
-from incload_assets.shop.plan import FEEDS
+from incload_assets.shop.plan import FEEDS, Plan
 from incload_assets.shop.settings import SETTINGS
 from resources.lake import Lake
 from resources.settings import Settings
@@ -87,6 +87,7 @@ def by_key(rows: Iterable[Row], keys: Iterable[str]) -> dict[tuple[Any, ...], Ro
         ("customers", midnight(MONDAY), (3 * DAY, DAY)),
         ("inventory", midnight(MONDAY), (DAY, DAY)),
         ("events", midnight(MONDAY), (DAY, DAY)),
+        ("articles", midnight(MONDAY), (2 * DAY, DAY)),
         ("service_logs", PLATFORM, (45 * MINUTE, 10 * MINUTE)),
     ],
 )
@@ -132,6 +133,26 @@ def test_settings_are_those_of_the_last_good_export_and_a_broken_one_changes_not
     last = by_key(rows_of(table), SETTINGS.keys)
     assert last == shop.expected("settings")
     assert first.keys() - last.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.integration
+def test_what_a_change_was_lost_for_the_next_full_extract_puts_right(spark: SparkSession, shop: Shop) -> None:
+    table, plan = sample("assortment"), Plan(Calendar(MONDAY, 20, 0.25))
+    for step in (2 * DAY, 2 * DAY):
+        files = shop.advance(until=shop.now + step).files
+        for partition in sorted({file.partition for file in files if file.table.startswith("assortment_")}):
+            load(spark, table, partition)
+        sent = plan.due(midnight(MONDAY), shop.now, ["assortment_full", "assortment_changes"])
+        full = max((d for d in sent if d.feed.table == "assortment_full"), key=lambda delivery: delivery.due)
+        expected = by_key((dict(record.row or {}) for record in full.records), ["store", "sku"])
+        as_of = full.records[0].row["as_of"] if full.records[0].row else None
+        changes = [(r.row, r.delete) for d in sent if d.feed.table == "assortment_changes" for r in d.records if r.row]
+        for row, gone in sorted(changes, key=lambda change: change[0]["as_of"]):
+            if row["as_of"] > as_of:
+                expected.pop((row["store"], row["sku"]), None)
+                expected |= {} if gone else {(row["store"], row["sku"]): dict(row)}
+        assert by_key(rows_of(table), ["store", "sku"]) == expected
 
 
 def sales(orders: Iterable[Row]) -> dict[tuple[Any, ...], Row]:

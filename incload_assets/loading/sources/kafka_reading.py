@@ -21,6 +21,10 @@ ABOUT = ("kafka_key", "kafka_timestamp", "kafka_partition", "kafka_offset", "kaf
 """Fields that every message has beside those of its value."""
 _SCHEMA_AND_PAYLOAD = ("payload", "schema")
 
+_FRAMED = (
+    "not JSON: begins with a zero byte, as Avro and Protobuf of a schema registry do; have the producer write JSON"
+)
+
 
 def read_messages(
     spark: SparkSession, cluster: KafkaCluster, topic: str, ranges: Ranges, per_task: int = 200_000
@@ -84,18 +88,20 @@ def json_messages(
             source.alias("_source"),
             F.make_valid_utf8(value).alias("__text"),
             names_key.alias("__names_key"),
+            F.hex(F.substring("value", 1, 1)).alias("__first_byte"),
             F.struct(*(column.alias(name) for name, column in _about(message_key).items())).alias("__about"),
             *keep,
         )
     )
     read = list(dict.fromkeys(name for name in fields if name not in ABOUT))
-    records = json_records(texts, read, "__text", "__names_key", "__about", *keep)
+    records = json_records(texts, read, "__text", "__names_key", "__first_byte", "__about", *keep)
     values: Mapping[str, Column] = {
         name: F.col("__about").getField(name) if name in ABOUT else F.col("_raw").getField(name) for name in fields
     }
     told = [F.lit(name) for name in fields if name in ABOUT]
     if key is not None and key in values:
         values = {**values, key: F.coalesce(values[key], "__names_key")}
+    malformed = F.when(F.col("_malformed").isNotNull() & (F.col("__first_byte") == "00"), _FRAMED)
     is_tombstone = F.col("__about").getField(TOMBSTONE) == "true"
     ignored = F.lit(TOMBSTONE not in fields)
     also = F.array_compact(F.array(*told, F.when(F.col("__names_key").isNotNull(), F.lit(key)))).cast("array<string>")
@@ -103,7 +109,7 @@ def json_messages(
         F.struct(*(column.alias(name) for name, column in values.items())).alias("_raw"),
         F.col("__text").alias("_payload"),
         "_rescued",
-        F.when(~is_tombstone, F.col("_malformed")).alias("_malformed"),
+        F.when(~is_tombstone, F.coalesce(malformed, "_malformed")).alias("_malformed"),
         "_source",
         F.array_union(F.coalesce(PRESENT, F.array().cast("array<string>")), also).alias(PRESENT),
         F.when(is_tombstone & ignored, "a tombstone").alias(SKIPPED),

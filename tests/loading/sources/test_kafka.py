@@ -316,10 +316,10 @@ def test_a_schema_around_key_and_value_is_taken_off(spark: SparkSession, kafka: 
 
 def test_what_is_no_json_object_says_why(spark: SparkSession, kafka: KafkaServer, topic: str) -> None:
     kafka.create(topic)
-    bad: list[Any] = ["", "{", "[1]", '{"id":1}{"id":2}', b"\xff{}", '"text"']
+    bad: list[Any] = ["", "{", "[1]", '{"id":1}{"id":2}', b"\xff{}", '"text"', b"\x00\x00\x00\x00\x01\x02\x0e"]
     kafka.send(topic, [(0, None, value, ms(0)) for value in bad])
     source = Kafka("shop", topic)
-    found = rows(spark, source, whole(topic, {0: (0, 6)}), ["id", "kafka_offset"])
+    found = rows(spark, source, whole(topic, {0: (0, 7)}), ["id", "kafka_offset"])
     assert [(row["_raw"], row["_payload"], row["_malformed"]) for row in found] == [
         ({"id": None, "kafka_offset": "0"}, "", "not valid JSON, or a name occurs twice in an object"),
         ({"id": None, "kafka_offset": "1"}, "{", "not valid JSON, or a name occurs twice in an object"),
@@ -327,6 +327,12 @@ def test_what_is_no_json_object_says_why(spark: SparkSession, kafka: KafkaServer
         ({"id": None, "kafka_offset": "3"}, '{"id":1}{"id":2}', "not valid JSON, or a name occurs twice in an object"),
         ({"id": None, "kafka_offset": "4"}, "�{}", "not valid UTF-8"),
         ({"id": None, "kafka_offset": "5"}, '"text"', "not a JSON object"),
+        (
+            {"id": None, "kafka_offset": "6"},
+            "\x00\x00\x00\x00\x01\x02\x0e",
+            "not JSON: begins with a zero byte, as Avro and Protobuf of a schema registry do; "
+            "have the producer write JSON",
+        ),
     ]
 
 
