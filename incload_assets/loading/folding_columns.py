@@ -47,7 +47,7 @@ def column_plan(context: Context, at: Snapshot, *, soft_delete: str | None) -> P
     here = changes.filter(F.col("_window").isin(*at.controls))
     truncates = changes.filter(F.col("_kind").isin(*EMPTIES)) if table.changes.empties else None
     keys, handed_on, moves = _keys(changes, here, table), None, None
-    if at.moves:
+    if at.moves and table.changes.moved_when:
         moves = Moves(links_of(changes, truncates, table), table)
         if at.replaced:  # by a delete that was taken away nobody is linked any more
             moved = changes.filter(F.col("_kind") == MOVED)

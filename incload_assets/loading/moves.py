@@ -60,13 +60,14 @@ class Moves:
 
     def __init__(self, links: DataFrame, table: Table) -> None:
         self._table = table
-        self._held: list[DataFrame] = []
+        self._held: list[tuple[str, DataFrame]] = []
         self._links = self._hold(links).alias("links")
 
     def release(self) -> None:
         """Let go of what is held; the frames are not to be used any more."""
-        for frame in self._held:
+        for name, frame in self._held:
             frame.unpersist()
+            frame.sparkSession.catalog.dropTempView(name)
 
     def heirs(self, keys: DataFrame) -> DataFrame:
         """The keys, and those to which their rows went on; columns of the identity and ``_window``."""
@@ -125,8 +126,12 @@ class Moves:
         return found
 
     def _hold(self, frame: DataFrame) -> DataFrame:
-        self._held.append(frame.persist())
-        return frame
+        # by a name: else each request would send, and the server analyze, all that the frame was made of
+        name = f"_moves_{len(self._held)}_{id(self)}"
+        frame.createOrReplaceTempView(name)
+        held = frame.sparkSession.table(name)
+        self._held.append((name, held.persist()))
+        return held
 
 
 def _told_on(changes: DataFrame, legs: DataFrame, table: Table) -> DataFrame:

@@ -201,6 +201,6 @@ def test_demo_trades_a_day_and_loads_the_tables_of_files_and_the_one_of_the_data
 
     assert done.returncode == 0, done.stderr
     loaded = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("✓")]
-    assert loaded == ["customers", "events", "inventory", "orders", "prices"]
+    assert loaded == ["articles", "assortment", "customers", "events", "inventory", "orders", "prices"]
     summary = [line.split()[0] for line in done.stdout.splitlines() if line.startswith(tuple(loaded))]
     assert summary == loaded

@@ -27,6 +27,9 @@ def test_the_sample_shop_trades_for_its_first_days_and_only_once(
     shop = Shop(settings)
     assert shop.now.date() - shop.opened == timedelta(days=FIRST_DAYS)
     assert {folder.name for folder in (tmp_path / "landing").iterdir()} == {
+        "articles",
+        "assortment_changes",
+        "assortment_full",
         "customers",
         "events",
         "inventory",
