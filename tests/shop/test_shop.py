@@ -220,6 +220,6 @@ def test_a_reader_sees_each_version_of_a_file_whole_and_no_half_written_one(tmp_
 def test_a_landing_area_that_cannot_be_written_is_named_and_the_clock_stands_still(tmp_path: Path) -> None:
     (tmp_path / "landing").write_text("in the way")
     shop = Shop(Settings(home=tmp_path), opened=MONDAY, scale=0.25)
-    with pytest.raises(IncrementalLoadError, match=f"cannot write {tmp_path}/landing/customers/2026-01-05/"):
+    with pytest.raises(IncrementalLoadError, match=f"cannot write {tmp_path}/landing/assortment_full/2026-01-05/"):
         shop.advance(days=1)
     assert shop.now == midnight(MONDAY)
