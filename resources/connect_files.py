@@ -54,10 +54,7 @@ class ServerFiles(local_server.ServerFolder):
     @classmethod
     def of(cls, home: Path) -> "ServerFiles":
         """Those under ``home``; the folder is made."""
-        folder = home / "spark"
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o700)
-        return cls(folder)
+        return cls.under(home, "spark")
 
     @property
     def properties(self) -> Path:

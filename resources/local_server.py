@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psutil
 
@@ -30,6 +30,14 @@ class ServerFolder:
     """The files of one server of a workspace; those that hold a secret are readable by their owner alone."""
 
     folder: Path
+
+    @classmethod
+    def under(cls, home: Path, name: str, mode: int = 0o700) -> Self:
+        """Those in a folder of that name, which is made; by default only its owner may enter it."""
+        folder = home / name
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(mode)
+        return cls(folder)
 
     @property
     def lock(self) -> Path:

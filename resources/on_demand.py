@@ -15,20 +15,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from resources.local_server import ServerFolder, answers, launch, reap
+from resources.local_server import answers, launch, reap
 from resources.locks import exclusive, is_held
+from resources.supervising import Record, SupervisedFolder
 
 POLL_SECONDS = 0.05
 
 
 class Listening(Protocol):
     """A server that is up."""
-
-    @property
-    def port(self) -> int:
-        """Where it listens on loopback."""
 
     @property
     def pid(self) -> int:
@@ -39,24 +36,22 @@ Server = TypeVar("Server", bound=Listening)
 
 
 @dataclass(frozen=True)
-class OnDemand(Generic[Server]):
+class OnDemand:
     """One server, found or started.
 
     Args:
         files: Its folder.
-        read: What ``server.json`` says, None if there is none.
         supervisor: The module that runs it; see :mod:`resources.supervising`.
         fault: What marks a line of the log that says why a server did not start.
         refused: Makes the error to raise of what is the matter, such as "it does not start: …".
     """
 
-    files: ServerFolder
-    read: Callable[[], Server | None]
+    files: SupervisedFolder
     supervisor: str
     fault: re.Pattern[str]
     refused: Callable[[str], Exception]
 
-    def find_or_start(self, order: Callable[[], bytes], timeout: float) -> Server:
+    def find_or_start(self, order: Callable[[], bytes], timeout: float) -> Record:
         """The server, which is up when this returns; asking counts as use.
 
         Args:
@@ -83,7 +78,7 @@ class OnDemand(Generic[Server]):
         Raises:
             Exception: What ``refused`` makes, where it does not end.
         """
-        server = self.read() if is_held(self.files.lock) else None
+        server = self.files.read() if is_held(self.files.lock) else None
         if server is None:
             return False
         with suppress(ProcessLookupError):
@@ -92,16 +87,16 @@ class OnDemand(Generic[Server]):
         reap(server.pid)
         return True
 
-    def running(self) -> Server | None:
+    def running(self) -> Record | None:
         """The server, if it is up."""
-        server = self.read() if is_held(self.files.lock) else None
+        server = self.files.read() if is_held(self.files.lock) else None
         return server if server and answers(server.port) else None
 
-    def _start(self, order: bytes, timeout: float) -> Server:
+    def _start(self, order: bytes, timeout: float) -> Record:
         self._wait_for_end(timeout)  # a supervisor whose server is gone is about to end
         self.files.record.unlink(missing_ok=True)
         process = launch(self.files, self.supervisor, order=order)
-        return started(process, self.read, timeout, lambda: self._last_words(self.files.log),
+        return started(process, self.files.read, timeout, lambda: self._last_words(self.files.log),
                        lambda problem: self.refused(f"it {problem}"))  # fmt: skip
 
     def _wait_for_end(self, timeout: float) -> None:

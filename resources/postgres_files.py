@@ -4,8 +4,8 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from resources.local_server import ServerFolder, read_facts, write_facts
-from resources.supervising import Record
+from resources.local_server import read_facts, write_facts
+from resources.supervising import SupervisedFolder
 
 
 @dataclass(frozen=True)
@@ -22,27 +22,19 @@ class Account:
 
 
 @dataclass(frozen=True)
-class PostgresFiles(ServerFolder):
+class PostgresFiles(SupervisedFolder):
     """The files beside the data; those that hold the password are readable by their owner alone."""
 
     @classmethod
     def of(cls, home: Path) -> "PostgresFiles":
         """Those under ``home``; the folder is made."""
-        folder = home / "postgres"
-        folder.mkdir(parents=True, exist_ok=True)
         # where root starts the server, it is run by another account, which has to pass
-        folder.chmod(0o700 if os.geteuid() else 0o711)
-        return cls(folder)
+        return cls.under(home, "postgres", 0o700 if os.geteuid() else 0o711)
 
     @property
     def account(self) -> Path:
         """Where the data is; written when it is complete."""
         return self.folder / "account.json"
-
-    def read(self) -> Record | None:
-        """What ``server.json`` says, None if there is none; whether that server lives is for the lock to say."""
-        facts = read_facts(self.record)
-        return Record(**facts) if facts else None
 
     def read_account(self) -> Account | None:
         """What ``account.json`` says, None if there is none."""

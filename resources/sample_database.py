@@ -18,7 +18,6 @@ from resources.postgres import HOST
 from resources.postgres_files import PostgresFiles
 from resources.postgres_supervisor import CATALOG, USER, Order
 from resources.settings import Settings
-from resources.supervising import Record
 
 _FAULT = re.compile(r"^(?!.*the database system is).*(FATAL|error:|Error:|HINT)")
 
@@ -52,9 +51,9 @@ def stop(settings: Settings, timeout: float = 30.0) -> bool:
     return _server("sample", settings).stop(timeout)
 
 
-def _server(name: str, settings: Settings) -> OnDemand[Record]:
+def _server(name: str, settings: Settings) -> OnDemand:
     files = PostgresFiles.of(settings.home_root)
-    return OnDemand(files, files.read, "resources.postgres_supervisor", _FAULT,
+    return OnDemand(files, "resources.postgres_supervisor", _FAULT,
                     lambda problem: _unavailable(name, files, problem))  # fmt: skip
 
 

@@ -19,7 +19,6 @@ from resources.kafka_files import KafkaFiles
 from resources.kafka_supervisor import Order, login
 from resources.on_demand import OnDemand
 from resources.settings import Settings
-from resources.supervising import Record
 
 _FAULT = re.compile(r"^(Caused by: )?([a-z0-9]+\.)+\w+(Exception|Error): |^[Ee]rror: |FATAL")
 _PATIENCE = timedelta(minutes=5)
@@ -60,9 +59,9 @@ def stop(settings: Settings, timeout: float = 30.0) -> bool:
     return _server("sample", settings).stop(timeout)
 
 
-def _server(name: str, settings: Settings) -> OnDemand[Record]:
+def _server(name: str, settings: Settings) -> OnDemand:
     files = KafkaFiles.of(settings.home_root)
-    return OnDemand(files, files.read, "resources.kafka_supervisor", _FAULT,
+    return OnDemand(files, "resources.kafka_supervisor", _FAULT,
                     lambda problem: _unavailable(name, files, problem))  # fmt: skip
 
 

@@ -34,6 +34,16 @@ class Record:
     password: str
 
 
+@dataclass(frozen=True)
+class SupervisedFolder(ServerFolder):
+    """The files of a server that is run from here."""
+
+    def read(self) -> Record | None:
+        """What ``server.json`` says, None if there is none; whether that server lives is for the lock to say."""
+        facts = read_facts(self.record)
+        return Record(**facts) if facts else None
+
+
 Process = subprocess.Popen[bytes]
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 PART = "INCLOAD_TEST_PART"
 """One in so many tests that load through Spark is drawn; 1: all of them."""
-PARTS = 5
+PARTS = 8
 SPARK = frozenset({"spark", "spark_settings", "spark_url"})
 """The fixtures of tests that load."""
 

@@ -18,18 +18,22 @@ import dagster as dg
 from incload_assets.automation.tags import RANGE_END_TAG, RANGE_START_TAG
 from resources.settings import Settings
 from tests.house import House, house
+from tests.loading.writes.case import EXAMPLES
 
-YEAR = dg.DailyPartitionsDefinition("2025-01-01", end_date="2026-01-01")
-DAYS = [str(date(2025, 1, 1) + timedelta(n)) for n in range(365)]
+LENGTH = 365 if EXAMPLES > 1 else 100
+"""Days; a whole year is for the night."""
+FIRST = date(2025, 1, 1)
+DAYS = [str(FIRST + timedelta(n)) for n in range(LENGTH)]
+DAILY = dg.DailyPartitionsDefinition(str(FIRST), end_date=str(FIRST + timedelta(LENGTH)))
 
 
 @contextmanager
-def year(folder: Path, home: Path, settings: Settings) -> Iterator[House]:
-    """A table of 365 days, with a Dagster instance that outlives the process; INCLOAD_LANDING has to name its files."""
+def dated(folder: Path, home: Path, settings: Settings) -> Iterator[House]:
+    """A table of these days, its instance of Dagster outlives the process; INCLOAD_LANDING has to name its files."""
     home.mkdir(exist_ok=True)
     with (
         dg.DagsterInstance.local_temp(str(home)) as instance,
-        house(folder, settings, partitions_def=YEAR, instance=instance) as h,
+        house(folder, settings, partitions_def=DAILY, instance=instance) as h,
     ):
         yield h
 
@@ -51,5 +55,5 @@ def load(h: House, start: str, end: str) -> dg.ExecuteInProcessResult:
 
 if __name__ == "__main__":
     os.environ["INCLOAD_LANDING"] = str(Path(sys.argv[1], "landing"))
-    with year(Path(sys.argv[1]), Path(sys.argv[2]), Settings(spark=sys.argv[3])) as this:
+    with dated(Path(sys.argv[1]), Path(sys.argv[2]), Settings(spark=sys.argv[3])) as this:
         load(this, *sys.argv[4:6])

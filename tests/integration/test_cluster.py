@@ -22,7 +22,7 @@ from resources.settings import Settings
 from resources.spark import open_session
 from tests.clone import readme_block
 from tests.house import House
-from tests.integration.backfill import DAYS, deliver, load, year
+from tests.integration.backfill import DAYS, dated, deliver, load
 from tests.integration.loader import at
 from tests.integration.test_backfill import materialized
 from tests.loading.writes.case import SEED, Case, crowds
@@ -82,7 +82,7 @@ def backfill(
 ) -> Iterator[Callable[[int], House]]:
     """A table for which some days of files have arrived."""
     monkeypatch.setenv("INCLOAD_LANDING", str(tmp_path / "landing"))
-    with year(tmp_path, tmp_path / "home", spark_settings) as h:
+    with dated(tmp_path, tmp_path / "home", spark_settings) as h:
 
         def delivered(days: int) -> House:
             for day in DAYS[:days]:

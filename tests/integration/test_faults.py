@@ -78,7 +78,7 @@ def test_a_spark_server_killed_under_loads_at_every_point_of_their_road_and_a_la
     def wait_for_the_end(point: str) -> None:
         if getattr(road, "point", None) == point:
             arrived[point].set()
-            assert killed.wait(240)
+            assert killed.wait(480)
 
     def load(point: str) -> LoadReport:
         road.point = point
@@ -89,7 +89,7 @@ def test_a_spark_server_killed_under_loads_at_every_point_of_their_road_and_a_la
         for point in points:
             at(point, partial(wait_for_the_end, point), patch.setattr)
         loads = {point: threads.submit(load, point) for point in points}
-        assert all(event.wait(120) for event in arrived.values())
+        assert all(event.wait(240) for event in arrived.values())
         at("merging", partial(kill_server, s3_settings), patch.setattr)
         with pytest.raises(SparkUnavailable), open_session(s3_settings, "items 2026-01-01") as session:
             replace(on_s3, spark=session).load(1)

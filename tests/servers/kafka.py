@@ -6,15 +6,15 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
+from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
 
 from resources import sample_kafka
 from resources.kafka_broker import Broker
@@ -94,6 +94,11 @@ class KafkaServer:
         place = TopicPartition(topic, partition, before)
         self.admin.delete_records([place])[place].result(60)
 
+    def end(self, topic: str, partition: int) -> int:
+        """The offset after the last record; raises KafkaException while the partition has no leader."""
+        place = TopicPartition(topic, partition)
+        return int(self.admin.list_offsets({place: OffsetSpec.latest()})[place].result(60).offset)
+
     def configure(self, topic: str, **configuration: str) -> None:
         """Set options of a topic, with underscores for dots."""
         config = {name.replace("_", "."): value for name, value in configuration.items()}
@@ -113,10 +118,13 @@ class KafkaServer:
 
     def _wait_for(self, topic: str, partitions: int) -> None:
         for _ in range(1200):
-            found = self.admin.list_topics(topic, timeout=60).topics[topic].partitions
-            if len(found) == partitions and all(p.leader >= 0 for p in found.values()):
-                return
+            # a leader that the topic is said to have may not know it yet, the less so where another one had that name
+            with suppress(KafkaException):
+                found = self.admin.list_topics(topic, timeout=60).topics[topic].partitions
+                if len(found) == partitions and all(self.end(topic, number) >= 0 for number in found):
+                    return
             time.sleep(0.05)
+        raise TimeoutError(f"topic {topic} has no leaders")
 
 
 class OwnKafka:

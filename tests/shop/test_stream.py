@@ -16,7 +16,6 @@ from typing import Any
 import dagster as dg
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import OffsetSpec
 from pyspark.sql import SparkSession
 
 from incload_assets.loading.asset import table_of
@@ -143,11 +142,12 @@ def test_killed_while_it_sends_the_shop_sends_the_rest_and_nothing_twice(home: P
     broker.create(TOPIC, 2)
     arguments = [str(MONDAY), "3.0", until.isoformat()]
     sending = subprocess.Popen([sys.executable, "-c", SEND, *arguments])
-    place = TopicPartition(TOPIC, 0)
-    while not broker.admin.list_offsets({place: OffsetSpec.latest()})[place].result(60).offset:
-        assert sending.poll() is None
-    sending.kill()
-    sending.wait()
+    try:
+        while not broker.end(TOPIC, 0):
+            assert sending.poll() is None
+    finally:
+        sending.kill()
+        sending.wait()
     begun = len(in_the_topic(broker))
 
     rest = send_web_events(Settings(), plan, until)
