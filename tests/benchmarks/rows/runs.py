@@ -13,7 +13,7 @@ from tests.benchmarks.contest import Contest, expect_same
 from tests.benchmarks.pairs import Comparison
 from tests.benchmarks.rows.small import small_items
 from tests.house import House
-from tests.integration.backfill import DAYS, deliver, load, year
+from tests.integration.backfill import DAYS, dated, deliver, load
 
 
 def run(bench: Bench) -> Iterator[Comparison]:
@@ -56,7 +56,7 @@ def backfill(bench: Bench) -> Iterator[Comparison]:
             folders = [bench.folder / f"{name}-{number}" for name in ("range", "single")]
             for folder in folders:
                 folder.mkdir()
-            one, other = (opened.enter_context(year(f, f / "dagster", Settings())) for f in folders)
+            one, other = (opened.enter_context(dated(f, f / "dagster", Settings())) for f in folders)
             houses.append((one, other))
 
         def in_range(number: int) -> None:
