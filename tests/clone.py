@@ -59,7 +59,7 @@ class Clone:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=250,
+            timeout=500,
             check=False,
         )
 

@@ -14,6 +14,7 @@ from incload_assets.cli.dev import dev
 from incload_assets.cli.load import load
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
+from incload_assets.cli.stop import stop
 
 
 class _Commands(TyperGroup):
@@ -44,6 +45,7 @@ app.command()(load)
 app.command()(status)
 app.command()(check)
 app.command()(compact)
+app.command()(stop)
 app.add_typer(spark, name="spark")
 
 

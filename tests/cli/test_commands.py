@@ -2,17 +2,25 @@
 
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from resources.locks import is_held
+from resources.postgres_files import PostgresFiles
 from tests.clone import Clone, readme_files, without_times
 from tests.servers.postgres import sample_database_ends
 
 HEADER = "payment_id,payer,amount,updated_at,state\n"
 PLAIN = {"INCLOAD_SAMPLES": "false"}
+START_POSTGRESQL = """
+from resources.sample_database import find_or_start
+from resources.settings import Settings
+find_or_start("sample_shop", Settings())
+"""
 
 
 def payment(number: int, day: int) -> str:
@@ -188,6 +196,16 @@ def test_dev_without_java_is_one_line_that_says_how_to_get_one(clone: Clone, tmp
     done = clone.incload("dev", "--port", str(port), INCLOAD_SPARK="local", JAVA_HOME="", PATH=str(tmp_path), **PLAIN)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert done.stderr.startswith("Error: Spark needs Java 17 or newer; found: none")
+
+
+def test_stop_ends_the_servers_that_were_started_on_demand(tmp_path: Path) -> None:
+    clone = Clone.of(tmp_path, "local")
+    home = clone.root / ".incload"
+    with sample_database_ends(home):
+        subprocess.run([sys.executable, "-c", START_POSTGRESQL], cwd=clone.root, env=clone.environment(), check=True)
+        assert clone.incload("stop").stdout == "Ended: PostgreSQL.\n"
+        assert not is_held(PostgresFiles.of(home).lock)
+    assert clone.incload("stop").stdout == "No server was running.\n"
 
 
 @pytest.mark.slow

@@ -1,0 +1,18 @@
+"""``incload stop``: end the servers that were started here on demand."""
+
+
+def stop() -> None:
+    """End the Spark server and the sample shop's PostgreSQL and Kafka, whoever uses them; data stays.
+
+    A load that uses one is tried again, and starts what it needs.
+    """
+    from incload_assets.cli import screen
+    from incload_assets.cli.project import enter_project
+    from resources import connect_server, sample_database, sample_kafka
+    from resources.settings import Settings
+
+    enter_project()
+    settings = Settings()
+    servers = {"Spark": connect_server.stop, "PostgreSQL": sample_database.stop, "Kafka": sample_kafka.stop}
+    ended = [name for name, end in servers.items() if end(settings)]
+    screen.say(f"Ended: {', '.join(ended)}." if ended else "No server was running.")
