@@ -139,7 +139,7 @@ class Lake:
 
 
 def data_files(delta: DeltaTable) -> pa.Table:
-    """The data files of a table, told by its Delta log alone: ``size_bytes``, and ``partition.<column>``."""
+    """The data files of a table, as its Delta log tells: ``size_bytes``, ``partition.<column>``, ``max.<column>``."""
     return pa.table(delta.get_add_actions(flatten=True))
 
 
@@ -149,9 +149,14 @@ def bytes_of(files: pa.Table) -> int:
 
 
 def bytes_in(files: pa.Table, column: str, values: Sequence[str]) -> int:
-    """Size of those :func:`data_files` that lie in certain partitions, whose values are given as strings."""
+    """Size of :func:`files_in` certain partitions."""
+    return bytes_of(files_in(files, column, values))
+
+
+def files_in(files: pa.Table, column: str, values: Sequence[str]) -> pa.Table:
+    """Those :func:`data_files` that lie in certain partitions, whose values are given as strings."""
     inside = pc.is_in(files[f"partition.{column}"].cast(pa.string()), value_set=pa.array(values, pa.string()))
-    return bytes_of(files.filter(inside))
+    return files.filter(inside)
 
 
 @contextmanager

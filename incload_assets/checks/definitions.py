@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from incload_assets.checks import conflicts, reconciliation, uniqueness
 from incload_assets.checks.cheap import CHEAP
 from incload_assets.checks.look import look
-from incload_assets.checks.within_runs import kept_or_new
+from incload_assets.checks.within_runs import kept_or_new, loaded_since_found_wrong
 from incload_assets.loading import window as windows
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.sources.several import Several
@@ -27,7 +27,8 @@ def checks_for(table: Table) -> list[dg.AssetChecksDefinition]:
     Freshness, gaps, volume, quarantine and source files are one step without Spark, which looks once at source, log and
     Dagster: cheap enough to run with every load. Uniqueness reads the key columns of the table, conflicts (of a table
     with several sources) its log; with loads they run once a day, for tables of up to 5 million rows. Reconciliation
-    reads the source again; with loads it runs once. Otherwise a run that loads repeats their last verdict.
+    reads the source again; with loads it runs once, and when what it found wrong has been loaded again. Otherwise a run
+    that loads repeats their last verdict.
 
     Args:
         table: The declaration.
@@ -95,16 +96,17 @@ def _reconciliation(table: Table) -> dg.AssetChecksDefinition:
     def check(
         context: dg.AssetCheckExecutionContext, config: reconciliation.ReconciliationConfig
     ) -> Iterator[dg.AssetCheckResult]:
-        def evaluate() -> dg.AssetCheckResult:
+        def evaluate(config: reconciliation.ReconciliationConfig = config) -> dg.AssetCheckResult:
             seen = look(context.instance, table, context.resources.lake, windows.now())
             with context.resources.spark.session() as spark:
                 return reconciliation.reconciliation(spark, seen, config, context.log.info)
 
         if not _with_load(context, table):
             yield evaluate()
-            return
-        # the load itself has just reconciled its partitions
-        yield kept_or_new(context.instance, dg.AssetCheckKey(table.key, reconciliation.NAME), None, evaluate)
+        elif found_wrong := loaded_since_found_wrong(context.instance, table):
+            yield evaluate(reconciliation.ReconciliationConfig(partitions=found_wrong))
+        else:  # the load itself has just reconciled its partitions
+            yield kept_or_new(context.instance, dg.AssetCheckKey(table.key, reconciliation.NAME), None, evaluate)
 
     return check
 

@@ -8,7 +8,7 @@ import dagster as dg
 from incload_assets.checks import reconciliation, uniqueness
 from incload_assets.checks.cheap import CHEAP
 from incload_assets.checks.look import look
-from incload_assets.checks.verdicts import last_verdict
+from incload_assets.checks.verdicts import last_finding, last_verdict
 from incload_assets.loading import window as windows
 from incload_assets.loading.declaration import Table
 
@@ -65,6 +65,24 @@ def kept_or_new(
     if last is not None and valid is not None and windows.now() - last[0] > valid:
         last = None
     return _repeated(last) or evaluate()
+
+
+def loaded_since_found_wrong(instance: dg.DagsterInstance, table: Table) -> list[str]:
+    """The partitions that the reconciliation found wrong, if each of them has been loaded since.
+
+    Args:
+        instance: Where verdicts and materializations are.
+        table: The declaration.
+    """
+    finding = last_finding(instance, dg.AssetCheckKey(table.key, reconciliation.NAME), reconciliation.REPAIR)
+    if finding is None:
+        return []
+    found, wrong = finding
+    loads = instance.fetch_materializations(
+        dg.AssetRecordsFilter(asset_key=table.key, asset_partitions=wrong, after_timestamp=found.timestamp()),
+        limit=1000,
+    )
+    return sorted(wrong) if {record.partition_key for record in loads.records} >= set(wrong) else []
 
 
 def _repeated(last: tuple[datetime, dg.AssetCheckResult] | None) -> dg.AssetCheckResult | None:

@@ -79,6 +79,7 @@ def apply_changes(
     where = f"{table.name} {windows[0].key}" + (f"..{windows[-1].key}" if len(windows) > 1 else "")
     total, committed, full, lost = {window.key: Merged() for window in windows}, False, False, 0
     with ExitStack() as held:
+        held.callback(context.kept.release)
         for _ in range(MERGES):
             at = context.snapshot(windows, app_id, of_range=of_range)
             with phases.timed("merge"):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
@@ -11,9 +12,11 @@ from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.columns import DELETE, EMPTIES, MOVED
 from incload_assets.loading.control_rows import Control, controls_of
 from incload_assets.loading.declaration import Table
+from incload_assets.loading.in_order import is_newer
+from incload_assets.loading.kept import Kept
 from incload_assets.loading.pruning import laid_out_by, touched_sql
 from incload_assets.loading.window import Window
-from resources.lake import Lake, bytes_in, bytes_of, data_files
+from resources.lake import Lake, bytes_in, bytes_of, data_files, files_in
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,11 @@ class Context:
     def log(self) -> ChangeLog:
         """The log of the table's changes."""
         return ChangeLog(self.table, self.lake)
+
+    @cached_property
+    def kept(self) -> Kept:
+        """What its plans share."""
+        return Kept()
 
     @cached_property
     def uri(self) -> str:
@@ -98,11 +106,19 @@ class Context:
             others_delete=deleting > 0,
             empties=bytes_in(empties, "_window", keys) > 0,
             moves=moves,
+            newer=False,
         )
         values = at.partitions
         if values and (column := laid_out_by(self.table)):
-            return replace(at, near_bytes=bytes_in(rows, column, values))
-        return at
+            rows = files_in(rows, column, values)
+        return replace(at, near_bytes=bytes_of(rows), newer=self._is_newer(at, rows))
+
+    def _is_newer(self, at: "Snapshot", files: pa.Table) -> bool:
+        firsts = at.first_sequences
+        if not firsts:
+            return False
+        column = self.table.changes.sequence_by[0]
+        return all(is_newer(first, column, self.table.type_of(column), files) for first in firsts)
 
 
 @dataclass(frozen=True)
@@ -125,6 +141,7 @@ class Snapshot:
         others_delete: Whether other windows of the log hold deletes or truncates.
         empties: Whether the windows hold truncates.
         moves: Whether the log holds upserts that gave a row a new key and left values under the old one.
+        newer: Whether all that the windows bring is known to be newer than the rows that ``near_bytes`` counts.
     """
 
     table_version: int
@@ -142,6 +159,7 @@ class Snapshot:
     others_delete: bool
     empties: bool
     moves: bool
+    newer: bool
 
     @property
     def landing(self) -> int:

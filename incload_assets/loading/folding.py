@@ -12,7 +12,7 @@ Two folds give the same table (a property test says so):
   table is only compared.
 """
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
@@ -31,6 +31,9 @@ from incload_assets.loading.declaration import Table
 from incload_assets.loading.ledger import entry
 from incload_assets.loading.pruning import near, of_keys
 
+KEPT_ROWS = 1_000_000
+"""Most changes whose fold Spark holds from the MERGE to its reconciliation; more are read and folded again."""
+
 
 def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
     """The plan for the keys of a snapshot's windows.
@@ -39,6 +42,9 @@ def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
         context: Of the load.
         at: The versions to read, and the windows.
         full: Fold every key in full; otherwise only those that had a row taken away.
+
+    A window that brings nothing but news (see :mod:`incload_assets.loading.in_order`) is not compared before its MERGE,
+    which judges each row in any case: two of three looks at the table less.
 
     Returns:
         Its actions have, beside what every plan has, ``_action`` same (the window's newest change is in effect) or
@@ -63,20 +69,22 @@ def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
         keys = marked.unionByName(slow.select(*map(col, place))).distinct() if several else marked
         wanted = _against_deletes(changes, fast, table, at).unionByName(_folded(changes, keys, slow, table, at))
     else:
-        wanted = _against_deletes(changes, mine, table, at)
+        wanted = folded = _against_deletes(changes, mine, table, at)
+        if at.changes <= KEPT_ROWS:
+            wanted = context.kept.of((at.log_version, *at.controls), lambda: folded)
     if several:  # the action stands with one of the windows that have the key
         by_key = Over.partitionBy(*map(col, table.identity)).orderBy(F.desc_nulls_last("_mine_order"), "_window")
         wanted = wanted.withColumn("_leads", F.row_number().over(by_key) == 1)
     else:
         wanted = wanted.withColumn("_leads", F.lit(True))
     concerned = here.filter(F.col("_kind").isin(*UPSERTS, DELETE, REPLACED))
-    actions = _compared(wanted, _present(context, at, concerned), table)
+    compared = _compared(wanted, _present(context, at, concerned), table)
     seen = row_order_sql(table, "t")
     return Plan(
-        actions,
+        _unseen(wanted) if at.newer and not (full or at.replaced or several) else compared,
         identity=table.identity,
         valid=f"CASE WHEN s._full THEN {seen} <=> s._seen ELSE {seen} < s._order END",
-        ledger=ledger_of(actions),
+        ledger=ledger_of(compared),
     )
 
 
@@ -174,12 +182,21 @@ def _present(context: Context, at: Snapshot, concerned: DataFrame) -> DataFrame:
     )
 
 
+def _unseen(wanted: DataFrame) -> DataFrame:
+    """The actions as if the table had none of the keys; those of rows that it has are for the MERGE to tell."""
+    action = F.when(_is_gone(F.col("_order")), "delete").otherwise("insert")
+    return wanted.withColumns({"_action": action, "_seen": F.lit(None)})
+
+
+def _is_gone(order: Column) -> Column:
+    return order.isNull() | order.getField("delete") | order.getField("hash").isNull()
+
+
 def _compared(wanted: DataFrame, present: DataFrame, table: Table) -> DataFrame:
     """Name the action per key."""
     both = wanted.join(present, list(table.identity), "left")
     order = F.col("_order")
-    gone = order.isNull() | order.getField("delete") | order.getField("hash").isNull()
-    absent = F.col("_seen").isNull()
+    gone, absent = _is_gone(order), F.col("_seen").isNull()
     older = F.col("_seen") < F.col("_order")
     differs = ~F.col("_seen").eqNullSafe(F.col("_order"))
     overtaken = ~F.col("_full") & F.col("_seen").isNotNull() & (F.col("_seen") > F.col("_order"))

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import dagster as dg
+from pyspark.sql import SparkSession
 
 from incload_assets.automation.tags import RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.checks import CHEAP
@@ -49,3 +50,22 @@ def test_a_load_repeats_the_last_verdict_of_the_checks_that_are_too_dear_for_it(
         assert repeated.startswith("As of 20") and repeated.endswith(finding)
         assert h.run(tags={RANGE_START_TAG: key(1), RANGE_END_TAG: key(2)}).success
         assert shown(h, "reconciliation") == ("FAILED", repeated)
+
+
+def test_what_the_reconciliation_found_wrong_it_looks_at_again_when_all_of_it_is_loaded_again(
+    tmp_path: Path, spark: SparkSession, spark_settings: Settings
+) -> None:
+    with house(tmp_path, spark_settings) as h:
+        for number in (1, 2, 3):
+            h.deliver(number, guest(str(number), day=number))
+            assert h.run(partition=key(number)).success
+        spark.sql(f"DELETE FROM {h.lake.sql_name(h.lake.table_uri(h.table.key.path))} WHERE id <> '3'").first()
+        assert h.run(dg.AssetSelection.checks(dg.AssetCheckKey(h.table.key, "reconciliation"))).success
+        assert shown(h, "reconciliation")[0] == "FAILED"
+        assert h.run(partition=key(1)).success
+        assert shown(h, "reconciliation")[0] == "FAILED"
+        assert h.run(partition=key(2)).success
+        assert shown(h, "reconciliation") == (
+            "SUCCEEDED",
+            "Source, log and table agree in 2 compared windows. None of 3 landed windows has drifted.",
+        )

@@ -6,6 +6,7 @@ from tests.mutations.mutants_of_sources import MUTANTS_OF_SOURCES
 LOADING = "incload_assets/loading"
 LOAD = "tests/loading/test_load.py::test_"
 BUCKETS = "tests/loading/writes/test_buckets.py::test_"
+IN_ORDER = "tests/loading/test_in_order.py::test_"
 LAWS = "tests/mutations/test_laws.py::test_"
 CRASHES = "tests/integration/test_crashes.py::test_"
 CONCURRENCY = "tests/integration/test_concurrency.py::test_"
@@ -50,8 +51,14 @@ MUTANTS = [
            "& ~pc.field", "& pc.field",
            (f"{LOAD}deletes_are_remembered_and_older_rows_stay_out",)),
     Mutant("rows seen in the partitions touched", CONVERGENCE, f"{LOADING}/context.py",
-           "replace(at, near_bytes=bytes_in(rows, column, values))", "replace(at, near_bytes=0)",
+           "replace(at, near_bytes=bytes_of(rows),", "replace(at, near_bytes=0,",
            (f"{LOAD}late_rows_go_to_their_partition_and_no_other_partition_is_rewritten",)),
+    Mutant("what a killed load had Spark hold", CONVERGENCE, f"{LOADING}/kept.py",
+           "F.lit(uuid4().hex)", 'F.lit("")',
+           (f"{IN_ORDER}what_a_killed_load_had_spark_hold_is_not_taken_for_the_rows_of_a_log_made_anew",)),
+    Mutant("news told where there is none", IDLE, f"{LOADING}/in_order.py",
+           "if not files.num_rows:", "if True:",
+           (f"{IN_ORDER}a_window_behind_the_table_is_compared_before_and_writes_no_file",)),
     Mutant("deletes of the same sequence looked up", CONVERGENCE, f"{LOADING}/folding.py",
            "deletes.filter(col(column) >= oldest)", "deletes.filter(col(column) > oldest)",
            (f"{LAWS}a_delete_wins_against_upserts_of_its_sequence_from_any_window",)),
