@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import dagster as dg
 
-from incload_assets.checks import freshness, gaps, quarantine, rollback, source_files, volume
+from incload_assets.checks import freshness, gaps, headroom, quarantine, rollback, source_files, volume
 from incload_assets.checks.look import Look
+from incload_assets.loading.declaration import Table
 
 CHEAP: dict[str, tuple[str, Callable[[Look], dg.AssetCheckResult]]] = {
     freshness.NAME: (freshness.DESCRIPTION, freshness.freshness),
@@ -14,5 +15,11 @@ CHEAP: dict[str, tuple[str, Callable[[Look], dg.AssetCheckResult]]] = {
     quarantine.NAME: (quarantine.DESCRIPTION, quarantine.quarantine),
     source_files.NAME: (source_files.DESCRIPTION, source_files.source_files),
     rollback.NAME: (rollback.DESCRIPTION, rollback.rollback),
+    headroom.NAME: (headroom.DESCRIPTION, headroom.headroom),
 }
 """The checks that need neither Spark nor the table's rows, by name."""
+
+
+def cheap_checks(table: Table) -> list[str]:
+    """The names of those that a table has."""
+    return [name for name in CHEAP if name != headroom.NAME or table.source.forgets]

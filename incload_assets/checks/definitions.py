@@ -7,7 +7,7 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from incload_assets.checks import conflicts, reconciliation, uniqueness
-from incload_assets.checks.cheap import CHEAP
+from incload_assets.checks.cheap import CHEAP, cheap_checks
 from incload_assets.checks.look import look
 from incload_assets.checks.within_runs import kept_or_new, loaded_since_found_wrong
 from incload_assets.loading import window as windows
@@ -24,11 +24,11 @@ A_DAY = timedelta(days=1)
 def checks_for(table: Table) -> list[dg.AssetChecksDefinition]:
     """All checks of a table; none blocks, because a load reconciles before its checkpoint.
 
-    Freshness, gaps, volume, quarantine and source files are one step without Spark, which looks once at source, log and
-    Dagster: cheap enough to run with every load. Uniqueness reads the key columns of the table, conflicts (of a table
-    with several sources) its log; with loads they run once a day, for tables of up to 5 million rows. Reconciliation
-    reads the source again; with loads it runs once, and when what it found wrong has been loaded again. Otherwise a run
-    that loads repeats their last verdict.
+    Freshness, gaps, volume, quarantine, source files and so on are one step without Spark, which looks once at
+    source, log and Dagster: cheap enough to run with every load. Uniqueness reads the key columns of the table,
+    conflicts (of a table with several sources) its log; with loads they run once a day, for tables of up to 5
+    million rows. Reconciliation reads the source again; with loads it runs once, and when what it found wrong has
+    been loaded again. Otherwise a run that loads repeats their last verdict.
 
     Args:
         table: The declaration.
@@ -49,7 +49,7 @@ def _step(table: Table, name: str) -> str:
 def _cheap(table: Table) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(
         name=_step(table, "checks"),
-        specs=[dg.AssetCheckSpec(name, asset=table.key, description=about) for name, (about, _) in CHEAP.items()],
+        specs=[dg.AssetCheckSpec(name, asset=table.key, description=CHEAP[name][0]) for name in cheap_checks(table)],
         can_subset=True,
         required_resource_keys={"lake"},
     )

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import dagster as dg
 
 from incload_assets.checks import reconciliation, uniqueness
-from incload_assets.checks.cheap import CHEAP
+from incload_assets.checks.cheap import CHEAP, cheap_checks
 from incload_assets.checks.look import look
 from incload_assets.checks.verdicts import last_finding, last_verdict
 from incload_assets.loading import window as windows
@@ -22,7 +22,7 @@ def check_after_range(context: dg.AssetExecutionContext, table: Table) -> None:
     wanted = context.run.asset_check_selection
     names = [
         name
-        for name in (*CHEAP, uniqueness.NAME, reconciliation.NAME)
+        for name in (*cheap_checks(table), uniqueness.NAME, reconciliation.NAME)
         if wanted is None or dg.AssetCheckKey(table.key, name) in wanted
     ]
     if not names:

@@ -1,10 +1,13 @@
 """The checks as Dagster runs them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
 
 from incload_assets.checks import CHEAP, checks_for
+from incload_assets.checks.cheap import cheap_checks
+from incload_assets.loading import Kafka
 from resources.settings import Settings
 from tests.house import guest, house, key
 
@@ -40,4 +43,5 @@ def test_no_check_blocks_and_each_says_what_it_is_for(tmp_path: Path, spark_sett
         assert not any(spec.blocking for spec in specs)
         assert all(spec.description for spec in specs)
         assert "spark" not in checks_for(h.table)[0].required_resource_keys
-        assert set(CHEAP) == ALL - {"uniqueness", "reconciliation"}
+        assert set(CHEAP) - {"headroom"} == ALL - {"uniqueness", "reconciliation"}
+        assert set(cheap_checks(replace(h.table, source=Kafka("shop", "orders")))) == set(CHEAP)

@@ -14,7 +14,16 @@ from typing import Self
 
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from resources import sample_kafka
 from resources.kafka_broker import Broker
@@ -101,9 +110,11 @@ class KafkaServer:
 
     def configure(self, topic: str, **configuration: str) -> None:
         """Set options of a topic, with underscores for dots."""
-        config = {name.replace("_", "."): value for name, value in configuration.items()}
-        resource = ConfigResource(ResourceType.TOPIC, topic, set_config=config)
-        self.admin.alter_configs([resource])[resource].result(60)
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        for name, value in configuration.items():
+            change = ConfigEntry(name.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
+            resource.add_incremental_config(change)
+        self.admin.incremental_alter_configs([resource])[resource].result(60)
 
     def send(self, topic: str, messages: Iterable[Message], headers: Mapping[str, str] | None = None) -> None:
         """Put messages into a topic, in this order."""

@@ -42,6 +42,19 @@ class Position:
 
 
 @dataclass(frozen=True)
+class Expiry:
+    """When a source removes rows for their age.
+
+    Args:
+        oldest: Of which time the oldest of them is, aware.
+        removed: From when on it may be gone.
+    """
+
+    oldest: datetime
+    removed: datetime
+
+
+@dataclass(frozen=True)
 class Sees:
     """Which kinds of change a source can show; asking for more is refused when the table is declared."""
 
@@ -70,6 +83,8 @@ class Source(ABC):
     What comes meanwhile makes another position, which the next look finds; what goes is newer elsewhere.
     """
     absent: Absent = "wait"
+    forgets: ClassVar[bool] = False
+    """Whether the source may remove rows for their age, be they loaded or not; then it has an :meth:`expiry`."""
 
     def keeper(self, file: Column) -> Column:
         """For a ``_source.file``: whose rows stay while no row of the same key and keeper is shown; NULL: they do not.
@@ -175,6 +190,19 @@ class Source(ABC):
         A load always looks. Default: never.
         """
         return False
+
+    def expiry(self, table: str, positions: Mapping[Window, Position]) -> Expiry | None:
+        """When the source removes the oldest rows of some windows for their age; None: it does not.
+
+        Args:
+            table: For messages.
+            positions: What the source holds now of the windows; not empty.
+
+        Raises:
+            SourceUnavailable: The source does not answer.
+            SourceUnreadable: It does not tell.
+        """
+        return None
 
     def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
         """What was landed and is gone from the source, per partition key, as names for people. Default: nothing."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import ClassVar, get_args
 
 from pyspark.errors import PySparkException
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading import window as windows_of
 from incload_assets.loading.errors import DeclarationError, SourceUnreadable
-from incload_assets.loading.sources.base import Absent, Position, Sees, Source
+from incload_assets.loading.sources.base import Absent, Expiry, Position, Sees, Source
 from incload_assets.loading.sources.kafka_look import KafkaLook
 from incload_assets.loading.sources.kafka_reading import ABOUT, json_messages, read_messages
 from incload_assets.loading.sources.kafka_windows import (
@@ -66,6 +66,7 @@ class Kafka(Source):
 
     sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=True)
     moves: ClassVar[bool] = True
+    forgets: ClassVar[bool] = True
 
     def __str__(self) -> str:
         return f"Kafka({self.cluster!r}, {self.topic!r})"
@@ -144,6 +145,24 @@ class Kafka(Source):
     def settled(self, position: Position) -> bool:
         """Whether the end of the window was written down when it was landed."""
         return bool(position.detail.get("closed"))
+
+    def expiry(self, table: str, positions: Mapping[Window, Position]) -> Expiry | None:
+        """By the topic's ``retention.ms``; a ``retention.bytes`` may remove messages earlier.
+
+        See :meth:`Source.expiry`. The account may describe the topic's configuration.
+        """
+        look = self._look(table)
+        if (retention := look.retention) is None:
+            return None
+        there = look.first_since(datetime.fromtimestamp(0, UTC))
+        oldest = []
+        for window, position in positions.items():
+            for partition, (begin, end) in ranges_of(position).items():
+                first = there.get(partition)
+                if begin < end and first is not None:  # what a window begins behind is of its own time
+                    older = begin <= first.offset
+                    oldest.append(datetime.fromtimestamp(first.time / 1000, UTC) if older else window.start)
+        return Expiry(min(oldest), min(oldest) + retention) if oldest else None
 
     def _look(self, table: str) -> KafkaLook:
         return KafkaLook(table, KafkaCluster.named(self.cluster), self.topic)

@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka import admin as kafka_admin
+from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]  # as below
 
 from incload_assets.loading.errors import IncrementalLoadError
 from incload_assets.loading.sources.kafka_errors import REFUSED, client_error
@@ -28,6 +29,7 @@ _MOVING = {
 }  # fmt: skip
 """A topic partition is on its way from one broker to another, as when brokers are restarted."""
 ATTEMPTS = 5
+_FOR_EVER_MS = 100 * 366 * 86_400_000
 DOWN_SECONDS = 3
 """How long no broker may take a connection before the cluster counts as down."""
 
@@ -112,6 +114,17 @@ class KafkaLook:
         """
         found = self._offsets(_SPECS.for_timestamp(max(0, round(instant.timestamp() * 1000))))
         return {partition: record for partition, record in found.items() if record.offset >= 0}
+
+    @property
+    def retention(self) -> timedelta | None:
+        """How old a record becomes before it is removed; None: it is not. Raises as :attr:`identity` does."""
+        topic = ConfigResource(ResourceType.TOPIC, self._topic)
+        with self._asking():
+            asked = self._admin.describe_configs([topic], request_timeout=REQUEST_SECONDS)
+            told = self._answer(asked[topic])
+        milliseconds = int(told["retention.ms"].value)
+        bounded = 0 <= milliseconds < _FOR_EVER_MS and "delete" in told["cleanup.policy"].value
+        return timedelta(milliseconds=milliseconds) if bounded else None
 
     @cached_property
     def _description(self) -> Any:

@@ -15,7 +15,16 @@ from pyspark.sql import functions as F
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.contract_types import as_text, convert
 from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT, SKIPPED, Absent, Position, Sees, Source
+from incload_assets.loading.sources.base import (
+    EXTRACTED_COLUMNS,
+    PRESENT,
+    SKIPPED,
+    Absent,
+    Expiry,
+    Position,
+    Sees,
+    Source,
+)
 from incload_assets.loading.window import Window
 from resources.lake import Lake
 
@@ -65,6 +74,7 @@ class Several(Source):
             "absent": "empty" if empty else "wait",
             "keeps": any(part.keeps for part in parts),
             "moves": any(part.moves for part in parts),
+            "forgets": any(part.forgets for part in parts),
             "sees": Sees(**kinds, order=all(part.sees.order for part in parts)),
         }.items():
             object.__setattr__(self, name, value)
@@ -166,6 +176,15 @@ class Several(Source):
         """Whether it is so for each of the sources."""
         parts = {name: _of(position, name) for name in self.sources}
         return all(of is not None and self.sources[name].settled(of) for name, of in parts.items())
+
+    def expiry(self, table: str, positions: Mapping[Window, Position]) -> Expiry | None:
+        """Of the source that removes first; see :meth:`Source.expiry`."""
+        found = []
+        for name, part in self.sources.items():
+            own = {window: of for window, position in positions.items() if (of := _of(position, name)) is not None}
+            if own and (expiry := part.expiry(_named(table, name), own)) is not None:
+                found.append(expiry)
+        return min(found, key=lambda expiry: expiry.removed, default=None)
 
     def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
         """What is gone from any of the sources; see :meth:`Source.missing`."""

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from pyspark.sql import Column, SparkSession
 
-from incload_assets.loading.sources.base import Position, Source
+from incload_assets.loading.sources.base import Expiry, Position, Source
 from incload_assets.loading.window import Window
 from resources.lake import Lake
 
@@ -21,7 +21,7 @@ class Wrapping(Source):
 
     def adopt(self) -> None:
         """Take over what the inner source says of itself; to be called when ``source`` is set."""
-        for name in ("absent", "keeps", "moves"):
+        for name in ("absent", "keeps", "moves", "forgets"):
             object.__setattr__(self, name, getattr(self.source, name))
 
     def detect(
@@ -49,6 +49,10 @@ class Wrapping(Source):
     def settled(self, position: Position) -> bool:
         """See :meth:`Source.settled`."""
         return self.source.settled(position)
+
+    def expiry(self, table: str, positions: Mapping[Window, Position]) -> Expiry | None:
+        """See :meth:`Source.expiry`."""
+        return self.source.expiry(table, positions)
 
     def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
         """See :meth:`Source.missing`."""

@@ -1,0 +1,94 @@
+"""What is not loaded, against how long the source keeps it."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from incload_assets.checks.headroom import headroom
+from incload_assets.checks.look import Look
+from incload_assets.loading.errors import SourceUnreadable
+from incload_assets.loading.sources.base import Expiry, Position
+from incload_assets.loading.window import Window
+from incload_assets.operations.progress import SourceState, Status, WindowProgress
+from resources.lake import Lake
+from tests.loading.literal_source import LiteralSource
+from tests.loading.tables import day, make
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+WEEK = timedelta(days=7)
+
+
+class Forgetful(LiteralSource):
+    """It keeps rows for a week from the start of their window on; without retention, for ever."""
+
+    retention: timedelta | None = WEEK
+
+    def expiry(self, table: str, positions: Mapping[Window, Position]) -> Expiry | None:
+        oldest = min(window.start for window in positions)
+        return Expiry(oldest, oldest + self.retention) if self.retention else None
+
+
+class Silent(LiteralSource):
+    """It does not say for how long."""
+
+    def expiry(self, table: str, positions: Mapping[Window, Position]) -> Expiry | None:
+        raise SourceUnreadable(f"{table}: the topic is refused", remedy="allow it")
+
+
+def seen(folder: Path, after: timedelta, source: LiteralSource, *states: Status, trouble: str | None = None) -> Look:
+    """A look, so long after the first of some daily windows began."""
+    progress = []
+    for number, status in enumerate(states):
+        begin = START + timedelta(number)
+        window = Window(begin, begin + timedelta(days=1), day(number + 1))
+        progress.append(WindowProgress(window=window, status=status, position=Position("p")))
+    table = make(None, folder, source=source).table  # type: ignore[arg-type]
+    with dg.DagsterInstance.ephemeral() as instance:
+        return Look(table, Lake(str(folder)), instance, START + after, SourceState([], {}, {}), progress, trouble)
+
+
+@pytest.mark.parametrize(
+    ("after", "passed", "severity", "said"),
+    [
+        (WEEK * 0.7, True, "WARN", "2 windows not loaded; the source removes the oldest of it in 3 days 2 hours"),
+        (
+            WEEK,
+            False,
+            "WARN",
+            "the source removes the oldest of it in 1 day, 2026-01-09 00:00 UTC. What to do: ",
+        ),
+        (
+            WEEK * 1.5,
+            False,
+            "ERROR",
+            "the source may have removed the oldest of it, 2026-01-09 00:00 UTC. What to ",
+        ),
+    ],
+)
+def test_what_is_not_loaded_is_told_before_the_source_removes_it(
+    tmp_path: Path, after: timedelta, passed: bool, severity: str, said: str
+) -> None:
+    found = headroom(seen(tmp_path, after, Forgetful({}), "loaded", "failed", "missing"))
+    assert (found.passed, found.severity.value) == (passed, severity)
+    assert said in (found.description or "")
+    assert found.metadata["windows_not_loaded"].value == 2
+
+
+def test_nothing_is_said_where_all_is_loaded_or_nothing_is_removed(tmp_path: Path) -> None:
+    late, for_ever = WEEK * 2, Forgetful({})
+    for_ever.__dict__["retention"] = None
+    loaded = headroom(seen(tmp_path, late, Forgetful({}), "loaded", "loaded"))
+    kept = headroom(seen(tmp_path, late, for_ever, "missing"))
+    assert (loaded.passed, loaded.description) == (True, "Everything that the source holds is loaded.")
+    assert (kept.passed, kept.description) == (True, "The source removes nothing because of its age.")
+
+
+def test_a_source_that_does_not_answer_or_does_not_tell_says_so(tmp_path: Path) -> None:
+    down = headroom(seen(tmp_path, WEEK, Forgetful({}), "missing", trouble="it is down"))
+    silent = headroom(seen(tmp_path, WEEK, Silent({}), "missing"))
+    assert (down.passed, down.description) == (False, "The source could not be looked at: it is down")
+    assert silent.passed
+    assert (silent.description or "").startswith("How long the source keeps what is not loaded cannot be told: items: ")
