@@ -7,7 +7,7 @@ import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
 
 from incload_assets.automation import orphaned_runs, source_sensor
-from incload_assets.checks import CHEAP, checks_for
+from incload_assets.checks import CHEAP, checks_for, has_check
 from incload_assets.loading.asset import table_of
 from incload_assets.loading.checkpoint import LOADS_NOTHING
 from incload_assets.loading.declaration import Table
@@ -99,7 +99,7 @@ def _sensor(asset: dg.AssetsDefinition, table: Table, job: UnresolvedAssetJobDef
 
 def _check_job(name: str, tables: Sequence[Table]) -> UnresolvedAssetJobDefinition:
     _, checks, about = CHECK_SCHEDULES[name]
-    keys = [dg.AssetCheckKey(table.key, check) for table in tables for check in checks]
+    keys = [dg.AssetCheckKey(table.key, check) for table in tables for check in checks if has_check(table, check)]
     return dg.define_asset_job(
         name, selection=dg.AssetSelection.checks(*keys), description=f"{about}, for all tables.", tags=LOADS_NOTHING
     )

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -12,6 +13,7 @@ from dagster_cloud_cli.config.models import load_dagster_cloud_yaml
 from incload_assets import tables
 from incload_assets.assembly import incremental_definitions
 from incload_assets.definitions import assets_in, code_location, defs
+from incload_assets.loading import Kafka
 from incload_assets.loading.errors import DeclarationError
 from resources.settings import Settings
 from tests.automation.workshop import items_asset
@@ -45,6 +47,16 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
         "uniqueness",
         "volume",
     ]
+
+
+def test_a_table_from_kafka_has_a_check_more_and_a_sensor_looks_as_often_as_its_table_says() -> None:
+    asset = items_asset(source=Kafka("shop", "items"), interval=timedelta(minutes=5))
+    definitions = incremental_definitions([asset], Settings())
+    dg.Definitions.validate_loadable(definitions)
+    assert dg.AssetCheckKey(asset.key, "headroom") in definitions.resolve_asset_graph().asset_check_keys
+    assert definitions.get_repository_def().get_sensor_def("watch_items").minimum_interval_seconds == 300
+    with pytest.raises(DeclarationError, match=r"items: interval is 0:00:00. Rule: the sensor looks once a second"):
+        items_asset(interval=timedelta(0))
 
 
 def test_the_code_location_with_its_samples_loads_as_dagster_loads_it() -> None:

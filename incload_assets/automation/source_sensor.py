@@ -15,7 +15,6 @@ from incload_assets.loading.window import now
 from incload_assets.operations.progress import WindowProgress, progress_of
 from resources.lake import Lake
 
-INTERVAL_SECONDS = 15
 URGENT = timedelta(minutes=15)
 """A table that may be late by no more than this is loaded before others that wait for a slot."""
 FEW = 4
@@ -41,7 +40,7 @@ def source_sensor(table: Table, *, name: str, job_name: str, partitions_per_run:
     @dg.sensor(
         name=name,
         job_name=job_name,
-        minimum_interval_seconds=INTERVAL_SECONDS,
+        minimum_interval_seconds=round(table.interval.total_seconds()),
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Asks for the partitions of {table.name} that its source has news for: {table.source}",
         required_resource_keys={"lake"},

@@ -20,6 +20,11 @@ CHEAP: dict[str, tuple[str, Callable[[Look], dg.AssetCheckResult]]] = {
 """The checks that need neither Spark nor the table's rows, by name."""
 
 
+def has_check(table: Table, name: str) -> bool:
+    """Whether a table has a check: there is no headroom where nothing is forgotten."""
+    return name != headroom.NAME or table.source.forgets
+
+
 def cheap_checks(table: Table) -> list[str]:
     """The names of those that a table has."""
-    return [name for name in CHEAP if name != headroom.NAME or table.source.forgets]
+    return [name for name in CHEAP if has_check(table, name)]

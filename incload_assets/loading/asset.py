@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG, Checkpoint, checkpoint_of, untried
 from incload_assets.loading.compaction import REWRITE_COMPACTED_TAG
 from incload_assets.loading.context import Context
-from incload_assets.loading.declaration import Changes, Freshness, Quarantine, RowFunction, Table, declare
+from incload_assets.loading.declaration import INTERVAL, Changes, Freshness, Quarantine, RowFunction, Table, declare
 from incload_assets.loading.errors import ContractViolation, IncrementalLoadError, SourceMissing
 from incload_assets.loading.load import LoadReport, load_window
 from incload_assets.loading.materialization import MASK, Metadata, metadata_of
@@ -54,6 +54,7 @@ def incremental_asset(
     automation_condition: dg.AutomationCondition[Any] | None = None,
     max_partitions_per_run: int = 32,
     log_retention: timedelta | None = None,
+    interval: timedelta = INTERVAL,
 ) -> Callable[[RowFunction], dg.AssetsDefinition]:
     """Declare a table that loads incrementally; decorates the row-wise function that shapes its changes.
 
@@ -71,6 +72,8 @@ def incremental_asset(
         log_retention: How long after its end a window can still be replaced. Of older windows the log keeps only what
             may still decide (of each key the newest change), and a window whose source has changed since is replaced
             only by a run that is told to; None: everything is kept.
+        interval: How often the table's sensor looks at the source, and so how often the open window is loaded while it
+            changes. ``incload status TABLE`` says so if loads cannot keep up.
         pool: Dagster pool of the loads; default one of the table's own for a table that any load may touch
             (``Merge()`` without ``partition_by``).
         code_version: Changes when rows have to be judged anew; default a hash of function and declaration.
@@ -117,6 +120,7 @@ def incremental_asset(
             function=function,
             code_version=code_version,
             log_retention=log_retention,
+            interval=interval,
         )
 
         @dg.asset(

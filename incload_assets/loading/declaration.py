@@ -65,6 +65,11 @@ class Changes:
         return self.truncate_when is not None or self.snapshot_when is not None
 
 
+INTERVAL = timedelta(seconds=15)
+"""How often a source is looked at, unless its table says so."""
+SHORTEST_INTERVAL = timedelta(seconds=1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Freshness:
     """How late the latest due partition may be.
@@ -105,6 +110,7 @@ class Table:
     code_version: str
     control_fields: tuple[str, ...]
     log_retention: timedelta | None = None
+    interval: timedelta = INTERVAL
 
     @property
     def name(self) -> str:
@@ -154,6 +160,7 @@ def declare(
     function: RowFunction,
     code_version: str | None,
     log_retention: timedelta | None = None,
+    interval: timedelta = INTERVAL,
 ) -> Table:
     """Check a declaration and compile it.
 
@@ -174,6 +181,13 @@ def declare(
                 rule="it is a positive length of time",
                 remedy="write Freshness(within=timedelta(hours=6))",
             )
+    _expect(table, "interval", interval, timedelta, "timedelta(minutes=5)")
+    if interval < SHORTEST_INTERVAL:
+        raise DeclarationError(
+            f"{table}: interval is {interval}",
+            rule="the sensor looks once a second at most",
+            remedy="write interval=timedelta(minutes=5)",
+        )
     if log_retention is not None:
         _check_retention(table, log_retention, changes, write)
     compiled = compile_contract(contract, table)
@@ -197,6 +211,7 @@ def declare(
         code_version=code_version or _code_version(function, compiled, changes, write, source),
         control_fields=control_fields,
         log_retention=log_retention,
+        interval=interval,
     )
 
 

@@ -1,7 +1,10 @@
 """Whether a table would be cheaper to load another way, by what its recent loads have read, changed and taken."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from itertools import pairwise
 from statistics import median
 
 import dagster as dg
@@ -19,6 +22,7 @@ ENOUGH_LOADS = 5
 SMALL_BYTES = 2 * 2**30
 SLOW_SECONDS = 60.0
 FEW_CHANGES = 0.1
+_STEP_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,25 @@ class Cost:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Load:
+    """One load of a partition.
+
+    Args:
+        partition: Its key.
+        ended: Seconds since 1970.
+        cost: What it took.
+    """
+
+    partition: str
+    ended: float
+    cost: Cost
+
+
 def advice_for(instance: dg.DagsterInstance, table: Table, lake: Lake) -> str | None:
-    """Advice from the table's materializations and its Delta log, without Spark; see :func:`advise`.
+    """Advice from the table's materializations and its Delta log, without Spark.
+
+    See :func:`advise` and :func:`advise_interval`.
 
     Args:
         instance: Where the materializations are.
@@ -48,9 +69,11 @@ def advice_for(instance: dg.DagsterInstance, table: Table, lake: Lake) -> str | 
     rows = None if delta is None else rows_of(delta)
     if delta is None or rows is None:
         return None
-    size = bytes_of(data_files(delta))
-    in_full = isinstance(table.write, FullReload | Snapshot)
-    return advise(_recent(instance, table), rows, size, in_full=in_full) if in_full or _foldable(table) else None
+    loads, in_full = _recent(instance, table), isinstance(table.write, FullReload | Snapshot)
+    told = [advise_interval(loads, table.interval)]
+    if in_full or _foldable(table):
+        told.append(advise([load.cost for load in loads], rows, bytes_of(data_files(delta)), in_full=in_full))
+    return "; ".join(filter(None, told)) or None
 
 
 def advise(loads: Sequence[Cost], rows: int, size: int, *, in_full: bool) -> str | None:
@@ -86,14 +109,45 @@ read in full, FullReload() or Snapshot() would be cheaper'
     return None
 
 
+def advise_interval(loads: Sequence[Load], interval: timedelta) -> str | None:
+    """Say so if the partition that was loaded last is being loaded for more than half of the time.
+
+    Args:
+        loads: Recent ones, the last first; fewer than five of that partition say nothing.
+        interval: Between two looks at the source.
+
+    Returns:
+        One sentence with the figures it goes by and an interval that leaves half of the time to others, or None.
+
+    Example:
+        >>> loads = [Load("2026-01-05", -60.0 * n, Cost(rows_read=500, changed=9, seconds=41.0)) for n in range(5)]
+        >>> advise_interval(loads, timedelta(seconds=15))
+        'a load of 2026-01-05 takes 41 s (median of 5), and one ends every 60 s: interval=timedelta(seconds=85) or \
+shorter partitions would leave half of the time to other loads'
+    """
+    same = [load for load in loads if load.partition == loads[0].partition]
+    if len(same) < ENOUGH_LOADS:
+        return None
+    seconds = median(load.cost.seconds for load in same)
+    between = median(later.ended - earlier.ended for later, earlier in pairwise(same))
+    longer = _STEP_SECONDS * math.ceil(2 * seconds / _STEP_SECONDS)
+    if 2 * seconds <= between or longer <= interval.total_seconds():
+        return None
+    return (
+        f"a load of {same[0].partition} takes {seconds:.0f} s (median of {len(same)}), and one ends every "
+        f"{between:.0f} s: interval=timedelta(seconds={longer}) or shorter partitions would leave half of the time to "
+        "other loads"
+    )
+
+
 def _foldable(table: Table) -> bool:
     """Whether the table holds what the source holds now, so that reading that in full could make it."""
     return isinstance(table.write, Merge)
 
 
-def _recent(instance: dg.DagsterInstance, table: Table) -> list[Cost]:
+def _recent(instance: dg.DagsterInstance, table: Table) -> list[Load]:
     records = instance.fetch_materializations(dg.AssetRecordsFilter(asset_key=table.key), limit=LOADS).records
-    costs = []
+    loads = []
     for record in records:
         shown = record.asset_materialization.metadata if record.asset_materialization else {}
         names = ("rows_read", "inserted", "updated", "deleted", "seconds")
@@ -101,5 +155,6 @@ def _recent(instance: dg.DagsterInstance, table: Table) -> list[Cost]:
         numbers = [figure for figure in figures if isinstance(figure, int | float)]
         if len(numbers) == len(names):
             read, inserted, updated, deleted, seconds = numbers
-            costs.append(Cost(int(read), int(max(inserted, deleted) + updated), seconds))
-    return costs
+            cost = Cost(int(read), int(max(inserted, deleted) + updated), seconds)
+            loads.append(Load(record.partition_key or "", record.timestamp, cost))
+    return loads

@@ -44,7 +44,7 @@ def day(number: int) -> str:
 def items_asset(*, absent: Absent = "wait", code_version: str = "1", **options: Any) -> dg.AssetsDefinition:
     @incremental_asset(
         partitions_def=DAYS,
-        source=Files("{landing}/items/{window:%Y-%m-%d}/*.json", absent=absent),
+        source=options.pop("source", None) or Files("{landing}/items/{window:%Y-%m-%d}/*.json", absent=absent),
         contract=Item,
         changes=Changes(keys=["id"], sequence_by=["seq"]),
         write=Merge(),

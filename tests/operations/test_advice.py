@@ -1,8 +1,10 @@
 """Advice on the way of loading, from what loads have cost."""
 
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
-from incload_assets.operations.advice import SMALL_BYTES, Cost, advice_for, advise
+from incload_assets.operations.advice import SMALL_BYTES, Cost, Load, advice_for, advise, advise_interval
 from resources.settings import Settings
 from tests.house import guest, house
 
@@ -27,6 +29,20 @@ def test_a_large_table_of_which_little_changes_is_better_loaded_by_its_changes()
     assert advise([Cost(2_000_000, 300_000, 95.0)] * 6, rows=2_000_000, size=900_000_000, in_full=True) is None
     assert advise([Cost(2_000_000, 120, 20.0)] * 6, rows=2_000_000, size=900_000_000, in_full=True) is None
     assert advise([Cost(2_000_000, 120, 20.0)] * 6, rows=2_000_000, size=SMALL_BYTES + 1, in_full=True) is not None
+
+
+def test_an_open_partition_that_is_always_being_loaded_is_better_looked_at_less_often() -> None:
+    quick, slow = Cost(rows_read=500, changed=9, seconds=20.0), Cost(rows_read=500, changed=9, seconds=41.0)
+    loads = [Load("today", 1000.0 - 60 * number, slow) for number in range(5)]
+    assert advise_interval(loads, timedelta(seconds=15)) == (
+        "a load of today takes 41 s (median of 5), and one ends every 60 s: interval=timedelta(seconds=85) or shorter "
+        "partitions would leave half of the time to other loads"
+    )
+    assert advise_interval(loads, timedelta(seconds=85)) is None
+    assert advise_interval([replace(load, cost=quick) for load in loads], timedelta(seconds=15)) is None
+    assert advise_interval([replace(load, ended=load.ended * 2) for load in loads], timedelta(seconds=15)) is None
+    assert advise_interval([replace(loads[0], partition="tomorrow"), *loads], timedelta(seconds=15)) is None
+    assert advise_interval(loads[1:], timedelta(seconds=15)) is advise_interval([], timedelta(seconds=15)) is None
 
 
 def test_the_figures_are_those_of_the_materializations(tmp_path: Path, spark_settings: Settings) -> None:
