@@ -131,8 +131,8 @@ shorter partitions would leave half of the time to other loads'
     seconds = median(load.cost.seconds for load in same)
     between = median(later.ended - earlier.ended for later, earlier in pairwise(same))
     longer = _STEP_SECONDS * math.ceil(2 * seconds / _STEP_SECONDS)
-    if 2 * seconds <= between or longer <= interval.total_seconds():
-        return None
+    if not seconds <= between < 2 * seconds or longer <= interval.total_seconds():
+        return None  # they cannot follow each other faster than they run, unless others reported them
     return (
         f"a load of {same[0].partition} takes {seconds:.0f} s (median of {len(same)}), and one ends every "
         f"{between:.0f} s: interval=timedelta(seconds={longer}) or shorter partitions would leave half of the time to "
