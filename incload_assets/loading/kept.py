@@ -1,6 +1,6 @@
 """Frames that several plans of one load share: Spark makes them once, and holds them until the load ends."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from contextlib import suppress
 from uuid import uuid4
 
@@ -15,18 +15,17 @@ class Kept:
     def __init__(self) -> None:
         self._held: tuple[Hashable, DataFrame] | None = None
 
-    def of(self, name: Hashable, make: Callable[[], DataFrame]) -> DataFrame:
+    def of(self, name: Hashable, frame: DataFrame) -> DataFrame:
         """The frame of that name; one of another name is let go of.
 
         Args:
             name: All that the frame depends on.
-            make: Called unless the frame is held.
+            frame: Taken unless one of that name is held.
         """
         if self._held is None or self._held[0] != name:
             self.release()
             # Spark tells what it holds by its plan: the frame of a load that was killed must not be taken for this one
-            unlike = make().withColumn("_kept", F.lit(uuid4().hex))
-            self._held = name, unlike.persist()
+            self._held = name, frame.withColumn("_kept", F.lit(uuid4().hex)).persist()
         return self._held[1].drop("_kept")
 
     def release(self) -> None:

@@ -22,13 +22,11 @@ WEEK = timedelta(days=7)
 
 
 class Forgetful(LiteralSource):
-    """It keeps rows for a week from the start of their window on; without retention, for ever."""
-
-    retention: timedelta | None = WEEK
+    """It keeps rows for a week from the start of their window on."""
 
     def expiry(self, table: str, positions: Mapping[Window, Position]) -> Expiry | None:
         oldest = min(window.start for window in positions)
-        return Expiry(oldest, oldest + self.retention) if self.retention else None
+        return Expiry(oldest, oldest + WEEK)
 
 
 class Silent(LiteralSource):
@@ -78,10 +76,9 @@ def test_what_is_not_loaded_is_told_before_the_source_removes_it(
 
 
 def test_nothing_is_said_where_all_is_loaded_or_nothing_is_removed(tmp_path: Path) -> None:
-    late, for_ever = WEEK * 2, Forgetful({})
-    for_ever.__dict__["retention"] = None
+    late = WEEK * 2
     loaded = headroom(seen(tmp_path, late, Forgetful({}), "loaded", "loaded"))
-    kept = headroom(seen(tmp_path, late, for_ever, "missing"))
+    kept = headroom(seen(tmp_path, late, LiteralSource({}), "missing"))
     assert (loaded.passed, loaded.description) == (True, "Everything that the source holds is loaded.")
     assert (kept.passed, kept.description) == (True, "The source removes nothing because of its age.")
 
