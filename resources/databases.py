@@ -17,7 +17,7 @@ APPLICATION = "incload"
 CONNECT_SECONDS = 10
 DRIVER = "org.postgresql.Driver"
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
+NAME = re.compile(r"[a-z][a-z0-9_]*")
 # libpq's names and the JDBC driver's are the same for these; a password is no part of an address
 _TLS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 _provided: "dict[str, Callable[[], Database]]" = {}
@@ -71,7 +71,7 @@ class Database:
             'jdbc:postgresql://db.example:5432/shop?sslmode=req'
         """
         prefix = f"INCLOAD_DATABASE_{name.upper()}_"
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise _wrong(name, "it is no name of a database", "a name is letters, digits and _, in lower case")
         given = {part: os.environ.get(prefix + part, "") for part in ("URL", "USER", "PASSWORD")}
         otherwise = otherwise or _provided.get(name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from dagster_deltalake import DeltaTableResource, LocalConfig, S3Config
+from dagster_deltalake import S3Config
 from dagster_deltalake.config import ClientConfig
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
@@ -28,8 +28,9 @@ class Lake:
     """The Delta tables under one root.
 
     Reading small facts (does it exist, its version, its transaction versions, its schema) needs no Spark:
-    dagster-deltalake's ``DeltaTableResource`` reads them in milliseconds. Its IO manager is not used: it deletes other
-    partitions than the one it writes.
+    deltalake reads them in milliseconds, with the configuration of dagster-deltalake. Neither that package's resource,
+    which takes longer to make than a table to open, nor its IO manager is used: it deletes other partitions than the
+    one it writes.
 
     Args:
         root: A folder, or ``s3://bucket/prefix``, without a trailing slash.
@@ -98,7 +99,7 @@ class Lake:
         """
         with _translated(uri):
             try:
-                return _resource(uri, version).load()
+                return DeltaTable(uri, version, _options(uri))
             except TableNotFoundError:
                 return None
 
@@ -126,7 +127,7 @@ class Lake:
                 table = self.delta(uri)
                 if table is None:
                     schema = Schema.from_arrow(rows.schema)
-                    table = DeltaTable.create(uri, schema, mode="ignore", storage_options=_resource(uri).options())
+                    table = DeltaTable.create(uri, schema, mode="ignore", storage_options=_options(uri))
                 if (table.transaction_version(app_id) or 0) != number - 1:
                     return False
                 transaction = Transaction(app_id, number)
@@ -171,27 +172,14 @@ def _translated(uri: str) -> Iterator[None]:
         raise meaning from error
 
 
-class _BoundedDeltaTable(DeltaTableResource):
-    """The resource, but an object store that is down is known in seconds: the default is to try for three minutes."""
+def _options(uri: str) -> dict[str, str]:
+    """What the object store has to be told, as deltalake takes it.
 
-    def load(self) -> DeltaTable:
-        return DeltaTable(self.url, self.version, self.options())
-
-    def options(self) -> dict[str, str]:
-        """What the object store has to be told, as deltalake takes it."""
-        given = self.storage_options.model_dump(exclude_none=True, exclude={"provider"})
-        if self.client_options:
-            given |= self.client_options.model_dump(exclude_none=True) | {"max_retries": 2}
-        return {name: str(value) for name, value in given.items()}
-
-
-def _resource(uri: str, version: int | None = None) -> _BoundedDeltaTable:
+    One that is down is known in seconds: the default is to try for three minutes.
+    """
     if not uri.startswith(("s3://", "s3a://")):
-        return _BoundedDeltaTable(url=uri, storage_options=LocalConfig(), version=version)
+        return {}
     endpoint = S3Endpoint.from_env()
-    return _BoundedDeltaTable(
-        url=uri,
-        storage_options=S3Config(endpoint=endpoint.url, region=endpoint.region),
-        client_options=ClientConfig(allow_http=not endpoint.tls),
-        version=version,
-    )
+    store = S3Config(endpoint=endpoint.url, region=endpoint.region).model_dump(exclude_none=True, exclude={"provider"})
+    client = ClientConfig(allow_http=not endpoint.tls).model_dump(exclude_none=True)
+    return {name: str(value) for name, value in (store | client | {"max_retries": 2}).items()}

@@ -1,44 +1,42 @@
 """Will the source still have what is not loaded yet, when it is loaded?"""
 
+from datetime import timedelta
+
 import dagster as dg
 
 from incload_assets.checks.look import Look, result, several, spoken
 from incload_assets.loading.errors import IncrementalLoadError
 
 NAME = "headroom"
-DESCRIPTION = "The source keeps what is not loaded yet for at least a quarter of its retention time more."
-SHARE = 4
-"""The part of the retention time that has to be left, as its divisor."""
+DESCRIPTION = "What is not loaded is kept by the source for at least a quarter more of what it keeps at most."
+SHARE = 1 / 4
+"""Of what a source keeps at most: how much has to be left."""
 
 
 def headroom(look: Look) -> dg.AssetCheckResult:
-    """How long the source keeps the oldest of what is not loaded; ERROR when it may be gone."""
+    """How long, or how much, the source still keeps of what is not loaded; ERROR when some may be gone."""
     if look.trouble is not None:
         return result(look, NAME, False, f"The source could not be looked at: {look.trouble}")
     waiting = {w.window: w.position for w in look.progress if w.position is not None and w.status != "loaded"}
-    if not waiting:
-        return result(look, NAME, True, "Everything that the source holds is loaded.")
     try:
-        expiry = look.table.source.expiry(look.table.name, waiting)
+        found = look.table.source.headroom(look.table.name, waiting, look.now)
     except IncrementalLoadError as error:
-        return result(look, NAME, True, f"How long the source keeps what is not loaded cannot be told: {error}")
-    if expiry is None:
-        return result(look, NAME, True, "The source removes nothing because of its age.")
-    left = expiry.removed - look.now
-    gone = left.total_seconds() <= 0
-    when = "may have removed the oldest of it" if gone else f"removes the oldest of it in {spoken(left)}"
-    passed = left * SHARE >= expiry.removed - expiry.oldest
-    remedy = "" if passed else " What to do: load it, oldest first, or have the source keep it for longer meanwhile."
-    instant = f"{expiry.removed:%Y-%m-%d %H:%M} UTC"
-    return result(
-        look,
-        NAME,
-        passed,
-        f"{several(len(waiting), 'window')} not loaded; the source {when}, {instant}.{remedy}",
-        {
-            "windows_not_loaded": dg.MetadataValue.int(len(waiting)),
-            "hours_left": dg.MetadataValue.float(round(left.total_seconds() / 3600, 2)),
-            "oldest": dg.MetadataValue.timestamp(expiry.oldest),
-        },
-        dg.AssetCheckSeverity.ERROR if gone else dg.AssetCheckSeverity.WARN,
-    )
+        return result(look, NAME, True, f"How much longer the source keeps what is not loaded cannot be told: {error}")
+    count = f"{several(len(waiting), 'window')} not loaded" if waiting else "Everything that the source holds is loaded"
+    if not found:
+        kept = "; the source removes nothing because of its age" if waiting else ""
+        return result(look, NAME, True, f"{count}{kept}.")
+    passed = all(keeper.left >= SHARE and keeper.read is not False for keeper in found)
+    gone = any(keeper.left <= 0 for keeper in found)
+    lost = "have what is gone sent or snapshotted once more; " if gone else ""
+    remedy = f" What to do: {lost}load it, oldest first, see to it that the connector runs, or have more kept."
+    metadata: dict[str, dg.MetadataValue] = {
+        "windows_not_loaded": dg.MetadataValue.int(len(waiting)),
+        "share_left": dg.MetadataValue.float(round(min(keeper.left for keeper in found), 3)),
+    }
+    if ends := [keeper.removed for keeper in found if keeper.removed is not None]:
+        metadata["removed"] = dg.MetadataValue.timestamp(min(ends))
+        metadata["time_left"] = dg.MetadataValue.text(spoken(max(min(ends) - look.now, timedelta())))
+    told = "; ".join([count, *(keeper.says for keeper in found)])
+    severity = dg.AssetCheckSeverity.ERROR if gone else dg.AssetCheckSeverity.WARN
+    return result(look, NAME, passed, f"{told}.{'' if passed else remedy}", metadata, severity)

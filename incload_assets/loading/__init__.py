@@ -8,6 +8,7 @@ from incload_assets.loading.sources.files import Files
 from incload_assets.loading.sources.kafka import Kafka
 from incload_assets.loading.sources.query_by_id import QueryById
 from incload_assets.loading.sources.query_by_time import QueryByTime
+from incload_assets.loading.sources.replication_slot import ReplicationSlot
 from incload_assets.loading.sources.several import Several
 from incload_assets.loading.upstream import Upstream
 from incload_assets.loading.writes.append import Append
@@ -35,6 +36,7 @@ __all__ = [
     "Quarantine",
     "QueryById",
     "QueryByTime",
+    "ReplicationSlot",
     "Several",
     "Snapshot",
     "Upstream",

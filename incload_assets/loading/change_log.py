@@ -12,6 +12,7 @@ import pyspark.sql.types as T
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
+from incload_assets.loading.columns import quoted
 from incload_assets.loading.control_rows import CONTROL_TYPE, Control, controls_of
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.sources.base import Position
@@ -24,6 +25,9 @@ _SOURCE_TYPE = T.StructType(
         T.StructField("row", T.LongType()),
     ]
 )
+
+_RANGED = (T.NumericType, T.StringType, T.DateType, T.TimestampType, T.TimestampNTZType)
+"""Types of which Delta keeps ranges."""
 
 
 class ChangeLog:
@@ -57,6 +61,20 @@ class ChangeLog:
         if self.table.changes.snapshot_when:
             engine.append(T.StructField("_is_snapshot", T.BooleanType()))
         return T.StructType(own + engine)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Delta keeps ranges of those columns alone that the log is filtered by.
+
+        Ranges of all, of members of control rows among them, were a quarter of the time that a small landing took.
+        """
+        columns = dict.fromkeys([*self.table.identity, *self.table.changes.sequence_by])
+        if (place := self.table.write.partition_by) is not None:
+            columns[place] = None
+        ranged = [quoted(name) for name in columns if isinstance(self.table.type_of(name), _RANGED)]
+        if not ranged:
+            return {"delta.dataSkippingNumIndexedCols": "0"}
+        return {"delta.dataSkippingStatsColumns": ", ".join(ranged)}
 
     def version(self) -> int | None:
         """The log's present Delta version, None where there is no log yet."""

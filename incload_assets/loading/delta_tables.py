@@ -39,8 +39,8 @@ def ensure_table(
         schema: Its columns; those that only the table has stay as they are.
         partition_by: Its partition columns.
         table: For messages.
-        properties: What its rows are (table properties). A table that has other values is refused; one that has none
-            gets them.
+        properties: Table properties. Of ``incload.…``, what its rows are, a table that has other values is refused; one
+            that has none gets them, and those of Delta's own.
 
     Raises:
         SchemaMismatch: The table's rows are something else, it is partitioned differently, or a column exists with
@@ -60,15 +60,16 @@ def ensure_table(
             remedy="restore the declaration, or give the table another name and load it anew",
         )
     known = metadata.configuration
-    if any(known.get(name, value) != value for name, value in properties.items()):
-        was, now = (", ".join(f"{name} {of.get(name)}" for name in properties) for of in (known, properties))
+    own = [name for name in properties if name.startswith("incload.")]
+    if any(known.get(name, properties[name]) != properties[name] for name in own):
+        was, now = (", ".join(f"{name} {of.get(name)}" for name in own) for of in (known, properties))
         raise SchemaMismatch(
             f"{table}: {uri} has {was}, declared is {now}",
             rule="what tells the rows of an existing table apart, and how they are written, is not changed in place",
             remedy="restore the declaration, or give the table another name and load it anew",
         )
     _add_columns(spark, lake, uri, delta, schema, table)
-    if not properties.keys() <= known.keys():
+    if any(known.get(name) != value for name, value in properties.items()):
         try:
             spark.sql(f"ALTER TABLE {lake.sql_name(uri)} SET TBLPROPERTIES ({_listed(properties)})")
         except PySparkException as error:

@@ -144,7 +144,8 @@ def ensure_log(context: Context) -> None:
         SchemaMismatch: It and the declaration cannot be brought together.
     """
     log, table = context.log, context.table
-    ensure_table(context.spark, context.lake, log.uri, log.schema, ("_window", "_kind"), table.name, _buckets(table))
+    properties = _buckets(table) | log.properties
+    ensure_table(context.spark, context.lake, log.uri, log.schema, ("_window", "_kind"), table.name, properties)
 
 
 def _buckets(table: Table) -> dict[str, str]:

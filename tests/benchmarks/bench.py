@@ -36,6 +36,7 @@ class Sizes:
         keys: Of a history that has many versions.
         versions: Of each of them.
         loads: After which the memory is looked at.
+        warm: Rounds that a server of small loads has behind it: Java compiles what runs often, for some ten of them.
     """
 
     partition: int = 20_000
@@ -51,11 +52,12 @@ class Sizes:
     keys: int = 1_000
     versions: int = 200
     loads: int = 5
+    warm: int = 8
 
 
 SMALL = Sizes(
     partition=200, partitions=2, plain=4, growth=(2, 4), big=2_000, steps=(200, 400), state=10_000, files=40,
-    windows=10, backfill=2, keys=50, versions=4, loads=1,
+    windows=10, backfill=2, keys=50, versions=4, loads=1, warm=0,
 )  # fmt: skip
 """To see that everything runs; the ratios mean nothing."""
 
@@ -91,7 +93,7 @@ class Bench:
 
     def compare(self, name: str, a: Callable[[int], object], b: Callable[[int], object], **options: Any) -> Comparison:
         """Both ways, as often as this bench has them run; see :func:`tests.benchmarks.pairs.compare`."""
-        return compare(name, a, b, pairs=self.pairs, warm_up=self.warm_up, **options)
+        return compare(name, a, b, **{"pairs": self.pairs, "warm_up": self.warm_up} | options)
 
     def new(self, name: str) -> Path:
         """The path of a folder that is not there yet."""

@@ -90,6 +90,7 @@ class Contest:
         loads: Loads | None = None,
         same: bool = True,
         prepare: Callable[[Batch], object] = lambda _: None,
+        warm_up: int = 0,
     ) -> Comparison:
         """Load / the other way.
 
@@ -100,6 +101,7 @@ class Contest:
             loads: A copy of the table that is loaded; None: a new one.
             same: Whether both do the same job, so that both tables have to be the same in the end.
             prepare: Called with each round's changes, which does not count.
+            warm_up: Rounds before those that count, beside the bench's own.
 
         Raises:
             AssertionError: The tables differ.
@@ -113,6 +115,7 @@ class Contest:
             prepare=lambda n: prepare(loads.write(n)),
             bound=bound,
             sizes=self.items.sizes,
+            warm_up=self.bench.warm_up + warm_up,
         )
         if same:
             expect_same(self.spark, loads.table.table.schema.names, loads.table.uri, others)
@@ -150,7 +153,8 @@ def race(bench: Bench, name: str, a: Loads, b: Loads, *, bound: float | None) ->
         for side in (a, b):
             side.write(number)
 
-    found = bench.compare(name, a.load, b.load, prepare=write, bound=bound, sizes=a.items.sizes)
+    warm_up = bench.warm_up + bench.sizes.warm
+    found = bench.compare(name, a.load, b.load, prepare=write, bound=bound, sizes=a.items.sizes, warm_up=warm_up)
     merged = [[report.merged for report in side.reports.values()] for side in (a, b)]
     if merged[0] != merged[1]:
         raise AssertionError(f"the same changes did different things: {merged}")

@@ -10,7 +10,7 @@ import pytest
 from incload_assets.checks.headroom import headroom
 from incload_assets.checks.look import Look
 from incload_assets.loading.errors import SourceUnreadable
-from incload_assets.loading.sources.base import Expiry, Position
+from incload_assets.loading.sources.base import Headroom, Position
 from incload_assets.loading.window import Window
 from incload_assets.operations.progress import SourceState, Status, WindowProgress
 from resources.lake import Lake
@@ -22,17 +22,23 @@ WEEK = timedelta(days=7)
 
 
 class Forgetful(LiteralSource):
-    """It keeps rows for a week from the start of their window on."""
+    """It keeps rows for a week from the start of their window on, and something reads it, or not, or nobody knows."""
 
-    def expiry(self, table: str, positions: Mapping[Window, Position]) -> Expiry | None:
-        oldest = min(window.start for window in positions)
-        return Expiry(oldest, oldest + WEEK)
+    read: bool | None = None
+
+    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+        removed = min((window.start for window in positions), default=now) + WEEK
+        return [Headroom("the log ends some day", (removed - now) / WEEK, self.read, removed)]
+
+
+class Unread(Forgetful):
+    read = False
 
 
 class Silent(LiteralSource):
     """It does not say for how long."""
 
-    def expiry(self, table: str, positions: Mapping[Window, Position]) -> Expiry | None:
+    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
         raise SourceUnreadable(f"{table}: the topic is refused", remedy="allow it")
 
 
@@ -49,38 +55,35 @@ def seen(folder: Path, after: timedelta, source: LiteralSource, *states: Status,
 
 
 @pytest.mark.parametrize(
-    ("after", "passed", "severity", "said"),
+    ("after", "passed", "severity", "left", "said"),
     [
-        (WEEK * 0.7, True, "WARN", "2 windows not loaded; the source removes the oldest of it in 3 days 2 hours"),
-        (
-            WEEK,
-            False,
-            "WARN",
-            "the source removes the oldest of it in 1 day, 2026-01-09 00:00 UTC. What to do: ",
-        ),
-        (
-            WEEK * 1.5,
-            False,
-            "ERROR",
-            "the source may have removed the oldest of it, 2026-01-09 00:00 UTC. What to ",
-        ),
+        (WEEK * 0.7, True, "WARN", "3 days 2 hours", "2 windows not loaded; the log ends some day."),
+        (WEEK, False, "WARN", "1 day", "2 windows not loaded; the log ends some day. What to do: load it, "),
+        (WEEK * 1.5, False, "ERROR", "0 seconds", "the log ends some day. What to do: have what is gone sent "),
     ],
 )
 def test_what_is_not_loaded_is_told_before_the_source_removes_it(
-    tmp_path: Path, after: timedelta, passed: bool, severity: str, said: str
+    tmp_path: Path, after: timedelta, passed: bool, severity: str, left: str, said: str
 ) -> None:
     found = headroom(seen(tmp_path, after, Forgetful({}), "loaded", "failed", "missing"))
     assert (found.passed, found.severity.value) == (passed, severity)
     assert said in (found.description or "")
-    assert found.metadata["windows_not_loaded"].value == 2
+    assert (found.metadata["windows_not_loaded"].value, found.metadata["time_left"].value) == (2, left)
+
+
+def test_a_log_that_nothing_reads_is_told_although_everything_in_the_topic_is_loaded(tmp_path: Path) -> None:
+    found = headroom(seen(tmp_path, WEEK, Unread({}), "loaded"))
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert (found.description or "").startswith("Everything that the source holds is loaded; the log ends some day. ")
 
 
 def test_nothing_is_said_where_all_is_loaded_or_nothing_is_removed(tmp_path: Path) -> None:
     late = WEEK * 2
-    loaded = headroom(seen(tmp_path, late, Forgetful({}), "loaded", "loaded"))
+    loaded = headroom(seen(tmp_path, late, LiteralSource({}), "loaded", "loaded"))
     kept = headroom(seen(tmp_path, late, LiteralSource({}), "missing"))
     assert (loaded.passed, loaded.description) == (True, "Everything that the source holds is loaded.")
-    assert (kept.passed, kept.description) == (True, "The source removes nothing because of its age.")
+    said = "1 window not loaded; the source removes nothing because of its age."
+    assert (kept.passed, kept.description) == (True, said)
 
 
 def test_a_source_that_does_not_answer_or_does_not_tell_says_so(tmp_path: Path) -> None:
@@ -88,4 +91,4 @@ def test_a_source_that_does_not_answer_or_does_not_tell_says_so(tmp_path: Path) 
     silent = headroom(seen(tmp_path, WEEK, Silent({}), "missing"))
     assert (down.passed, down.description) == (False, "The source could not be looked at: it is down")
     assert silent.passed
-    assert (silent.description or "").startswith("How long the source keeps what is not loaded cannot be told: items: ")
+    assert (silent.description or "").startswith("How much longer the source keeps what is not loaded cannot be told: ")

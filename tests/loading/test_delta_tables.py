@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandera.pyspark as pa
 import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
@@ -10,10 +11,10 @@ from incload_assets.loading import Append, Changes, Merge
 from incload_assets.loading.context import Context
 from incload_assets.loading.delta_tables import ensure_table
 from incload_assets.loading.errors import SchemaMismatch
-from incload_assets.loading.load import ensure_tables
+from incload_assets.loading.load import ensure_log, ensure_tables
 from incload_assets.loading.writes.base import Write
-from resources.lake import Lake
-from tests.loading.tables import make
+from resources.lake import Lake, data_files
+from tests.loading.tables import day, item, make
 
 
 @pytest.mark.parametrize(
@@ -93,3 +94,38 @@ def test_a_column_of_another_type_or_spelling_is_refused(
     with pytest.raises(SchemaMismatch, match=message):
         ensure_table(spark, lake, uri, T.StructType.fromDDL(declared), (), "items")
     assert lake.version(uri) == 0
+
+
+class Odd(pa.DataFrameModel):
+    """Names and types of all kinds."""
+
+    key: T.BinaryType = pa.Field(nullable=False, alias="the.`key`")
+    number: T.DecimalType(20, 2) = pa.Field(nullable=False, alias="no.1")  # type: ignore[valid-type]
+    flag: T.BooleanType = pa.Field(nullable=True)
+
+
+def test_delta_keeps_ranges_of_what_the_log_is_filtered_by_also_where_the_log_is_older(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    changes = Changes(keys=["the.`key`", "no.1"], sequence_by=["flag"])
+    odd = make(spark, tmp_path, contract=Odd, changes=changes)
+    log = Context(spark, odd.table, odd.lake).log
+    ensure_table(spark, odd.lake, log.uri, log.schema, ("_window", "_kind"), "items")
+    for _ in range(2):
+        ensure_log(Context(spark, odd.table, odd.lake))
+    assert log.open().metadata().configuration == {"delta.dataSkippingStatsColumns": "`no.1`"}
+    assert log.version() == 1
+
+
+def test_a_log_that_is_filtered_by_nothing_with_a_range_has_none(spark: SparkSession, tmp_path: Path) -> None:
+    kept = make(spark, tmp_path, contract=Odd, changes=Changes(keys=["the.`key`"], sequence_by=["flag"]))
+    ensure_log(context := Context(spark, kept.table, kept.lake))
+    assert context.log.open().metadata().configuration == {"delta.dataSkippingNumIndexedCols": "0"}
+
+
+def test_files_of_the_log_tell_the_ranges_of_keys_sequence_and_place_alone(spark: SparkSession, tmp_path: Path) -> None:
+    kept = make(spark, tmp_path, {day(1): [item("a", "x", 1), item("b", "y", 2)]})
+    kept.load(1)
+    files = data_files(Context(spark, kept.table, kept.lake).log.open())
+    assert [name for name in files.column_names if name.startswith("max.")] == ["max.id", "max.seq"]
+    assert max(filter(None, files["max.seq"].to_pylist())) == 2

@@ -42,16 +42,20 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Expiry:
-    """When a source removes rows for their age.
+class Headroom:
+    """How much longer something keeps what is not loaded yet.
 
     Args:
-        oldest: Of which time the oldest of them is, aware.
-        removed: From when on it may be gone.
+        says: What keeps it, and until when, for people.
+        left: The share that is left of what it keeps at most; 0 or less: some may be gone.
+        read: Whether anything takes from it; None: that cannot be told, or does not matter.
+        removed: When the oldest may be gone, aware; None: that does not go by time.
     """
 
-    oldest: datetime
-    removed: datetime
+    says: str
+    left: float
+    read: bool | None = None
+    removed: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class Source(ABC):
     """
     absent: Absent = "wait"
     forgets: ClassVar[bool] = False
-    """Whether the source may remove rows for their age, be they loaded or not; then it has an :meth:`expiry`."""
+    """Whether the source may remove rows, be they loaded or not; then it has :meth:`headroom`."""
 
     def keeper(self, file: Column) -> Column:
         """For a ``_source.file``: whose rows stay while no row of the same key and keeper is shown; NULL: they do not.
@@ -191,18 +195,19 @@ class Source(ABC):
         """
         return False
 
-    def expiry(self, table: str, positions: Mapping[Window, Position]) -> Expiry | None:
-        """When the source removes the oldest rows of some windows for their age; None: it does not.
+    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+        """How much longer the source keeps the rows of some windows; empty: for as long as anybody likes.
 
         Args:
             table: For messages.
-            positions: What the source holds now of the windows; not empty.
+            positions: What the source holds now of the windows that are not loaded.
+            now: Aware.
 
         Raises:
             SourceUnavailable: The source does not answer.
             SourceUnreadable: It does not tell.
         """
-        return None
+        return []
 
     def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
         """What was landed and is gone from the source, per partition key, as names for people. Default: nothing."""

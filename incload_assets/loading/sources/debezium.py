@@ -3,17 +3,20 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.sources.base import Absent, Position, Sees, Source
+from incload_assets.loading.sources.base import Absent, Headroom, Position, Sees, Source
 from incload_assets.loading.sources.debezium_envelope import ENVELOPE, PAYLOAD
 from incload_assets.loading.sources.debezium_events import Reading, table_rows
 from incload_assets.loading.sources.debezium_types import ENCODING, UNAVAILABLE, default_encoding
+from incload_assets.loading.sources.replication_slot import ReplicationSlot
 from incload_assets.loading.sources.wrapping import Wrapping
+from incload_assets.loading.window import Window
 
 if TYPE_CHECKING:
     from incload_assets.loading.declaration import Changes
@@ -61,6 +64,8 @@ class Debezium(Wrapping):
         encodings: By column, where neither schemas nor the rules above tell: ``date``, ``timestamp[ms]``, ``time[us]``
             (and ms, us, ns), ``decimal(2)``, ``plain``.
         unavailable: The connector's ``unavailable.value.placeholder``.
+        slot: Where the connector reads, for the check ``headroom``: it complains before PostgreSQL drops the slot, and
+            when nothing reads it.
 
     Example:
         >>> from incload_assets.loading import Files
@@ -78,6 +83,7 @@ class Debezium(Wrapping):
     decimals: Decimals | None = None
     encodings: Mapping[str, str] = field(default_factory=dict, hash=False)
     unavailable: str = UNAVAILABLE
+    slot: ReplicationSlot | None = None
     absent: Absent = field(init=False, default="wait")
     contract: Contract | None = field(init=False, default=None, repr=False, compare=False)
 
@@ -87,6 +93,8 @@ class Debezium(Wrapping):
         object.__setattr__(self, "keys", (self.keys,) if isinstance(self.keys, str) else tuple(self.keys))
         if isinstance(self.source, Source):
             self.adopt()
+        if self.slot is not None:
+            object.__setattr__(self, "forgets", True)
 
     def __str__(self) -> str:
         return f"Debezium({self.source}, table={self.table!r})"
@@ -147,6 +155,8 @@ class Debezium(Wrapping):
                     f"{table}: source: the encoding of {column!r} is {encoding!r}",
                     remedy="write plain, date, timestamp[ms], time[us] (units are ms, us, ns), or decimal(2)",
                 )
+        if self.slot is not None:
+            self.slot.validate(table)
         if not self.unavailable:
             raise DeclarationError(
                 f"{table}: source: unavailable is ''", remedy="leave it out, or name the placeholder"
@@ -157,6 +167,11 @@ class Debezium(Wrapping):
         made = replace(self, source=self.source.for_contract(contract))
         object.__setattr__(made, "contract", contract)
         return made
+
+    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+        """Of the inner source, and of the slot; see :meth:`Source.headroom`."""
+        of_slot = [self.slot.headroom(table)] if self.slot is not None else []
+        return super().headroom(table, positions, now) + of_slot
 
     def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows that the events of a position tell of; see :meth:`Source.extract`."""

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading import window as windows_of
 from incload_assets.loading.errors import DeclarationError, SourceUnreadable
-from incload_assets.loading.sources.base import Absent, Expiry, Position, Sees, Source
+from incload_assets.loading.sources.base import Absent, Headroom, Position, Sees, Source
 from incload_assets.loading.sources.kafka_look import KafkaLook
 from incload_assets.loading.sources.kafka_reading import ABOUT, json_messages, read_messages
 from incload_assets.loading.sources.kafka_windows import (
@@ -146,14 +146,14 @@ class Kafka(Source):
         """Whether the end of the window was written down when it was landed."""
         return bool(position.detail.get("closed"))
 
-    def expiry(self, table: str, positions: Mapping[Window, Position]) -> Expiry | None:
+    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
         """By the topic's ``retention.ms``; a ``retention.bytes`` may remove messages earlier.
 
-        See :meth:`Source.expiry`. The account may describe the topic's configuration.
+        See :meth:`Source.headroom`. The account may describe the topic's configuration.
         """
         look = self._look(table)
-        if (retention := look.retention) is None:
-            return None
+        if not positions or (retention := look.retention) is None:
+            return []
         there = look.first_since(datetime.fromtimestamp(0, UTC))
         oldest = []
         for window, position in positions.items():
@@ -162,7 +162,12 @@ class Kafka(Source):
                 if begin < end and first is not None:  # what a window begins behind is of its own time
                     older = begin <= first.offset
                     oldest.append(datetime.fromtimestamp(first.time / 1000, UTC) if older else window.start)
-        return Expiry(min(oldest), min(oldest) + retention) if oldest else None
+        if not oldest:
+            return []
+        removed = min(oldest) + retention
+        when = "may have removed" if removed <= now else "removes"
+        says = f"the topic {self.topic} {when} the oldest of it by {removed:%Y-%m-%d %H:%M} UTC"
+        return [Headroom(says, (removed - now) / retention, removed=removed)]
 
     def _look(self, table: str) -> KafkaLook:
         return KafkaLook(table, KafkaCluster.named(self.cluster), self.topic)

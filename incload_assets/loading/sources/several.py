@@ -20,7 +20,7 @@ from incload_assets.loading.sources.base import (
     PRESENT,
     SKIPPED,
     Absent,
-    Expiry,
+    Headroom,
     Position,
     Sees,
     Source,
@@ -177,14 +177,13 @@ class Several(Source):
         parts = {name: _of(position, name) for name in self.sources}
         return all(of is not None and self.sources[name].settled(of) for name, of in parts.items())
 
-    def expiry(self, table: str, positions: Mapping[Window, Position]) -> Expiry | None:
-        """Of the source that removes first; see :meth:`Source.expiry`."""
+    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+        """Of each of the sources; see :meth:`Source.headroom`."""
         found = []
         for name, part in self.sources.items():
             own = {window: of for window, position in positions.items() if (of := _of(position, name)) is not None}
-            if own and (expiry := part.expiry(_named(table, name), own)) is not None:
-                found.append(expiry)
-        return min(found, key=lambda expiry: expiry.removed, default=None)
+            found += part.headroom(_named(table, name), own, now)
+        return found
 
     def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
         """What is gone from any of the sources; see :meth:`Source.missing`."""

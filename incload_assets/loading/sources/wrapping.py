@@ -5,7 +5,7 @@ from datetime import datetime
 
 from pyspark.sql import Column, SparkSession
 
-from incload_assets.loading.sources.base import Expiry, Position, Source
+from incload_assets.loading.sources.base import Headroom, Position, Source
 from incload_assets.loading.window import Window
 from resources.lake import Lake
 
@@ -50,9 +50,9 @@ class Wrapping(Source):
         """See :meth:`Source.settled`."""
         return self.source.settled(position)
 
-    def expiry(self, table: str, positions: Mapping[Window, Position]) -> Expiry | None:
-        """See :meth:`Source.expiry`."""
-        return self.source.expiry(table, positions)
+    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+        """See :meth:`Source.headroom`."""
+        return self.source.headroom(table, positions, now)
 
     def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
         """See :meth:`Source.missing`."""

@@ -18,15 +18,16 @@ def small_items(bench: Bench, days: int) -> Items:
 def warm(bench: Bench) -> Iterator[Comparison]:
     """Against the MERGE of somebody who knows how."""
     contest = Contest.of(bench, small_items(bench, bench.sizes.partitions))
-    loads, by_hand = contest.loads(), merge_partition(bench.session(TUNED))
-    found = contest.against("small load / MERGE by hand, tuned", by_hand, bound=2, loads=loads)
+    loads, by_hand, warm_up = contest.loads(), merge_partition(bench.session(TUNED)), bench.sizes.warm
+    found = contest.against("small load / MERGE by hand, tuned", by_hand, bound=2, loads=loads, warm_up=warm_up)
     yield replace(found, note=loads.phases)
 
 
 def plain(bench: Bench) -> Iterator[Comparison]:
     """Against the MERGE that most people write: by key, with the server's settings, into a large table."""
     contest, by_hand = Contest.of(bench, small_items(bench, bench.sizes.plain)), merge_key(bench.session(), newer="")
-    yield contest.against("small load / MERGE by hand, plain, into a large table", by_hand, bound=0.8)
+    name, warm_up = "small load / MERGE by hand, plain, into a large table", bench.sizes.warm
+    yield contest.against(name, by_hand, bound=0.8, warm_up=warm_up)
 
 
 def growth(bench: Bench) -> Iterator[Comparison]:

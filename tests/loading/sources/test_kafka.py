@@ -244,9 +244,9 @@ def test_no_record_is_lost_between_windows_or_in_two_of_them(
     assert read == sorted((p, offset) for p, count in scattered.items() for offset in range(count))
 
 
-def expiry_of(source: Kafka, found: dict[str, Position], *windows: Window) -> tuple[datetime, datetime] | None:
-    expiry = source.expiry("orders", {window: found[window.key] for window in windows})
-    return expiry and (expiry.oldest, expiry.removed)
+def removed(source: Kafka, found: dict[str, Position], *windows: Window) -> list[datetime | None]:
+    waiting = {window: found[window.key] for window in windows}
+    return [keeper.removed for keeper in source.headroom("orders", waiting, at(3))]
 
 
 def test_what_is_not_loaded_is_removed_when_its_oldest_message_is_as_old_as_the_topic_keeps_any(
@@ -257,13 +257,14 @@ def test_what_is_not_loaded_is_removed_when_its_oldest_message_is_as_old_as_the_
     kafka.send(topic, [message(-0.5, id=1), message(0.5, id=2), message(1.5, id=3), message(1.75, 1, id=4)])
     looking = Looking(topic, tmp_path)
     found = looking.at(window(1), window(2))
-    assert expiry_of(looking.source, found, window(1)) is None
+    assert removed(looking.source, found, window(1)) == []
     kafka.configure(topic, retention_ms=str(10**13), cleanup_policy="compact")
-    assert expiry_of(looking.source, found, window(1)) is None
+    assert removed(looking.source, found, window(1)) == []
     century, years = timedelta(days=36_500), str(36_500 * 86_400_000)  # the messages are older than any month
     kafka.configure(topic, retention_ms=years, cleanup_policy="compact,delete")
-    assert expiry_of(looking.source, found, window(1), window(2)) == (at(-0.5), at(-0.5) + century)
-    assert expiry_of(looking.source, found, window(2)) == (at(1), at(1) + century)
+    assert removed(looking.source, found, window(1), window(2)) == [at(-0.5) + century]
+    assert removed(looking.source, found, window(2)) == [at(1) + century]
+    assert removed(looking.source, found) == []
 
 
 @pytest.fixture(scope="module")
