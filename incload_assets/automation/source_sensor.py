@@ -1,12 +1,14 @@
 """A sensor per table: what the source holds and the table does not have yet is asked for."""
 
 import hashlib
+import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import dagster as dg
 
 from incload_assets.automation.attempts import Attempt, last_attempts, last_load
+from incload_assets.automation.pace import NEWEST, Pace
 from incload_assets.automation.policy import Plan, is_pending, plan
 from incload_assets.automation.repairs import with_repairs
 from incload_assets.automation.tags import PRIORITY_TAG, Ask, tags_of
@@ -28,7 +30,8 @@ def source_sensor(table: Table, *, name: str, job_name: str, partitions_per_run:
     New and changed files, windows missed while everything was switched off, windows that are over and declared empty,
     failed ones when their time has come, and those that the last reconciliation found wrong. What a run already has,
     waiting or running, is not asked for again. It needs no Spark. Where the source does not answer, the tick fails with
-    the source's message; other tables' sensors go on.
+    the source's message; other tables' sensors go on. See :mod:`incload_assets.automation.pace` for how much of the
+    source it looks at.
 
     Args:
         table: The declaration.
@@ -36,6 +39,8 @@ def source_sensor(table: Table, *, name: str, job_name: str, partitions_per_run:
         job_name: Of the job that loads the table.
         partitions_per_run: Most adjacent partitions in one run.
     """
+
+    pace = Pace()
 
     @dg.sensor(
         name=name,
@@ -47,15 +52,20 @@ def source_sensor(table: Table, *, name: str, job_name: str, partitions_per_run:
         tags={"incload/table": table.name.replace("/", ".")},
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        progress, planned = look(context.instance, table, context.resources.lake, now())
+        newest, began = None if pace.is_due() else NEWEST, time.monotonic()
+        progress, planned = look(context.instance, table, context.resources.lake, now(), newest=newest)
+        if newest is None:
+            pace.took(time.monotonic() - began)
         if not planned.asks:
-            return dg.SkipReason(summary(table, progress, planned))
+            return dg.SkipReason(summary(table, progress, planned, newest))
         return dg.SensorResult(run_requests=run_requests(table, progress, planned.asks, partitions_per_run))
 
     return sensor
 
 
-def look(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime) -> tuple[list[WindowProgress], Plan]:
+def look(
+    instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime, *, newest: int | None = None
+) -> tuple[list[WindowProgress], Plan]:
     """The table's progress and what follows from it.
 
     Args:
@@ -63,11 +73,12 @@ def look(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime) -
         table: The declaration.
         lake: Where its log is.
         at: The present instant, aware.
+        newest: Look at so many of the newest windows only; None: at all.
 
     Raises:
         SourceUnavailable, SourceUnreadable: From the source.
     """
-    progress = with_repairs(instance, table, progress_of(instance, table, lake, at))
+    progress = with_repairs(instance, table, progress_of(instance, table, lake, at, newest=newest))
     attempts = last_attempts(instance, table, pending) if (pending := [w for w in progress if is_pending(w)]) else {}
 
     def attempt_at(window: WindowProgress) -> Attempt | None:
@@ -129,11 +140,12 @@ def _digest(parts: Iterator[str]) -> str:
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
 
 
-def summary(table: Table, progress: Sequence[WindowProgress], planned: Plan) -> str:
+def summary(table: Table, progress: Sequence[WindowProgress], planned: Plan, newest: int | None = None) -> str:
     """Why nothing is asked for, in one line."""
     counts = {status: sum(w.status == status for w in progress) for status in ("loaded", "in_progress", "waiting")}
     parts = [
         f"{counts['loaded']} of {len(progress)} windows loaded",
+        f"only the newest {newest} were looked at" if newest is not None and newest < len(progress) else "",
         f"{counts['in_progress']} in progress" if counts["in_progress"] else "",
         f"{counts['waiting']} waiting for their source" if counts["waiting"] else "",
         *(f"{key} is tried again at {due:%Y-%m-%d %H:%M:%S} UTC" for key, due in list(planned.later.items())[:3]),

@@ -1,7 +1,7 @@
 """How far a table has come: what the source holds, window by window, against what Dagster has checkpointed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -88,10 +88,16 @@ def windows_to_look_at(table: Table, now: datetime) -> list[Window]:
     return [Window(b.start.astimezone(UTC), b.end.astimezone(UTC), key) for key, b in zip(keys, bounds, strict=True)]
 
 
-def source_state(table: Table, lake: Lake, now: datetime) -> SourceState:
+def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = None) -> SourceState:
     """Look at the source once for all windows, and at the log once for what was landed.
 
     A window that is over and declared empty has the empty position, as a load would find it.
+
+    Args:
+        table: The declaration.
+        lake: Where the table's log is.
+        now: Aware.
+        newest: Look at so many of the newest windows only; others have the position that was landed. None: all.
 
     Raises:
         SourceUnavailable, SourceUnreadable: From the source.
@@ -99,8 +105,10 @@ def source_state(table: Table, lake: Lake, now: datetime) -> SourceState:
     windows = windows_to_look_at(table, now)
     controls = ChangeLog(table, lake).controls()
     landed = {key: control.as_position() for key, control in controls.items()}
-    settled = {key: position for key, position in landed.items() if table.source.settled(position)}
-    asked, first = [w for w in windows if w.key not in settled], windows[0].start if windows else None
+    passed = {window.key for window in windows[:-newest]} if newest else set[str]()
+    settled = {k: position for k, position in landed.items() if k in passed or table.source.settled(position)}
+    asked = [window for window in windows if window.key not in settled and window.key not in passed]
+    first = windows[0].start if windows else None
     positions = settled | table.source.detect(table.name, asked, landed, first=first, lake=lake)
     if table.source.absent == "empty":
         for window in windows:
@@ -109,7 +117,9 @@ def source_state(table: Table, lake: Lake, now: datetime) -> SourceState:
     return SourceState(windows, positions, controls)
 
 
-def progress_of(instance: dg.DagsterInstance, table: Table, lake: Lake, now: datetime) -> list[WindowProgress]:
+def progress_of(
+    instance: dg.DagsterInstance, table: Table, lake: Lake, now: datetime, *, newest: int | None = None
+) -> list[WindowProgress]:
     """The progress of every window that the table has, oldest first; without Spark.
 
     Args:
@@ -117,6 +127,8 @@ def progress_of(instance: dg.DagsterInstance, table: Table, lake: Lake, now: dat
         table: The declaration.
         lake: Where the table's log is.
         now: Aware; decides which windows exist and which are over.
+        newest: Look at so many of the newest windows only; of others that are not loaded, no position is told, because
+            nobody knows it. None: all.
 
     Raises:
         SourceUnavailable, SourceUnreadable: From the source.
@@ -125,7 +137,10 @@ def progress_of(instance: dg.DagsterInstance, table: Table, lake: Lake, now: dat
         >>> [w.key for w in progress_of(instance, table, lake, now()) if w.status == "missing"]  # doctest: +SKIP
         ['2026-01-03']
     """
-    return progress_from(instance, table, source_state(table, lake, now))
+    progress = progress_from(instance, table, source_state(table, lake, now, newest))
+    passed = progress[:-newest] if newest else []
+    unknown = [window if window.status == "loaded" else replace(window, position=None) for window in passed]
+    return unknown + progress[len(unknown) :]
 
 
 def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState) -> list[WindowProgress]:

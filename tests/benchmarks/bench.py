@@ -32,10 +32,12 @@ class Sizes:
         state: Rows of a table that is kept by key alone; one in a thousand changes.
         files: At a source that has nothing new.
         windows: That they are of.
+        tables: That Dagster knows of beside the one that is looked at.
         backfill: Partitions that are backfilled.
         keys: Of a history that has many versions.
         versions: Of each of them.
         loads: After which the memory is looked at.
+        soak: Loads through one server.
         warm: Rounds that a server of small loads has behind it: Java compiles what runs often, for some ten of them.
     """
 
@@ -48,16 +50,18 @@ class Sizes:
     state: int = 10_000_000
     files: int = 10_000
     windows: int = 250
+    tables: int = 100
     backfill: int = 30
     keys: int = 1_000
     versions: int = 200
     loads: int = 5
+    soak: int = 500
     warm: int = 8
 
 
 SMALL = Sizes(
     partition=200, partitions=2, plain=4, growth=(2, 4), big=2_000, steps=(200, 400), state=10_000, files=40,
-    windows=10, backfill=2, keys=50, versions=4, loads=1, warm=0,
+    windows=10, tables=2, backfill=2, keys=50, versions=4, loads=1, soak=10, warm=0,
 )  # fmt: skip
 """To see that everything runs; the ratios mean nothing."""
 

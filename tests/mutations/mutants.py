@@ -490,7 +490,7 @@ MUTANTS = [
            "clean=known.clean and not again", "clean=known.clean",
            (f"{ATTEMPTS}[True-first1-again1-among_others1]",)),
     Mutant("other keys or another way of writing", CONVERGENCE, f"{LOADING}/delta_tables.py",
-           "if any(known.get(name, value) != value for name, value in properties.items()):", "if False:",
+           "if any(known.get(name, properties[name]) != properties[name] for name in own):", "if False:",
            (f"{TABLES}other_keys_or_another_way_of_writing_are_refused_before_any_write",)),
     Mutant("another partitioning", PARTITION, f"{LOADING}/delta_tables.py",
            "!= partition_by:", "is None:",

@@ -8,9 +8,10 @@ from tests.benchmarks.rows.big import big
 from tests.benchmarks.rows.by_key import history, state
 from tests.benchmarks.rows.memory import memory
 from tests.benchmarks.rows.other_tools import full_reload, without_spark
-from tests.benchmarks.rows.quiet import replay, sensor
+from tests.benchmarks.rows.quiet import replay, sensor, tables
 from tests.benchmarks.rows.runs import backfill, run
 from tests.benchmarks.rows.small import growth, plain, warm
+from tests.benchmarks.rows.soak import soak
 from tests.benchmarks.rows.tuning import tuning, versions
 
 Row = Callable[[Bench], Iterator[Comparison]]
@@ -22,6 +23,7 @@ ROWS: dict[str, Row] = {
     "growth": growth,
     "replay": replay,
     "sensor": sensor,
+    "tables": tables,
     "state": state,
     "history": history,
     "versions": versions,
@@ -30,6 +32,7 @@ ROWS: dict[str, Row] = {
     "delta-rs": without_spark,
     "reload": full_reload,
     "memory": memory,
+    "soak": soak,
     "tuning": tuning,
 }
 """Every comparison that there is, in the order in which they run."""

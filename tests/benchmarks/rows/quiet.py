@@ -1,8 +1,11 @@
 """What nothing new costs: a load that is done again, and a look at a source that has no news."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -69,6 +72,40 @@ def sensor(bench: Bench) -> Iterator[Comparison]:
             sizes={"files": bench.sizes.files, "partitions": bench.sizes.windows},
         )
     assert _data_files(folder) == before, "a tick has written data"
+
+
+def tables(bench: Bench) -> Iterator[Comparison]:
+    """A tick of a table's sensor where Dagster knows of many more tables, and where the table has many partitions."""
+    sizes, spark = bench.sizes, bench.session()
+    days = {"few": min(365, sizes.files), "many": sizes.files}
+    with ExitStack() as opened:
+        ticks: dict[str, Callable[[int], object]] = {}
+        for name, windows in (("alone", days["few"]), ("among", days["few"]), ("long", days["many"])):
+            instance = opened.enter_context(dg.DagsterInstance.local_temp())
+            of_one = replace(bench, sizes=replace(sizes, files=windows, windows=windows))
+            until = FIRST + timedelta(days=windows)
+            quiet = _loaded(of_one, spark, instance, bench.new(name), until)
+            ticks[name] = partial(_tick, instance, quiet, until)
+            for other in range(sizes.tables if name == "among" else 0):
+                _materialize(instance, dg.AssetKey(f"other_{other}"), days["few"])
+        told = {"tables": sizes.tables, "partitions of each": days["few"]}
+        a, b = ticks["among"], ticks["alone"]
+        yield bench.compare("tick of a sensor among many tables / of the only table", a, b, bound=1.2, sizes=told)
+        told = {"partitions of one": days["many"], "of the other": days["few"]}
+        times = days["many"] / days["few"]
+        a = ticks["long"]
+        yield bench.compare("tick of a table with many partitions / with few", a, b, bound=times, sizes=told)
+
+
+def _tick(instance: dg.DagsterInstance, quiet: Loaded, until: datetime, _: int) -> None:
+    _, planned = look(instance, quiet.table, quiet.lake, until)
+    assert not planned.asks
+
+
+def _materialize(instance: dg.DagsterInstance, key: dg.AssetKey, days: int) -> None:
+    for number in range(days):
+        day = FIRST + timedelta(days=number)
+        instance.report_runless_asset_event(dg.AssetMaterialization(key, partition=f"{day:%Y-%m-%d}"))
 
 
 def _loaded(bench: Bench, spark: SparkSession, instance: dg.DagsterInstance, folder: Path, until: datetime) -> Loaded:

@@ -1,0 +1,93 @@
+"""How much of a source a sensor looks at, and how often."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from incload_assets.automation import pace
+from incload_assets.automation.source_sensor import look
+from tests.automation.workshop import Workshop, day, partitions
+
+
+class Clock:
+    """Time as a test says; each question takes some."""
+
+    def __init__(self) -> None:
+        self.now, self.each = 0.0, 0.0
+
+    def __call__(self) -> float:
+        self.now += self.each
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("time.monotonic", clock)
+    return clock
+
+
+def test_a_look_at_everything_takes_a_twentieth_of_the_time(clock: Clock) -> None:
+    own = pace.Pace()
+    assert own.is_due()
+    own.took(2)
+    clock.now = 39.9
+    assert not own.is_due()
+    clock.now = 40
+    assert own.is_due()
+
+
+def test_between_looks_at_everything_the_newest_partitions_are_looked_at(workshop: Workshop, clock: Clock) -> None:
+    workshop.write(2)
+    workshop.load_all()
+    repository = workshop.definitions().get_repository_def()
+    sensor = repository.get_sensor_def("watch_items")
+
+    def tick() -> Any:
+        with dg.build_sensor_context(
+            instance=workshop.instance, repository_def=repository, resources={"lake": workshop.lake}
+        ) as context:
+            return sensor.evaluate_tick(context)
+
+    clock.each = 1
+    assert tick().skip_message == "items: 1 of 14 windows loaded; 13 waiting for their source"
+    clock.each = 0
+    workshop.write(2, "b")
+    workshop.write(3)
+    looked = "items: 1 of 14 windows loaded; only the newest 3 were looked at; 13 waiting for their source"
+    assert tick().skip_message == looked
+    workshop.write(13)
+    assert partitions(tick().run_requests) == [day(13)]
+    clock.now += 100
+    assert partitions(tick().run_requests) == [day(2), day(3), day(13)]
+
+
+def test_a_failed_partition_that_is_not_looked_at_waits_for_a_look_at_it(workshop: Workshop) -> None:
+    """Were it taken for what was landed, it would have changed its position at each second look, and be tried anew."""
+    workshop.write(2)
+    workshop.load_all()
+    workshop.write(2, "b")
+    [request] = workshop.requests()
+    assert not workshop.run(request, cause="contract").success
+
+    def at(newest: int | None) -> tuple[Any, Any]:
+        progress, planned = look(workshop.instance, workshop.table, workshop.lake, datetime.now(UTC), newest=newest)
+        return progress[1], planned
+
+    window, planned = at(3)
+    assert (window.status, window.position, planned.asks, planned.stopped) == ("failed", None, [], {})
+    window, planned = at(None)
+    assert (window.status, planned.asks, list(planned.stopped)) == ("failed", [], [day(2)])
+
+
+def test_what_is_older_and_rolled_back_waits_for_a_look_at_it(workshop: Workshop) -> None:
+    """A log without the partition: a look at everything finds it, one at the newest does not guess."""
+    workshop.write(2)
+    fingerprint = workshop.progress()[1].position.fingerprint
+    version = dg.AssetMaterialization(workshop.table.key, partition=day(2), tags={"dagster/data_version": fingerprint})
+    workshop.instance.report_runless_asset_event(version)
+    for newest, asks in ((3, []), (None, [day(2)])):
+        planned = look(workshop.instance, workshop.table, workshop.lake, datetime.now(UTC), newest=newest)[1]
+        assert [ask.partition for ask in planned.asks] == asks
