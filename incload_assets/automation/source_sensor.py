@@ -39,7 +39,6 @@ def source_sensor(table: Table, *, name: str, job_name: str, partitions_per_run:
         job_name: Of the job that loads the table.
         partitions_per_run: Most adjacent partitions in one run.
     """
-
     pace = Pace()
 
     @dg.sensor(
