@@ -1,9 +1,9 @@
 """How often a sensor looks at all of a source: so often that this takes a twentieth of its time.
 
 News are in the newest partitions, nearly always; an older one has some where files come late or are written anew. So
-between two looks at everything a sensor looks at the newest partitions alone. At an interval of 15 seconds this makes no
-difference to a source that is looked at in less than one; where it has a hundred thousand files, to be listed page by
-page, it is the difference between a sensor that does nothing else and one that costs little.
+between two looks at everything a sensor looks at the newest partitions alone. At an interval of 15 seconds this makes
+no difference to a source that is looked at in less than one; where it has a hundred thousand files, to be listed page
+by page, it is the difference between a sensor that does nothing else and one that costs little.
 """
 
 import time

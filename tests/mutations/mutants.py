@@ -526,5 +526,12 @@ MUTANTS = [
     Mutant("an equal row is not written again", IDLE, f"{LOADING}/folding.py",
            'older = F.col("_seen") < F.col("_order")', 'older = F.col("_seen") <= F.col("_order")',
            (f"{PLAIN}a_row_equal_in_sequence_and_content_writes_nothing_and_an_unchanged_value_keeps_its_sequence",)),
+    Mutant("a failed partition that nobody looked at", IDLE, "incload_assets/operations/progress.py",
+           'window if window.status == "loaded" else replace(window, position=None)', "window",
+           ("tests/automation/test_pace.py::test_a_failed_partition_that_is_not_looked_at_waits_for_a_look_at_it",)),
+    Mutant("a look at everything again", IDLE, "incload_assets/automation/pace.py",
+           "time.monotonic() + SHARE * seconds", 'float("inf")',
+           ("tests/automation/test_pace.py::"
+            "test_between_looks_at_everything_the_newest_partitions_are_looked_at",)),
     *MUTANTS_OF_SOURCES,
 ]  # fmt: skip
