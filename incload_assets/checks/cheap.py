@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import dagster as dg
 
-from incload_assets.checks import freshness, gaps, headroom, quarantine, rollback, source_files, volume
+from incload_assets.checks import clock, freshness, gaps, headroom, quarantine, rollback, source_files, volume
 from incload_assets.checks.look import Look
 from incload_assets.loading.declaration import Table
 
@@ -16,13 +16,15 @@ CHEAP: dict[str, tuple[str, Callable[[Look], dg.AssetCheckResult]]] = {
     source_files.NAME: (source_files.DESCRIPTION, source_files.source_files),
     rollback.NAME: (rollback.DESCRIPTION, rollback.rollback),
     headroom.NAME: (headroom.DESCRIPTION, headroom.headroom),
+    clock.NAME: (clock.DESCRIPTION, clock.clock),
 }
 """The checks that need neither Spark nor the table's rows, by name."""
 
 
 def has_check(table: Table, name: str) -> bool:
-    """Whether a table has a check: there is no headroom where nothing is forgotten."""
-    return name != headroom.NAME or table.source.forgets
+    """Whether a table has a check: there is no headroom where nothing is forgotten, no clock where nothing is dated."""
+    source = table.source
+    return {headroom.NAME: source.forgets, clock.NAME: source.dated}.get(name, True)
 
 
 def cheap_checks(table: Table) -> list[str]:

@@ -7,7 +7,7 @@ import dagster as dg
 
 from incload_assets.checks import CHEAP, checks_for
 from incload_assets.checks.cheap import cheap_checks
-from incload_assets.loading import Kafka
+from incload_assets.loading import Debezium, Kafka, QueryByTime, Several
 from resources.settings import Settings
 from tests.house import guest, house, key
 
@@ -43,5 +43,9 @@ def test_no_check_blocks_and_each_says_what_it_is_for(tmp_path: Path, spark_sett
         assert not any(spec.blocking for spec in specs)
         assert all(spec.description for spec in specs)
         assert "spark" not in checks_for(h.table)[0].required_resource_keys
-        assert set(CHEAP) - {"headroom"} == ALL - {"uniqueness", "reconciliation"}
-        assert set(cheap_checks(replace(h.table, source=Kafka("shop", "orders")))) == set(CHEAP)
+        assert set(CHEAP) - {"headroom", "clock"} == ALL - {"uniqueness", "reconciliation"}
+        assert set(CHEAP) - set(cheap_checks(replace(h.table, source=Kafka("shop", "orders")))) == {"clock"}
+        dated = QueryByTime("shop", "orders", modified="changed")
+        assert set(CHEAP) - set(cheap_checks(replace(h.table, source=dated))) == {"headroom"}
+        both = Several({"events": Debezium(Kafka("shop", "orders"), table="public.orders", keys=["id"]), "rows": dated})
+        assert set(cheap_checks(replace(h.table, source=both))) == set(CHEAP)

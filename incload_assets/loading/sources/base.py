@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import reduce
 from typing import Any, ClassVar, Literal
 
@@ -59,6 +59,23 @@ class Headroom:
 
 
 @dataclass(frozen=True)
+class Clock:
+    """The clock that the times of a source's rows are of.
+
+    Args:
+        skew: How far it is ahead of ours.
+        allowed: By how much it may differ.
+        ahead: How many rows are dated after it.
+        first: The first of their times, for people.
+    """
+
+    skew: timedelta
+    allowed: timedelta
+    ahead: int = 0
+    first: str = ""
+
+
+@dataclass(frozen=True)
 class Sees:
     """Which kinds of change a source can show; asking for more is refused when the table is declared."""
 
@@ -89,6 +106,9 @@ class Source(ABC):
     absent: Absent = "wait"
     forgets: ClassVar[bool] = False
     """Whether the source may remove rows, be they loaded or not; then it has :meth:`headroom`."""
+
+    dated: ClassVar[bool] = False
+    """Whether windows are of times that rows bear; then it has :meth:`clocks`."""
 
     def keeper(self, file: Column) -> Column:
         """For a ``_source.file``: whose rows stay while no row of the same key and keeper is shown; NULL: they do not.
@@ -206,6 +226,18 @@ class Source(ABC):
         Raises:
             SourceUnavailable: The source does not answer.
             SourceUnreadable: It does not tell.
+        """
+        return []
+
+    def clocks(self, table: str) -> list[Clock]:
+        """The clocks that the times of its rows are of, and the rows that are ahead of them.
+
+        Args:
+            table: For messages.
+
+        Raises:
+            SourceUnavailable: The source does not answer.
+            SourceUnreadable: It refuses.
         """
         return []
 

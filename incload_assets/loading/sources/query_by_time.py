@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 
-from incload_assets.loading.sources.base import Position
+from incload_assets.loading.sources.base import Clock, Position
 from incload_assets.loading.sources.database_closing import closing
 from incload_assets.loading.sources.database_position import closing_of, position_of
 from incload_assets.loading.sources.database_ranges import Range, literal, micros
@@ -48,6 +48,7 @@ class QueryByTime(DatabaseSource):
     lag: timedelta = timedelta(minutes=5)
 
     types = TIMES
+    dated: ClassVar[bool] = True
 
     @property
     def by(self) -> str:
@@ -80,10 +81,16 @@ class QueryByTime(DatabaseSource):
                 )
         return _with_ahead(positions, windows, ahead)
 
+    def clocks(self, table: str) -> list[Clock]:
+        """The server's; see :meth:`Source.clocks`."""
+        with self.look(table) as look:
+            rows, first = _ahead(look.connection, look.relation, look.column, look.server.now + self.lag)
+        return [Clock(look.server.skew, self.lag, rows, first or "infinity")]
+
 
 def _ahead(
     connection: psycopg.Connection[Any], relation: Relation, column: Column, after: datetime
-) -> tuple[int, int | None]:
+) -> tuple[int, str | None]:
     """How many rows are dated after an instant, and the first of their times, if it is finite."""
     name = quoted(column.name)
     row = connection.execute(
@@ -94,7 +101,7 @@ def _ahead(
 
 
 def _with_ahead(
-    positions: dict[str, Position], windows: Sequence[Window], ahead: tuple[int, Any]
+    positions: dict[str, Position], windows: Sequence[Window], ahead: tuple[int, str | None]
 ) -> dict[str, Position]:
     rows, least = ahead
     last = windows[-1].key

@@ -20,6 +20,7 @@ from incload_assets.loading.sources.base import (
     PRESENT,
     SKIPPED,
     Absent,
+    Clock,
     Headroom,
     Position,
     Sees,
@@ -75,6 +76,7 @@ class Several(Source):
             "keeps": any(part.keeps for part in parts),
             "moves": any(part.moves for part in parts),
             "forgets": any(part.forgets for part in parts),
+            "dated": any(part.dated for part in parts),
             "sees": Sees(**kinds, order=all(part.sees.order for part in parts)),
         }.items():
             object.__setattr__(self, name, value)
@@ -184,6 +186,10 @@ class Several(Source):
             own = {window: of for window, position in positions.items() if (of := _of(position, name)) is not None}
             found += part.headroom(_named(table, name), own, now)
         return found
+
+    def clocks(self, table: str) -> list[Clock]:
+        """Those of each of the sources; see :meth:`Source.clocks`."""
+        return [clock for name, part in self.sources.items() for clock in part.clocks(_named(table, name))]
 
     def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
         """What is gone from any of the sources; see :meth:`Source.missing`."""

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from pyspark.sql import Column, SparkSession
 
-from incload_assets.loading.sources.base import Headroom, Position, Source
+from incload_assets.loading.sources.base import Clock, Headroom, Position, Source
 from incload_assets.loading.window import Window
 from resources.lake import Lake
 
@@ -21,7 +21,7 @@ class Wrapping(Source):
 
     def adopt(self) -> None:
         """Take over what the inner source says of itself; to be called when ``source`` is set."""
-        for name in ("absent", "keeps", "moves", "forgets"):
+        for name in ("absent", "keeps", "moves", "forgets", "dated"):
             object.__setattr__(self, name, getattr(self.source, name))
 
     def detect(
@@ -53,6 +53,10 @@ class Wrapping(Source):
     def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
         """See :meth:`Source.headroom`."""
         return self.source.headroom(table, positions, now)
+
+    def clocks(self, table: str) -> list[Clock]:
+        """See :meth:`Source.clocks`."""
+        return self.source.clocks(table)
 
     def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
         """See :meth:`Source.missing`."""

@@ -86,6 +86,17 @@ def test_what_is_older_or_undated_is_of_the_first_window_and_no_row_is_outside(s
     )
 
 
+def test_the_clock_tells_what_is_dated_later_than_the_servers_own_time_and_lag(shop: Shop) -> None:
+    shop.run(put("infinity", "", 1, "infinity"))
+    [only] = SOURCE.clocks("items")
+    assert (only.ahead, only.first, only.allowed) == (1, "infinity", timedelta(minutes=5))
+    assert abs(only.skew) < timedelta(seconds=5)
+    shop.run(put("future", "", 1, "2999-01-01"), put("soon", "", 1, None))
+    shop.run("UPDATE items SET changed = now() + interval '4 minutes' WHERE id = 'soon'")
+    [both] = SOURCE.clocks("items")
+    assert (both.ahead, both.first) == (2, "2999-01-01 00:00:00+00")
+
+
 def test_a_position_changes_with_the_rows_and_with_nothing_else(shop: Shop) -> None:
     shop.run(put("a", "1", 1, "2026-01-01 10:00"), put("b", "1", 1, "2026-01-02 10:00"))
     first = look(SOURCE, window(1), window(2))

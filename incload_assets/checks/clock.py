@@ -1,0 +1,37 @@
+"""Do the source's clock and ours agree, and are its rows of the past?"""
+
+from datetime import timedelta
+
+import dagster as dg
+
+from incload_assets.checks.look import Look, result, several, spoken
+from incload_assets.loading.errors import IncrementalLoadError
+
+NAME = "clock"
+DESCRIPTION = "The source's clock differs from ours by no more than its lag allows, and no row is dated in the future."
+
+
+def clock(look: Look) -> dg.AssetCheckResult:
+    """How far the source's clock is from ours, and how many rows are dated after it."""
+    try:
+        clocks = look.table.source.clocks(look.table.name)
+    except IncrementalLoadError as error:
+        return result(look, NAME, False, f"The source could not be looked at: {error}")
+    skew = max((clock.skew for clock in clocks), key=abs, default=timedelta())
+    apart = [clock for clock in clocks if abs(clock.skew) > clock.allowed]
+    ahead = sum(clock.ahead for clock in clocks)
+    side = "ahead of" if skew > timedelta() else "behind"
+    told = [f"The source's clock is {spoken(abs(skew))} {side} ours."]
+    if apart:
+        told.append(f"Its lag allows {spoken(apart[0].allowed)}. What to do: set the clocks, or give it more lag.")
+    if ahead:
+        first = min(clock.first for clock in clocks if clock.ahead)
+        told.append(
+            f"{several(ahead, 'row')} dated in the future, from {first} on: loaded when that time has come, nothing "
+            "waits for them. What to do: correct them at the source if the time is wrong."
+        )
+    metadata = {
+        "skew_seconds": dg.MetadataValue.float(round(skew.total_seconds(), 3)),
+        "rows_in_the_future": dg.MetadataValue.int(ahead),
+    }
+    return result(look, NAME, not apart and not ahead, " ".join(told), metadata)

@@ -1,0 +1,74 @@
+"""The source's clock against ours, and rows of the future."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from incload_assets.checks.clock import clock
+from incload_assets.checks.look import Look
+from incload_assets.loading.errors import SourceUnavailable
+from incload_assets.loading.sources.base import Clock
+from incload_assets.operations.progress import SourceState
+from resources.lake import Lake
+from tests.loading.literal_source import LiteralSource
+from tests.loading.tables import make
+
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+
+
+class Dated(LiteralSource):
+    """Its clocks are given."""
+
+    told: list[Clock]
+
+    def clocks(self, table: str) -> list[Clock]:
+        return self.told
+
+
+class Down(LiteralSource):
+    def clocks(self, table: str) -> list[Clock]:
+        raise SourceUnavailable(f"{table}: the database is down", remedy="start it")
+
+
+def checked(folder: Path, source: LiteralSource) -> dg.AssetCheckResult:
+    table = make(None, folder, source=source).table  # type: ignore[arg-type]
+    with dg.DagsterInstance.ephemeral() as instance:
+        seen = Look(table, Lake(str(folder)), instance, datetime.now(UTC), SourceState([], {}, {}), [])
+        return clock(seen)
+
+
+@pytest.mark.parametrize(
+    ("clocks", "passed", "said"),
+    [
+        ([Clock(3 * SECOND, 5 * MINUTE)], True, "The source's clock is 3 seconds ahead of ours."),
+        (
+            [Clock(-SECOND, MINUTE), Clock(-7 * MINUTE, 5 * MINUTE)],
+            False,
+            "The source's clock is 7 minutes behind ours. Its lag allows 5 minutes. What to do: set the clocks, or give "
+            "it more lag.",
+        ),
+        (
+            [Clock(SECOND, MINUTE), Clock(-SECOND, MINUTE, 2, "2999-01-01 00:00:00+00")],
+            False,
+            "The source's clock is 1 second ahead of ours. 2 rows dated in the future, from 2999-01-01 00:00:00+00 on: "
+            "loaded when that time has come, nothing waits for them. What to do: correct them at the source if the "
+            "time is wrong.",
+        ),
+    ],
+)
+def test_a_clock_that_is_off_and_rows_of_the_future_are_told(
+    tmp_path: Path, clocks: list[Clock], passed: bool, said: str
+) -> None:
+    source = Dated({})
+    object.__setattr__(source, "told", clocks)
+    found = checked(tmp_path, source)
+    assert (found.passed, found.description) == (passed, said)
+    assert found.metadata["rows_in_the_future"].value == sum(one.ahead for one in clocks)
+
+
+def test_a_source_that_does_not_answer_says_so(tmp_path: Path) -> None:
+    found = checked(tmp_path, Down({}))
+    assert not found.passed
+    assert (found.description or "").startswith("The source could not be looked at: items: the database is down.")
