@@ -46,8 +46,8 @@ def checked(folder: Path, source: LiteralSource) -> dg.AssetCheckResult:
         (
             [Clock(-SECOND, MINUTE), Clock(-7 * MINUTE, 5 * MINUTE)],
             False,
-            "The source's clock is 7 minutes behind ours. Its lag allows 5 minutes. What to do: set the clocks, or give "
-            "it more lag.",
+            "The source's clock is 7 minutes behind ours. Its lag allows 5 minutes. What to do: set the clocks, or "
+            "give it more lag.",
         ),
         (
             [Clock(SECOND, MINUTE), Clock(-SECOND, MINUTE, 2, "2999-01-01 00:00:00+00")],
