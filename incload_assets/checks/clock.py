@@ -8,6 +8,7 @@ from incload_assets.checks.look import Look, result, several, spoken
 from incload_assets.loading.errors import IncrementalLoadError
 
 NAME = "clock"
+SECOND = timedelta(seconds=1)
 DESCRIPTION = "The source's clock differs from ours by no more than its lag allows, and no row is dated in the future."
 
 
@@ -20,8 +21,8 @@ def clock(look: Look) -> dg.AssetCheckResult:
     skew = max((clock.skew for clock in clocks), key=abs, default=timedelta())
     apart = [clock for clock in clocks if abs(clock.skew) > clock.allowed]
     ahead = sum(clock.ahead for clock in clocks)
-    side = "ahead of" if skew > timedelta() else "behind"
-    told = [f"The source's clock is {spoken(abs(skew))} {side} ours."]
+    away = f"{spoken(abs(skew))} {'ahead of' if skew > timedelta() else 'behind'} " if abs(skew) >= SECOND else ""
+    told = [f"The source's clock is {away}ours."]
     if apart:
         told.append(f"Its lag allows {spoken(apart[0].allowed)}. What to do: set the clocks, or give it more lag.")
     if ahead:

@@ -43,6 +43,7 @@ def checked(folder: Path, source: LiteralSource) -> dg.AssetCheckResult:
     ("clocks", "passed", "said"),
     [
         ([Clock(3 * SECOND, 5 * MINUTE)], True, "The source's clock is 3 seconds ahead of ours."),
+        ([Clock(-SECOND / 2, 5 * MINUTE)], True, "The source's clock is ours."),
         (
             [Clock(-SECOND, MINUTE), Clock(-7 * MINUTE, 5 * MINUTE)],
             False,
