@@ -14,6 +14,8 @@ DESCRIPTION = "The source's clock differs from ours by no more than its lag allo
 
 def clock(look: Look) -> dg.AssetCheckResult:
     """How far the source's clock is from ours, and how many rows are dated after it."""
+    if look.trouble is not None:
+        return result(look, NAME, False, f"The source could not be looked at: {look.trouble}")
     try:
         clocks = look.table.source.clocks(look.table.name)
     except IncrementalLoadError as error:

@@ -1,7 +1,7 @@
 """What nothing new costs: a load that is done again, and a look at a source that has no news."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -58,14 +58,9 @@ def sensor(bench: Bench) -> Iterator[Comparison]:
     with dg.DagsterInstance.local_temp() as instance:
         quiet = _loaded(bench, loads.table.spark, instance, folder, until)
         before = _data_files(folder)
-
-        def tick(_: int) -> None:
-            progress, planned = look(instance, quiet.table, quiet.lake, until)
-            assert not planned.asks and len(progress) == bench.sizes.windows
-
         yield bench.compare(
             "tick of a sensor without news / small load",
-            tick,
+            partial(_tick, instance, quiet, until),
             loads.load,
             prepare=loads.write,
             bound=0.3,
@@ -78,6 +73,7 @@ def tables(bench: Bench) -> Iterator[Comparison]:
     """A tick of a table's sensor where Dagster knows of many more tables, and where the table has many partitions."""
     sizes, spark = bench.sizes, bench.session()
     days = {"few": min(365, sizes.files), "many": sizes.files}
+    others = {f"{FIRST + timedelta(days=number):%Y-%m-%d}": "1" for number in range(days["few"])}
     with ExitStack() as opened:
         ticks: dict[str, Callable[[int], object]] = {}
         for name, windows in (("alone", days["few"]), ("among", days["few"]), ("long", days["many"])):
@@ -87,7 +83,7 @@ def tables(bench: Bench) -> Iterator[Comparison]:
             quiet = _loaded(of_one, spark, instance, bench.new(name), until)
             ticks[name] = partial(_tick, instance, quiet, until)
             for other in range(sizes.tables if name == "among" else 0):
-                _materialize(instance, dg.AssetKey(f"other_{other}"), days["few"])
+                _materialize(instance, dg.AssetKey(f"other_{other}"), others)
         told = {"tables": sizes.tables, "partitions of each": days["few"]}
         a, b = ticks["among"], ticks["alone"]
         yield bench.compare("tick of a sensor among many tables / of the only table", a, b, bound=1.2, sizes=told)
@@ -98,14 +94,15 @@ def tables(bench: Bench) -> Iterator[Comparison]:
 
 
 def _tick(instance: dg.DagsterInstance, quiet: Loaded, until: datetime, _: int) -> None:
-    _, planned = look(instance, quiet.table, quiet.lake, until)
-    assert not planned.asks
+    progress, planned = look(instance, quiet.table, quiet.lake, until)
+    assert not planned.asks and len(progress) == (until - FIRST).days
 
 
-def _materialize(instance: dg.DagsterInstance, key: dg.AssetKey, days: int) -> None:
-    for number in range(days):
-        day = FIRST + timedelta(days=number)
-        instance.report_runless_asset_event(dg.AssetMaterialization(key, partition=f"{day:%Y-%m-%d}"))
+def _materialize(instance: dg.DagsterInstance, key: dg.AssetKey, versions: Mapping[str, str]) -> None:
+    """Checkpoint partitions, without loads, at data versions."""
+    for partition, version in versions.items():
+        tags = {DATA_VERSION_TAG: version}
+        instance.report_runless_asset_event(dg.AssetMaterialization(key, partition=partition, tags=tags))
 
 
 def _loaded(bench: Bench, spark: SparkSession, instance: dg.DagsterInstance, folder: Path, until: datetime) -> Loaded:
@@ -129,9 +126,7 @@ def _loaded(bench: Bench, spark: SparkSession, instance: dg.DagsterInstance, fol
     }  # fmt: skip
     rows = context.log.control_frame(spark, controls).withColumn("_kind", F.lit(CONTROL))
     rows.write.format("delta").mode("append").save(context.log.uri)
-    for key, position in positions.items():
-        tags = {DATA_VERSION_TAG: position.fingerprint}
-        instance.report_runless_asset_event(dg.AssetMaterialization(table.key, partition=key, tags=tags))
+    _materialize(instance, table.key, {key: position.fingerprint for key, position in positions.items()})
     return loaded
 
 
