@@ -7,6 +7,7 @@ large its table is.
 """
 
 from collections.abc import Iterable
+from weakref import WeakKeyDictionary
 
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -25,6 +26,8 @@ SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
+_own: "WeakKeyDictionary[SparkSession, dict[str, str]]" = WeakKeyDictionary()
+"""What sessions had before: to unset a setting gives Spark's default, not the server's."""
 
 
 def tune_landing(spark: SparkSession, log: DeltaTable, windows: Iterable[Window], change_bytes: int) -> None:
@@ -55,8 +58,7 @@ def tune_plan(context: Context, at: Snapshot, *, full: bool) -> None:
 
 
 def _tune(spark: SparkSession, *, small: bool) -> None:
-    for name, value in SMALL.items():
-        if small:
-            spark.conf.set(name, value)
-        else:
-            spark.conf.unset(name)
+    if spark not in _own:
+        _own[spark] = {name: str(spark.conf.get(name)) for name in SMALL}
+    for name, value in (SMALL if small else _own[spark]).items():
+        spark.conf.set(name, value)

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from unittest import mock
 
 from incload_assets.loading import History, applying, load
-from incload_assets.loading.tuning import SMALL
 from tests.benchmarks.bench import Bench
-from tests.benchmarks.contest import Contest, expect_same
+from tests.benchmarks.contest import Contest, Loads, expect_same
 from tests.benchmarks.pairs import Comparison
 from tests.benchmarks.rows.small import small_items
 from tests.loading.tables import Loaded, day, item, make
@@ -17,15 +16,13 @@ CHANGED = 10
 def tuning(bench: Bench) -> Iterator[Comparison]:
     """Small loads with the settings of ``loading/tuning.py`` against the server's own."""
     contest = Contest.of(bench, small_items(bench, bench.sizes.partitions))
-    tuned, plain = contest.loads(), contest.loads()
+    tuned, plain = contest.loads(), Loads.into(bench, contest.items, bench.session(), bench.copy(contest.lake))
 
     def write(number: int) -> None:
         for side in (tuned, plain):
             side.write(number)
 
     def untuned(number: int) -> None:
-        for name in SMALL:
-            contest.spark.conf.unset(name)
         with mock.patch.object(load, "tune_landing"), mock.patch.object(applying, "tune_plan"):
             plain.load(number)
 
