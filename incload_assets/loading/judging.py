@@ -32,13 +32,14 @@ RECORD = "_record"
 """The column that carries the raw record through the author's function."""
 
 
-def judge(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> DataFrame:
+def judge(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow], *, places: bool = True) -> DataFrame:
     """Type the records, apply the table's function, and judge the outcome by the contract.
 
     Args:
         extracted: What a source's ``extract`` returns, and ``_window``, the partition key of each row.
         table: The declaration.
         windows: The windows that are in it.
+        places: Whether to look for keys in two partitions; not needed if the caller knows that there are none.
 
     Returns:
         One row per record: the table's columns, ``_kind`` (upsert, moved, delete, truncate, rejected or skipped),
@@ -52,7 +53,13 @@ def judge(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> 
     """
     out = table.function(_typed(extracted, table))
     _check_output(out, table)
-    return _unique(_judged(out, table, windows), table)
+    return _unique(_judged(out, table, windows), table, places=places)
+
+
+def may_tear(table: Table) -> bool:
+    """Whether one key could be in two partitions: not where the partition is a part of the key."""
+    keys, partition = table.changes.keys, table.write.partition_by
+    return bool(keys) and partition is not None and partition not in keys
 
 
 def _typed(extracted: DataFrame, table: Table) -> DataFrame:
@@ -197,7 +204,7 @@ def _identity_reasons(out: DataFrame, table: Table) -> Column:
     return absent
 
 
-def _unique(judged: DataFrame, table: Table) -> DataFrame:
+def _unique(judged: DataFrame, table: Table, *, places: bool) -> DataFrame:
     """Reject rows that share a unique value, or whose key sits in two partitions, within the batch; then name the kind.
 
     All of the colliding rows are rejected: which of them is right is not for the loader to guess. A unique value
@@ -218,7 +225,7 @@ def _unique(judged: DataFrame, table: Table) -> DataFrame:
             )
         )
     partition = table.write.partition_by
-    if partition is not None and keys and partition not in keys:
+    if places and partition is not None and may_tear(table):
         place = F.when(accepted, col(partition))
         same_key = Over.partitionBy("_window", *map(col, keys))
         collisions.append(

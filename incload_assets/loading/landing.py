@@ -1,8 +1,8 @@
 """Landing: the changes of some windows are read once, judged, and put into the log in one commit."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -29,7 +29,7 @@ from incload_assets.loading.contract_threshold import check_threshold
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.judging import judge
+from incload_assets.loading.judging import judge, may_tear
 from incload_assets.loading.log_commit import commit
 from incload_assets.loading.pruning import place_sql
 from incload_assets.loading.snapshots import Extract, extracts_of, with_marks
@@ -84,6 +84,11 @@ class Facts:
     first_sequence: str | None = None
     extracts: tuple[Extract, ...] = ()
 
+    @property
+    def of_one_partition(self) -> bool:
+        """Whether no row is known to be of another partition than the others."""
+        return not (self.rejected or self.skipped) and self.partitions is not None and len(self.partitions) < 2
+
 
 def landing_app_id(table: Table, window: Window) -> str:
     """The identifier that fences the landings of a window."""
@@ -133,25 +138,48 @@ def judged_rows(context: Context, positions: Mapping[Window, Position]) -> Itera
     Raises:
         IncrementalLoadError: From the source, or because the table's function does not fit.
     """
+    with ExitStack() as held:
+        try:
+            judged, facts = _read(context, positions, held, places=False)
+            if _has_torn_keys(judged, context.table, facts.values()):  # rare, and rows are told apart by a sort of all
+                judged, facts = _read(context, positions, held, places=True)
+            yield judged, facts
+        except PySparkException as error:
+            if meaning := read_error(context.table.name, error, str(context.table.source)):
+                raise meaning from error
+            raise
+
+
+def _read(
+    context: Context, positions: Mapping[Window, Position], held: ExitStack, *, places: bool
+) -> tuple[DataFrame, dict[str, Facts]]:
+    """The rows of some windows, judged and held, and the facts of each window."""
     table, read = context.table, Observation()
     at_source = {window.key: position for window, position in positions.items()}
     fields = (*table.columns, *table.control_fields)
     extracted = table.source.extract_windows(context.spark, table.name, at_source, fields).observe(
         read, F.count(F.lit(1)).alias("rows")
     )
-    judged = judge(extracted, table, positions).persist()
-    try:
-        facts = _facts(judged, table, positions)
-        rows = sum(fact.rows for fact in facts.values())
-        if read.get.get("rows") != rows:  # nothing is observed of an empty frame, and too much of a repeated task
-            _check_row_wise(table, min(at_source), extracted.count(), rows)
-        yield judged, facts
-    except PySparkException as error:
-        if meaning := read_error(table.name, error, str(table.source)):
-            raise meaning from error
-        raise
-    finally:
-        judged.unpersist()
+    judged = judge(extracted, table, positions, places=places).persist()
+    held.callback(judged.unpersist)
+    facts = _facts(judged, table, positions)
+    rows = sum(fact.rows for fact in facts.values())
+    if read.get.get("rows") != rows:  # nothing is observed of an empty frame, and too much of a repeated task
+        _check_row_wise(table, min(at_source), extracted.count(), rows)
+    return judged, facts
+
+
+def _has_torn_keys(judged: DataFrame, table: Table, facts: Iterable[Facts]) -> bool:
+    """Whether a key may have two partitions within a window; where all rows are of one, nobody need look.
+
+    Rows that are rejected count, too: perhaps for another collision, before which they were as good as the others.
+    """
+    place = table.write.partition_by
+    if place is None or not may_tear(table) or all(fact.of_one_partition for fact in facts):
+        return False
+    by_key = judged.groupBy("_window", *map(col, table.changes.keys))
+    torn = by_key.agg((F.min(col(place)) != F.max(col(place))).alias("torn")).filter("torn")
+    return not torn.isEmpty()
 
 
 def _facts(frame: DataFrame, table: Table, of: Mapping[Window, Position] | list[Window]) -> dict[str, Facts]:

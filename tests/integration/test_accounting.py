@@ -24,12 +24,12 @@ Patch = Callable[[Any, str, Any], None]
 
 def judging_loses_a_row(patch: Patch) -> None:
     judge = landing.judge
-    patch(landing, "judge", lambda *args: judge(*args).filter(BUT_2))
+    patch(landing, "judge", lambda *args, **options: judge(*args, **options).filter(BUT_2))
 
 
 def judging_doubles_a_row(patch: Patch) -> None:
     judge = landing.judge
-    patch(landing, "judge", lambda *args: with_another(judge(*args)))
+    patch(landing, "judge", lambda *args, **options: with_another(judge(*args, **options)))
 
 
 def landing_loses_a_row(patch: Patch) -> None:

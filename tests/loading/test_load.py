@@ -227,6 +227,28 @@ def test_a_key_in_two_partitions_of_one_batch_is_quarantined(spark: SparkSession
     assert table.rows("id") == {("2",)}
 
 
+def test_a_key_with_a_partition_in_a_row_that_is_rejected_for_a_value_of_others_is_quarantined_as_a_whole(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    class OneOwnerEach(DatedItem):
+        class Config:
+            unique = "value"
+
+    rows = [item("1", "a", 1, day=day(1)), item("1", "b", 2, day=day(2)), item("2", "b", 1, day=day(2))]
+    table = make(
+        spark,
+        tmp_path,
+        {day(1): rows},
+        contract=OneOwnerEach,
+        write=Merge(partition_by="day"),
+        quarantine=Quarantine(max_share=1),
+    )
+    assert table.load(1).evidence.quarantined == 3
+    assert any(
+        "two values for one key" in reason for (reasons,) in table.log("rejected", "_reasons") for reason in reasons
+    )
+
+
 def test_hours_and_odd_partition_values_are_windows_and_partitions_too(spark: SparkSession, tmp_path: Path) -> None:
     hour = "2026-01-01-05:00"
     rows = [
