@@ -7,7 +7,7 @@ from tests.benchmarks.pairs import Comparison
 from tests.benchmarks.rows.big import big
 from tests.benchmarks.rows.by_key import history, state
 from tests.benchmarks.rows.memory import memory
-from tests.benchmarks.rows.other_tools import full_reload, without_spark
+from tests.benchmarks.rows.other_tools import by_dlt, full_reload, without_spark
 from tests.benchmarks.rows.quiet import replay, sensor, tables
 from tests.benchmarks.rows.runs import backfill, run
 from tests.benchmarks.rows.small import growth, plain, warm
@@ -30,6 +30,7 @@ ROWS: dict[str, Row] = {
     "backfill": backfill,
     "run": run,
     "delta-rs": without_spark,
+    "dlt": by_dlt,
     "reload": full_reload,
     "memory": memory,
     "soak": soak,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from tests.benchmarks.bench import Bench
-from tests.benchmarks.by_hand import delta_rs, merge_partition, reload_from
+from tests.benchmarks.by_hand import delta_rs, merge_partition, reload_from, with_dlt
 from tests.benchmarks.contest import Contest
 from tests.benchmarks.items import Items
 from tests.benchmarks.pairs import Comparison
@@ -19,6 +19,17 @@ def without_spark(bench: Bench) -> Iterator[Comparison]:
         contest = Contest.of(bench, Items(rows=rows, days=2, changes=rows // 5))
         found.append(contest.against(f"load / delta-rs, partition of {rows:,} rows", delta_rs, bound=None))
     yield from told(found, bench.sizes.steps, "rows in the partition")
+
+
+def by_dlt(bench: Bench) -> Iterator[Comparison]:
+    """Against dlt, by size of the table, of which a small partition changes."""
+    sizes = [bench.sizes.partitions * times for times in (1, *bench.sizes.growth)]
+    found = []
+    for days in sizes:
+        contest = Contest.of(bench, small_items(bench, days))
+        name, other = f"small load / dlt, {contest.items.rows * days:,} rows", with_dlt(bench.new("dlt"))
+        found.append(contest.against(name, other, bound=None, warm_up=bench.sizes.warm))
+    yield from told(found, [days * bench.sizes.partition for days in sizes], "rows in the table")
 
 
 def full_reload(bench: Bench) -> Iterator[Comparison]:
