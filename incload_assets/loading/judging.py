@@ -56,10 +56,10 @@ def judge(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow], *, 
     return _unique(_judged(out, table, windows), table, places=places)
 
 
-def may_tear(table: Table) -> bool:
-    """Whether one key could be in two partitions: not where the partition is a part of the key."""
+def tearing_column(table: Table) -> str | None:
+    """The partition column if one key could be in two partitions: not where it is a part of the key."""
     keys, partition = table.changes.keys, table.write.partition_by
-    return bool(keys) and partition is not None and partition not in keys
+    return partition if keys and partition not in keys else None
 
 
 def _typed(extracted: DataFrame, table: Table) -> DataFrame:
@@ -224,8 +224,7 @@ def _unique(judged: DataFrame, table: Table, *, places: bool) -> DataFrame:
                 F.lit(f"{', '.join(unique)}: the same value under two keys, but it is unique"),
             )
         )
-    partition = table.write.partition_by
-    if places and partition is not None and may_tear(table):
+    if places and (partition := tearing_column(table)) is not None:
         place = F.when(accepted, col(partition))
         same_key = Over.partitionBy("_window", *map(col, keys))
         collisions.append(

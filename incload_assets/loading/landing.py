@@ -29,7 +29,7 @@ from incload_assets.loading.contract_threshold import check_threshold
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.judging import judge, may_tear
+from incload_assets.loading.judging import judge, tearing_column
 from incload_assets.loading.log_commit import commit
 from incload_assets.loading.pruning import place_sql
 from incload_assets.loading.snapshots import Extract, extracts_of, with_marks
@@ -174,8 +174,8 @@ def _has_torn_keys(judged: DataFrame, table: Table, facts: Iterable[Facts]) -> b
 
     Rows that are rejected count, too: perhaps for another collision, before which they were as good as the others.
     """
-    place = table.write.partition_by
-    if place is None or not may_tear(table) or all(fact.of_one_partition for fact in facts):
+    place = tearing_column(table)
+    if place is None or all(fact.of_one_partition for fact in facts):
         return False
     by_key = judged.groupBy("_window", *map(col, table.changes.keys))
     torn = by_key.agg((F.min(col(place)) != F.max(col(place))).alias("torn")).filter("torn")
