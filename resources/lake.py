@@ -140,13 +140,22 @@ class Lake:
 
 
 def data_files(delta: DeltaTable) -> pa.Table:
-    """The data files of a table, as its Delta log tells: ``size_bytes``, ``partition.<column>``, ``max.<column>``."""
+    """The data files of a table, as its Delta log tells: sizes, rows, partitions, maxima.
+
+    Columns: ``size_bytes``, ``num_records``, ``partition.<column>``, ``max.<column>``.
+    """
     return pa.table(delta.get_add_actions(flatten=True))
 
 
 def bytes_of(files: pa.Table) -> int:
     """Size of :func:`data_files`."""
     return sum(files["size_bytes"].to_pylist())
+
+
+def rows_of(files: pa.Table) -> int:
+    """Rows of :func:`data_files`; 0 where one of them does not tell."""
+    told = files["num_records"].to_pylist() if "num_records" in files.schema.names else []
+    return 0 if None in told else sum(told)
 
 
 def bytes_in(files: pa.Table, column: str, values: Sequence[str]) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from pyspark.sql import functions as F
@@ -97,14 +97,14 @@ def apply_changes(
                     full = True
                     plan = _plan(context, at, full, held)
             with phases.timed("merge"):
-                planned = _planned(plan, len(windows)) if len(windows) > 1 else None
+                planned = _planned(plan, len(windows)) if len(windows) > 1 else {}
                 done = table.write.apply(context, at, plan)
             if done is None:
                 lost += 1
                 say(f"{where}: another load committed first, planning anew")
                 continue
-            for key, count in (planned if planned is not None else {windows[0].key: done}).items():
-                total[key] += count
+            for key, count in planned.items() if len(windows) > 1 else [(windows[0].key, done)]:
+                total[key] += replace(count, rewrites=done.rewrites)
             committed = True
             say(f"{where}: merged {done.inserted} inserts, {done.updated} updates, {done.deleted} deletes")
     if lost:

@@ -16,7 +16,7 @@ from incload_assets.loading.in_order import is_newer
 from incload_assets.loading.kept import Kept
 from incload_assets.loading.pruning import laid_out_by, touched_sql
 from incload_assets.loading.window import Window
-from resources.lake import Lake, bytes_in, bytes_of, data_files, files_in
+from resources.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,13 @@ class Context:
             empties=bytes_in(empties, "_window", keys) > 0,
             moves=moves,
             newer=False,
+            near_rows=rows_of(rows),
+            feeds=table.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true",
         )
         values = at.partitions
         if values and (column := laid_out_by(self.table)):
             rows = files_in(rows, column, values)
-        return replace(at, near_bytes=bytes_of(rows), newer=self._is_newer(at, rows))
+        return replace(at, near_bytes=bytes_of(rows), near_rows=rows_of(rows), newer=self._is_newer(at, rows))
 
     def _is_newer(self, at: "Snapshot", files: pa.Table) -> bool:
         firsts = at.first_sequences
@@ -142,6 +144,8 @@ class Snapshot:
         empties: Whether the windows hold truncates.
         moves: Whether the log holds upserts that gave a row a new key and left values under the old one.
         newer: Whether all that the windows bring is known to be newer than the rows that ``near_bytes`` counts.
+        near_rows: How many rows these are, as Delta's statistics tell; 0 where they do not.
+        feeds: Whether Delta keeps a change feed of the table.
     """
 
     table_version: int
@@ -160,6 +164,8 @@ class Snapshot:
     empties: bool
     moves: bool
     newer: bool
+    near_rows: int
+    feeds: bool
 
     @property
     def landing(self) -> int:
@@ -241,11 +247,24 @@ PENDING = ("insert", "update", "delete")
 
 @dataclass(frozen=True)
 class Merged:
-    """What commits changed, in rows, as they count them."""
+    """What commits changed, in rows, as they count them.
+
+    Args:
+        inserted: Rows that came.
+        updated: Rows that became other ones.
+        deleted: Rows that went.
+        rewrites: How many of the commits replaced a part of the table as a whole.
+    """
 
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
+    rewrites: int = 0
 
     def __add__(self, other: "Merged") -> "Merged":
-        return Merged(self.inserted + other.inserted, self.updated + other.updated, self.deleted + other.deleted)
+        return Merged(
+            self.inserted + other.inserted,
+            self.updated + other.updated,
+            self.deleted + other.deleted,
+            self.rewrites + other.rewrites,
+        )

@@ -57,6 +57,7 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
     path = "/".join(table.key.path)
     return {
         **{name: dg.MetadataValue.int(value) for name, value in numbers.items()},
+        "commit": dg.MetadataValue.text(_commit(report)),
         "seconds": dg.MetadataValue.float(round(sum(report.seconds.values()), 2)),
         "phases": dg.MetadataValue.json({name: round(value, 2) for name, value in report.seconds.items()}),
         "window": dg.MetadataValue.text(f"[{report.window.start.isoformat()}, {report.window.end.isoformat()})"),
@@ -68,6 +69,13 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
         "checks": dg.MetadataValue.url(f"/assets/{path}?view=checks"),
         "sample": sample,
     }
+
+
+def _commit(report: LoadReport) -> str:
+    """How the table was changed."""
+    if not report.committed:
+        return "none: the table was right"
+    return "atomic rewrite of a part" if report.merged.rewrites else "MERGE"
 
 
 def _evidence(report: LoadReport) -> str:

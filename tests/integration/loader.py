@@ -39,6 +39,7 @@ POINTS: dict[str, tuple[Any, str, str]] = {
 """Where a load can be interrupted: module, function, and when; the merging is that of every way of writing."""
 
 STATEMENTS = [(module, "merge") for module in (merge, history, append, snapshot, delete_insert)]
+STATEMENTS += [(merge, "rewrite")]
 STATEMENTS += [(module, "replace_content") for module in (full_reload, overwrite)]
 """What sends the one statement of each way of writing; its last argument but the scope is what takes time."""
 

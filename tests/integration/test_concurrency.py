@@ -26,6 +26,7 @@ from tests.loading.writes.case_delete_insert import DELETE_INSERT
 from tests.loading.writes.case_full_reload import FULL_RELOAD
 from tests.loading.writes.case_history import HISTORY
 from tests.loading.writes.case_merge import newest
+from tests.loading.writes.case_merge_rewritten import MERGE_REWRITTEN, of_one_day
 from tests.loading.writes.case_merge_soft_delete import MERGE_SOFT_DELETE
 from tests.loading.writes.case_snapshot import SNAPSHOT
 
@@ -86,6 +87,18 @@ def test_loads_of_a_state_table_at_once_and_without_its_pool_give_the_fold(
     ensure_tables(Context(spark, table.table, table.lake))
     told = at_once(tmp_path, spark_url, [1, 2, 3], table.content, meet="before merging")
     assert table.rows() == newest(table.content, order_of(table))
+    assert [said for said in told if LOST in said]
+
+
+@pytest.mark.parametrize("seed", [int(os.environ["INCLOAD_TEST_SEED"])], ids=str)
+def test_loads_that_write_one_partition_anew_at_once_give_the_fold(
+    spark: SparkSession, spark_url: str, tmp_path: Path, seed: int
+) -> None:
+    content = of_one_day(random_changes(seed))
+    table = make(spark, tmp_path, content, **MERGE_REWRITTEN.declared)
+    ensure_tables(Context(spark, table.table, table.lake))
+    told = at_once(tmp_path, spark_url, [1, 2, 3], content, meet="before merging", **MERGE_REWRITTEN.declared)
+    assert MERGE_REWRITTEN.held(table) == MERGE_REWRITTEN.right(table, content)
     assert [said for said in told if LOST in said]
 
 

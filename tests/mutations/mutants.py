@@ -20,6 +20,7 @@ HISTORY, APPEND, SNAPSHOT, FULL_RELOAD, OVERWRITE, DELETE_INSERT, PARTIAL, SOFT_
                  "merge_partial", "merge_soft_delete", "merge_truncate", "merge_snapshots")
 )  # fmt: skip
 FOLD = f"{IN_WRITES}/test_fold.py::test_a_late_window_is_added_and_one_landed_again_contributes_what_it_now_holds"
+REWRITING = f"{IN_WRITES}/test_rewriting.py::test_"
 ROLLBACK = "tests/checks/test_rollback.py::test_"
 MOVES = "tests/loading/test_moves.py::test_"
 PLAIN = f"{IN_WRITES}/test_merge_plain.py::test_"
@@ -78,6 +79,19 @@ MUTANTS = [
     Mutant("a MERGE that Delta skipped is lost", CONVERGENCE, f"{LOADING}/writes/merging.py",
            "if counts is None:\n        return None", "if counts is None:\n        return Merged()",
            (f"{CRASHES}a_merge_that_begins_after_its_successor_finished_changes_nothing",)),
+    Mutant("a rewrite reads the partition as it is when it commits", CONVERGENCE, f"{LOADING}/writes/rewriting.py",
+           '.format("delta").load(', '.format("delta").option("versionAsOf", at.table_version).load(',
+           (f"{REWRITING}rows_that_another_load_brings_between_plan_and_rewrite_stay",)),
+    Mutant("sequence guard of a rewrite", CONVERGENCE, f"{LOADING}/writes/rewriting.py",
+           "F.coalesce(F.expr(plan.valid), F.lit(False))", "F.lit(True)",
+           (f"{REWRITING}rows_that_another_load_brings_between_plan_and_rewrite_stay",)),
+    Mutant("fence of a rewrite", CONVERGENCE, f"{LOADING}/writes/replacing.py",
+           '.option("txnVersion", fence_number(at))', '.option("txnVersion", __import__("time").time_ns())',
+           (f"{REWRITING}a_rewrite_that_begins_after_its_successor_finished_changes_nothing",)),
+    Mutant("no rewrite under a change feed", IDLE, f"{LOADING}/writes/rewriting.py",
+           " or at.feeds", "",
+           (f"{REWRITING}a_rewrite_can_be_switched_off_and_is_not_made_where_the_change_feed_would_tell_of_every_row"
+            "[change feed]",)),
     Mutant("fence of the landing", CONVERGENCE, f"{LOADING}/log_commit.py",
            '.option("txnVersion", number)', '.option("txnVersion", __import__("time").time_ns())',
            (f"{LAWS}a_landing_that_was_held_back_is_refused_after_its_repetition",)),
@@ -133,7 +147,7 @@ MUTANTS = [
            "check_threshold(judged, table, window, facts.rows, facts.rejected)", "pass",
            (f"{LOAD}a_stopped_load_keeps_what_the_partition_had",)),
     Mutant("literal partitions of the MERGE", PARTITION, f"{LOADING}/writes/merging.py",
-           "on.insert(0, touched)", "pass",
+           'on = f"{touched} AND {on}"', "pass",
            (f"{CONCURRENCY}loads_of_different_partitions_commit_beside_each_other_without_a_retry",
             f"{LAWS}a_load_reads_no_file_of_other_partitions_and_windows")),
     Mutant("literal partitions of the plan", PARTITION, f"{LOADING}/context.py",

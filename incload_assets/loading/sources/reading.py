@@ -72,7 +72,8 @@ def read(
     if len(files) > _LISTED_BY_DRIVER:
         # Spark would look at each path in a task of its own: half a minute for ten thousand of them
         spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", _LISTED_BY_DRIVER)
-    groups: list[Records] = read_json(spark, template, by_format.get("json", []), fields)
+    size = sum(file.size for file in files)
+    groups: list[Records] = read_json(spark, template, by_format.get("json", []), fields, size)
     groups += read_csv(spark, table, template, by_format.get("csv", []), fields, csv)
     groups += read_parquet(spark, table, template, by_format.get("parquet", []), fields)
     if not groups:

@@ -20,7 +20,9 @@ from incload_assets.loading.sources.template import Template
 _BYTE_ORDER_MARK = "\ufeff"
 
 
-def read_json(spark: SparkSession, template: Template, paths: Sequence[str], fields: Sequence[str]) -> list[Records]:
+def read_json(
+    spark: SparkSession, template: Template, paths: Sequence[str], fields: Sequence[str], size: int = 0
+) -> list[Records]:
     """The lines of the files as records, all fields strings; blank lines are none.
 
     Args:
@@ -28,21 +30,22 @@ def read_json(spark: SparkSession, template: Template, paths: Sequence[str], fie
         template: Which turns paths into keys.
         paths: Full paths.
         fields: Names of the members of ``_raw``.
+        size: Of the files together, in bytes; 0 if they are small.
     """
     if not paths:
         return []
     text = F.col("value")
     lines = (
         spark.read.text([spark_path(path) for path in paths])
+        .where(text.rlike(r"\S"))
         .select(
             F.when(text.startswith(_BYTE_ORDER_MARK), F.substr(text, F.lit(2))).otherwise(text).alias("value"),
             key_column(template, F.col("_metadata.file_path")).alias("__file"),
             F.col("_metadata.file_block_start").alias("__block"),
             F.monotonically_increasing_id().alias("__order"),
         )
-        .where(text.rlike(r"\S"))
     )
-    frame = json_records(numbered(lines).select("value", source_column()), fields)
+    frame = json_records(numbered(lines, size).select("value", source_column()), fields)
     return [Records(frame, [StringType()] * len(fields), varied=True)]
 
 

@@ -19,6 +19,9 @@ TIMES_AS_JSON = {
 """Options of ``to_json`` that lose neither microseconds nor the difference between NULL and absent."""
 
 
+WORTH_READING_TWICE_BYTES = 8 * 2**20
+
+
 @dataclass(frozen=True)
 class Records:
     """The records of files that look alike.
@@ -48,12 +51,22 @@ def key_column(template: Template, file_path: Column) -> Column:
     return F.substr(path, F.lit(len(template.root) + 2)) if template.root else path
 
 
-def numbered(lines: DataFrame) -> DataFrame:
+def numbered(lines: DataFrame, size: int = 0) -> DataFrame:
     """Adds ``__row``, the number of a record in its block, by ``__file``, ``__block`` and ``__order``, how it was read.
 
-    Spark reads a block in one task, from its beginning on, so ``monotonically_increasing_id`` grows with the position.
+    Spark reads a block in one task, from its beginning on, so ``monotonically_increasing_id`` grows with the position,
+    by one from record to record. Many records are better counted from the first of their block on, for which the files
+    are read once more, than sorted: to sort 400,000 takes longer than to parse them.
+
+    Args:
+        lines: The records, which must not be filtered after ``__order`` was made.
+        size: Of their files together, in bytes.
     """
-    return lines.withColumn("__row", F.row_number().over(block_order()))
+    if size < WORTH_READING_TWICE_BYTES:
+        return lines.withColumn("__row", F.row_number().over(block_order()))
+    block = ["__file", "__block"]
+    firsts = lines.groupBy(*block).agg(F.min("__order").alias("__first"))
+    return lines.join(F.broadcast(firsts), block, "left").withColumn("__row", F.expr("__order - __first + 1"))
 
 
 def block_order() -> WindowSpec:

@@ -1,7 +1,7 @@
 """Upsert by key, the newest change wins (slowly changing dimension type 1)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from typing import ClassVar
@@ -25,6 +25,7 @@ from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge
+from incload_assets.loading.writes.rewriting import pays, rewrite
 from incload_assets.loading.writes.shrinkage import check_max_shrink
 
 
@@ -67,6 +68,8 @@ class Merge(Write):
         partial: Whether a change sets only the columns that its record has (in JSON, null is a value; a CSV or Parquet
             file has the columns of its header). A column that the function computes is set where that is not NULL.
         max_shrink: Largest share of the table's rows, 0 to 1, that a snapshot may lack.
+        rewrite: Whether a partition of which a large share changes may be replaced as a whole, in one commit, where
+            that is faster than a MERGE and makes the same table; see :mod:`incload_assets.loading.writes.rewriting`.
 
     Example:
         >>> Merge(soft_delete="is_deleted").soft_delete
@@ -76,6 +79,7 @@ class Merge(Write):
     soft_delete: str | None = None
     partial: bool = False
     max_shrink: float = 0.5
+    rewrite: bool = field(default=True, repr=False)  # decides how a row comes to be there, not what it is
 
     bucketed: ClassVar[bool] = True
     truncates: ClassVar[bool] = True
@@ -170,5 +174,5 @@ class Merge(Write):
         guard_snapshots(context, landing.window, facts.extracts, self.max_shrink, self.soft_delete)
 
     def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
-        """One fenced MERGE."""
-        return merge(context, at, plan)
+        """One fenced MERGE, or one fenced rewrite of a partition."""
+        return rewrite(context, at, plan) if self.rewrite and pays(at) else merge(context, at, plan)

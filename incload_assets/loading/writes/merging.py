@@ -125,19 +125,23 @@ def bare_fence(context: Context, uri: str, app_id: str, *, odd: bool = False) ->
     )
 
 
+def matching_sql(table: Table, plan: Plan) -> str:
+    """SQL over ``t`` (the table's row) and ``s`` (the action): whether the action is for the row."""
+    same = [f"t.{quoted(c)} {'=' if c in table.identity else '<=>'} s.{quoted(c)}" for c in plan.identity]
+    return " AND ".join([*same, f"({plan.match})"])
+
+
 def _statement(context: Context, at: Snapshot, plan: Plan) -> str:
-    table = context.table
-    on = [f"t.{quoted(c)} {'=' if c in table.identity else '<=>'} s.{quoted(c)}" for c in plan.identity]
-    on.append(f"({plan.match})")
+    table, on = context.table, matching_sql(context.table, plan)
     if touched := touched_sql(table, at, "t"):
-        on.insert(0, touched)
+        on = f"{touched} AND {on}"
     names = table.schema.names
     assign = ", ".join(f"t.{quoted(c)} = s._row.{quoted(c)}" for c in names)
     new = {quoted(c): f"s._row.{quoted(c)}" for c in names}
     if bucket := bucket_sql(table, "s._row"):
         new[BUCKET] = bucket
     return (
-        f"MERGE INTO {context.lake.sql_name(context.uri)} AS t USING _plan AS s ON {' AND '.join(on)} "
+        f"MERGE INTO {context.lake.sql_name(context.uri)} AS t USING _plan AS s ON {on} "
         f"WHEN MATCHED AND s._action = 'delete' AND {plan.valid} THEN DELETE "
         f"WHEN MATCHED AND s._action <> 'delete' AND {plan.valid} THEN UPDATE SET {assign} "
         f"WHEN NOT MATCHED AND s._action = 'insert' THEN INSERT ({', '.join(new)}) VALUES ({', '.join(new.values())})"

@@ -86,8 +86,24 @@ def replace_content(
     counts = {row["_action"]: row["count"] for row in pending.groupBy("_action").count().head(len(PENDING))}
     if not counts:
         return merge(context, at, replace(plan, actions=plan.actions.filter("false")))
-    names = [col(name) for name in context.table.columns]
-    writer = wanted.select(*names).write.format("delta").mode("overwrite").option("userMetadata", commit_note(at))
+    if not fenced_overwrite(context, at, wanted.select(*map(col, context.table.columns)), where):
+        return None
+    return Merged(inserted=counts.get("insert", 0), deleted=counts.get("delete", 0), rewrites=1)
+
+
+def fenced_overwrite(context: Context, at: Snapshot, rows: DataFrame, where: str | None) -> bool:
+    """Replace a part of the table in one fenced commit.
+
+    Args:
+        context: Of the load.
+        at: What the plan was made from.
+        rows: All that the part should have.
+        where: The part, as a SQL condition with literals; None: all of the table.
+
+    Returns:
+        Whether it was committed; False if another load committed first.
+    """
+    writer = rows.write.format("delta").mode("overwrite").option("userMetadata", commit_note(at))
     writer = writer.option("txnAppId", at.app_id).option("txnVersion", fence_number(at))
     if where is not None:
         writer = writer.option("replaceWhere", where)
@@ -96,8 +112,6 @@ def replace_content(
         writer.save(context.lake.spark_uri(context.uri))
     except PySparkException as error:
         if lost_the_race(error):
-            return None
+            return False
         raise
-    if context.spark.conf.get(_LAST_COMMIT, None) is None:
-        return None
-    return Merged(inserted=counts.get("insert", 0), deleted=counts.get("delete", 0))
+    return context.spark.conf.get(_LAST_COMMIT, None) is not None

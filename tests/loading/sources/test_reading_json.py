@@ -8,7 +8,7 @@ import pytest
 import zstandard
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.sources import EXTRACTED_COLUMNS, Files
+from incload_assets.loading.sources import EXTRACTED_COLUMNS, Files, records
 from tests.loading.sources.support import FIRST, column, day, extracted, raw, write
 
 SOURCE = Files("{landing}/{window:%Y-%m-%d}/*.json*")
@@ -112,6 +112,14 @@ def test_a_string_of_ten_megabytes(spark: SparkSession, landing: Path) -> None:
     assert frame.selectExpr("_raw.id", "length(_raw.text) AS n", "_malformed").first() == ("1", 10_000_000, None)
 
 
+@pytest.fixture(params=[False, True], ids=["sorted", "read twice"])
+def numbering(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways of numbering records, however large their files are."""
+    if request.param:
+        monkeypatch.setattr(records, "WORTH_READING_TWICE_BYTES", 0)
+
+
+@pytest.mark.usefixtures("numbering")
 def test_compressed_and_plain_files_together(spark: SparkSession, landing: Path) -> None:
     lines = [f'{{"id":{number}}}\n'.encode() for number in range(6)]
     write(landing / FOLDER / "a.json.gz", gzip.compress(lines[0]) + gzip.compress(lines[1]))
@@ -125,6 +133,7 @@ def test_compressed_and_plain_files_together(spark: SparkSession, landing: Path)
     assert [row["_source"]["row"] for row in rows] == [1, 2] * 3
 
 
+@pytest.mark.usefixtures("numbering")
 def test_rows_are_numbered_in_each_block_of_a_file_that_is_read_in_parts(spark: SparkSession, landing: Path) -> None:
     write(landing / FOLDER / "a.json", "".join(f'{{"id":{number}}}\n' for number in range(1000, 3000)))
     before = spark.conf.get("spark.sql.files.maxPartitionBytes")

@@ -10,6 +10,7 @@ from tests.loading.writes.case_merge import MERGE
 from tests.loading.writes.case_merge_moved import MERGE_MOVED
 from tests.loading.writes.case_merge_partial import MERGE_PARTIAL
 from tests.loading.writes.case_merge_partitioned import MERGE_PARTITIONED
+from tests.loading.writes.case_merge_rewritten import MERGE_REWRITTEN
 from tests.loading.writes.case_merge_snapshots import MERGE_SNAPSHOTS
 from tests.loading.writes.case_merge_soft_delete import MERGE_SOFT_DELETE
 from tests.loading.writes.case_overwrite import OVERWRITE
@@ -18,6 +19,7 @@ from tests.loading.writes.case_snapshot import SNAPSHOT, SNAPSHOT_KEEPING
 DAILY: list[Case] = [
     MERGE,
     MERGE_PARTITIONED,
+    MERGE_REWRITTEN,
     MERGE_PARTIAL,
     MERGE_MOVED,
     MERGE_SNAPSHOTS,

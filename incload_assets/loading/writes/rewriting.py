@@ -1,0 +1,83 @@
+"""An atomic rewrite of one partition, where that is faster than a MERGE that would rewrite its files anyway.
+
+A MERGE reads the partition twice: to find the files that hold changed keys, and to write these anew. Where a large
+share of the rows changes that is all of them, and it is cheaper to join rows and changes once and to replace the
+partition. The result is the same: the rows are judged by the same conditions, in Delta's transaction of the commit,
+which reads the partition as it then is and conflicts with whoever commits to it meanwhile, as a MERGE does.
+"""
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from incload_assets.loading.columns import col
+from incload_assets.loading.context import PENDING, Context, Merged, Plan, Snapshot
+from incload_assets.loading.pruning import bucket_sql, touched_sql
+from incload_assets.loading.writes.base import BUCKET
+from incload_assets.loading.writes.merging import matching_sql
+from incload_assets.loading.writes.replacing import fenced_overwrite
+
+LEAST_ROWS = 100_000
+"""Changes that are worth it; with fewer, all that a load does takes longer than what is written."""
+LEAST_SHARE = 0.05
+"""Of the partition's rows: with fewer changes a MERGE may leave some of its files alone."""
+
+
+def pays(at: Snapshot) -> bool:
+    """Whether a partition is better written anew.
+
+    Only where all of the window's changes are news, so that none of them is looked for in vain, and where nobody reads
+    the table's change feed, which would tell of every row.
+    """
+    one = at.partitions is not None and len(at.partitions) == 1 and len(at.controls) == 1
+    if not one or at.replaced or at.feeds or not at.newer or not at.near_rows:
+        return False
+    return at.changes >= max(LEAST_ROWS, LEAST_SHARE * at.near_rows)
+
+
+def rewrite(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+    """Carry out a plan by one commit that replaces the partition which it touches.
+
+    Returns:
+        The rows changed, or None if another load committed first and the plan has to be made anew.
+    """
+    part = touched_sql(context.table, at)
+    assert part is not None
+    counts = Observation()
+    rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri)).filter(part)
+    both = _joined(context, rows, plan).observe(
+        counts, *(F.count(F.when(F.col("_does") == what, 1)).alias(what) for what in PENDING)
+    )
+    if not fenced_overwrite(context, at, _outcome(context, rows.columns, both), part):
+        return None
+    done = counts.get
+    return Merged(inserted=done["insert"], updated=done["update"], deleted=done["delete"], rewrites=1)
+
+
+def _joined(context: Context, rows: DataFrame, plan: Plan) -> DataFrame:
+    """Rows (``t``) and actions (``s``) side by side, and what each action does: NULL where it does nothing."""
+    pending = plan.actions.filter(F.col("_action").isin(*PENDING)).withColumn("_planned", F.lit(True))
+    held = rows.withColumn("_held", F.lit(True))
+    both = held.alias("t").join(pending.alias("s"), F.expr(matching_sql(context.table, plan)), "full_outer")
+    is_delete = F.col("s._action") == "delete"
+    here, valid = F.col("_held").isNotNull(), F.coalesce(F.expr(plan.valid), F.lit(False))
+    does = (
+        F.when(F.col("_planned").isNull(), None)
+        .when(here, F.when(valid, F.when(is_delete, "delete").otherwise("update")))
+        .when(F.col("s._action") == "insert", "insert")
+    )
+    return both.withColumn("_does", does)
+
+
+def _outcome(context: Context, columns: list[str], both: DataFrame) -> DataFrame:
+    """The rows that the partition should have; a column that the contract does not know stays as it is."""
+    table = context.table
+    new = {name: col(name, "s._row") for name in table.schema.names}
+    if bucket := bucket_sql(table, "s._row"):
+        new[BUCKET] = F.expr(bucket)
+    changed = F.col("_does").isNotNull()
+    kept = both.filter(
+        F.col("_does").isin("insert", "update") | (F.col("_held") & ~F.col("_does").eqNullSafe("delete"))
+    )
+    return kept.select(
+        *(F.when(changed, new[n]).otherwise(col(n, "t")).alias(n) if n in new else col(n, "t") for n in columns)
+    )
