@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pandera.pyspark as pa
+import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
@@ -19,8 +21,8 @@ from incload_assets.loading.window import window_of
 from incload_assets.loading.writes import merge, rewriting
 from incload_assets.loading.writes.merging import app_id
 from tests.integration.loader import STATEMENT_IS_SENT_SECONDS, slowed
-from tests.loading.tables import DAYS, DatedItem, Loaded, day, item, make
-from tests.loading.writes.case_merge_rewritten import MERGE_REWRITTEN
+from tests.loading.tables import DAYS, DatedItem, Item, Loaded, StampedItem, day, item, make
+from tests.loading.writes.case_merge_rewritten import MERGE_REWRITTEN, Rewritten
 
 EVENTS: dict[str, Any] = {"contract": DatedItem, "write": Merge(partition_by="day")}
 CONTENT = {
@@ -34,6 +36,12 @@ CONTENT = {
     ],
 }
 RIGHT = {("kept", "a", 1), ("changed", "c", 3), ("new", "b", 2), ("x", "a", 1)}
+
+
+class NamedItem(Item):
+    """An item that lies in a partition with a name."""
+
+    place: T.StringType = pa.Field(nullable=False)
 
 
 @pytest.fixture
@@ -188,3 +196,21 @@ def test_a_rewrite_that_begins_after_its_successor_finished_changes_nothing(
     table.load(3)
     assert rewriting.rewrite(held, at, plan) is None
     assert table.rows() == set()
+
+
+@pytest.mark.parametrize(
+    ("contract", "place"),
+    [(StampedItem, "2026-01-05T10:00:00.123456Z"), (NamedItem, "it's a/b \\ c%20 = é")],
+    ids=["timestamp", "text"],
+)
+def test_a_partition_of_any_name_is_found_again(
+    spark: SparkSession, tmp_path: Path, contract: type, place: str
+) -> None:
+    column = "at" if contract is StampedItem else "place"
+    content = {
+        day(1): [item("kept", "a", 1, **{column: place}), item("changed", "a", 1, **{column: place})],
+        day(2): [item("changed", "b", 2, **{column: place})],
+    }
+    table = make(spark, tmp_path, content, contract=contract, write=Rewritten(partition_by=column))
+    assert [table.load(number).merged.rewrites for number in (1, 2)] == [1, 1]
+    assert table.rows("id", "value", "seq") == {("kept", "a", 1), ("changed", "b", 2)}
