@@ -56,7 +56,7 @@ def numbered(lines: DataFrame, size: int = 0) -> DataFrame:
 
     Spark reads a block in one task, from its beginning on, so ``monotonically_increasing_id`` grows with the position,
     by one from record to record. Many records are better counted from the first of their block on, for which the files
-    are read once more, than sorted: to sort 400,000 takes longer than to parse them.
+    are read once more, than sorted: to sort 400,000 takes as long as to parse them.
 
     Args:
         lines: The records, which must not be filtered after ``__order`` was made.
