@@ -56,6 +56,21 @@ def merge_key(spark: SparkSession, newer: str = "AND s.seq > t.seq") -> Way:
     return run
 
 
+def merge_refresh(spark: SparkSession) -> Way:
+    """By key alone, of rows that are new, and deletes."""
+    newest = NEWEST.replace("seq, day FROM", "seq, day, op FROM", 1)
+
+    def run(uri: str, batch: Batch) -> None:
+        spark.read.schema(f"{SCHEMA}, op string").json(f"{batch.file}").createOrReplaceTempView("read")
+        spark.sql(
+            f"MERGE INTO delta.`{uri}` t USING ({newest}) s ON t.id = s.id "
+            "WHEN MATCHED AND s.op = 'd' AND s.seq >= t.seq THEN DELETE WHEN NOT MATCHED AND s.op <> 'd' THEN "
+            "INSERT (id, value, seq, day) VALUES (s.id, s.value, s.seq, s.day)"
+        ).first()
+
+    return run
+
+
 def merge_versions(spark: SparkSession) -> Way:
     """A history: changed keys come twice, to close the current version, and without a key to match, to insert one."""
 

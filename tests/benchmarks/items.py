@@ -43,19 +43,22 @@ class Items:
 
     Of eight changes six update a row, one updates one of these rows once more, one inserts. A history is given one
     new version of a key at a time, and instead of the second update the first one again: statements that people write
-    for histories can take no more.
+    for histories can take no more. Of a refresh, as TPC-H has it, half of the changes insert a row, half
+    delete one.
 
     Args:
         rows: Of each day.
         days: How many.
         changes: Of a round; all are of one day.
         write: How the table is written.
+        refresh: Whether changes insert and delete only.
     """
 
     rows: int
     changes: int
     days: int = 1
     write: Write = Merge(partition_by="day")  # noqa: RUF009 - immutable
+    refresh: bool = False
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -98,12 +101,15 @@ class Items:
         keys = [f"k{key:09d}" for key in random.Random(number).sample(place, self.changes - 2 * eighth)]
         again = seq if isinstance(self.write, History) else seq + 1
         new = [f"new{number}-{n}" for n in range(eighth)]
-        changes = [*((key, seq) for key in (*keys, *new)), *((key, again) for key in keys[:eighth])]
+        changes = [*((key, seq, "u") for key in (*keys, *new)), *((key, again, "u") for key in keys[:eighth])]
+        if self.refresh:
+            keys, new = keys[: self.changes // 2], [f"new{number}-{n}" for n in range(self.changes // 2)]
+            changes = [*((key, seq, "d") for key in keys), *((key, seq, "u") for key in new)]
         file = landing / f"{window}" / "changes.json"
         file.parent.mkdir(parents=True)
         with file.open("w") as out:
-            for key, at in changes:
-                row = {"id": key, "value": f"newer {at}", "seq": at, "day": f"{day}", "op": "u"}
+            for key, at, op in changes:
+                row = {"id": key, "value": f"newer {at}", "seq": at, "day": f"{day}", "op": op}
                 out.write(json.dumps(row) + "\n")
         return Batch(f"{window}", f"{day}", file, len(keys) + len(new))
 

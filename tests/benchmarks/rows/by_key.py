@@ -1,10 +1,11 @@
 """Loads of large tables that any load may touch anywhere: states and histories."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from incload_assets.loading import History, Merge
 from tests.benchmarks.bench import Bench
-from tests.benchmarks.by_hand import merge_key, merge_versions, reload_from
+from tests.benchmarks.by_hand import merge_key, merge_refresh, merge_versions, reload_from
 from tests.benchmarks.contest import Contest, Loads, expect_same, race
 from tests.benchmarks.items import Items
 from tests.benchmarks.pairs import Comparison
@@ -13,10 +14,13 @@ BUCKETS, FEW = 64, 20
 
 
 def state(bench: Bench) -> Iterator[Comparison]:
-    """One row in a thousand against a MERGE by hand; a few rows where the table is divided into buckets."""
+    """One row in a thousand against a MERGE by hand, as a refresh of TPC-H too; a few rows where there are buckets."""
     rows = bench.sizes.state
     contest = Contest.of(bench, Items(rows=rows, changes=rows // 1_000, write=Merge()))
     yield contest.against("load of a state table / MERGE by hand", merge_key(bench.session()), bound=1.2)
+    refresh = replace(contest, items=replace(contest.items, refresh=True))
+    by_hand = merge_refresh(bench.session())
+    yield refresh.against("the same, half inserts, half deletes / MERGE by hand", by_hand, bound=1.2)
     few, spark = Items(rows=rows, changes=FEW, write=Merge(buckets=BUCKETS)), contest.spark
     divided = Loads.into(bench, few, spark, few.fill(spark, bench.new("buckets")))
     undivided = Items(rows=rows, changes=FEW, write=Merge())
