@@ -32,8 +32,8 @@ def spark_conf(settings: Settings) -> dict[str, str]:
         # A table's log is small here: the default of 50 tasks per snapshot costs seconds on a laptop, and each task
         # writes the code that decodes Delta's actions anew.
         "spark.databricks.delta.snapshotPartitions": "1",
-        # Delta holds 3 to 7 MB for each table and each log that it has looked at in the last hour, of up to 10,000: a few
-        # hundred tables would fill the heap.
+        # Delta holds 3 to 7 MB for each table and each log that it has used in the last hour, of up to 10,000: a few
+        # hundred would fill the heap.
         "spark.databricks.delta.delta.log.cacheSize": "100",
         # Spark compiles so many plans that the default code cache fills up within the hour, and then compiles again.
         "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC",
