@@ -107,7 +107,7 @@ class Context:
             empties=bytes_in(empties, "_window", keys) > 0,
             moves=moves,
             newer=False,
-            near_rows=rows_of(rows),
+            near_rows=0,
             feeds=table.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true",
         )
         values = at.partitions
