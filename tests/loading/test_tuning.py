@@ -2,20 +2,28 @@
 
 from pathlib import Path
 
-from incload_assets.loading.tuning import SMALL, SMALL_CHANGE_BYTES, tune_landing
+import pytest
+
+from incload_assets.loading import tuning
+from incload_assets.loading.tuning import SMALL, SMALL_CHANGE_BYTES, UNSORTED, tune_landing
 from resources.settings import Settings
 from resources.spark import open_session
 from tests.loading.tables import day, item, make
 
 
-def test_after_a_small_load_a_large_one_has_the_settings_of_the_server(spark_url: str, tmp_path: Path) -> None:
+def test_after_a_small_load_a_large_one_has_the_settings_of_the_server(
+    spark_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with open_session(Settings(spark=spark_url)) as spark:
-        own = {name: spark.conf.get(name) for name in SMALL}
+        own = {name: spark.conf.get(name) for name in (*SMALL, *UNSORTED)}
         assert own["spark.sql.shuffle.partitions"] not in (SMALL["spark.sql.shuffle.partitions"], "200")  # Spark's own
-        loaded = make(spark, tmp_path, {day(1): [item("1", "a", 1)]})
+        loaded = make(spark, tmp_path, {day(1): [item("1", "a", 1)], day(2): [item("1", "b", 2)]})
         loaded.load(1)
-        assert {name: spark.conf.get(name) for name in SMALL} == SMALL
+        assert {name: spark.conf.get(name) for name in own} == own | SMALL
         log = loaded.lake.delta(loaded.lake.log_uri(loaded.table.key.path))
         assert log is not None
         tune_landing(spark, log, [], SMALL_CHANGE_BYTES + 1)
-        assert {name: spark.conf.get(name) for name in SMALL} == own
+        assert {name: spark.conf.get(name) for name in own} == own
+        monkeypatch.setattr(tuning, "SMALL_READ_BYTES", -1)
+        loaded.load(2)
+        assert {name: spark.conf.get(name) for name in own} == own | UNSORTED

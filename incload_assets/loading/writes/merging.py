@@ -12,17 +12,21 @@ from contextlib import AbstractContextManager, contextmanager
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import quoted
+from incload_assets.loading.columns import literal, quoted
 from incload_assets.loading.context import PENDING, Context, Merged, Plan, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
 from incload_assets.loading.errors import ConcurrentLoad
-from incload_assets.loading.pruning import bucket_sql, place_sql, touched_sql
+from incload_assets.loading.kept import Kept
+from incload_assets.loading.pruning import BROADCAST_ROWS, bucket_sql, place_sql, touched_sql
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.base import BUCKET
 
 LANDING_SHIFT = 20
 FENCES = 8
+WORTH_COUNTING_BYTES = 16 * 2**20
+"""Size of what is looked at of the table from which the actions are counted before their MERGE. What Spark expects of a
+plan of many joins is far too much; when it knows, it sends the actions to the rows instead of shuffling these."""
 
 
 def app_id(table: Table, window: Window) -> str:
@@ -73,7 +77,11 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     Returns:
         The rows changed, or None if another load committed first and the plan has to be made anew.
     """
-    plan.actions.filter(F.col("_action").isin(*PENDING)).createOrReplaceTempView("_plan")
+    pending, held = plan.actions.filter(F.col("_action").isin(*PENDING)), Kept()
+    if at.near_bytes >= WORTH_COUNTING_BYTES and at.changes <= BROADCAST_ROWS:
+        pending = held.of("pending", pending)
+        pending.count()
+    pending.createOrReplaceTempView("_plan")
     one_file = place_sql(context.table) is None or (at.partitions is not None and len(at.partitions) <= 1)
     values = {
         "spark.databricks.delta.commitInfo.userMetadata": commit_note(at),
@@ -86,6 +94,8 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
         if lost_the_race(error):
             return None
         raise
+    finally:
+        held.release()
     if counts is None:
         return None
     return Merged(counts.num_inserted_rows, counts.num_updated_rows, counts.num_deleted_rows)
@@ -131,8 +141,17 @@ def matching_sql(table: Table, plan: Plan) -> str:
     return " AND ".join([*same, f"({plan.match})"])
 
 
+def valid_sql(plan: Plan) -> str:
+    """SQL over ``t`` and ``s``: whether the row is still the one planned for; false where there is no action.
+
+    That it asks for an action first is for speed: what is valid mostly compares hashes of content, and what several
+    conditions have in common Spark works out first, for every row of the table.
+    """
+    return f"CASE WHEN s._action IN ({', '.join(map(literal, PENDING))}) THEN {plan.valid} ELSE false END"
+
+
 def _statement(context: Context, at: Snapshot, plan: Plan) -> str:
-    table, on = context.table, matching_sql(context.table, plan)
+    table, on, valid = context.table, matching_sql(context.table, plan), valid_sql(plan)
     if touched := touched_sql(table, at, "t"):
         on = f"{touched} AND {on}"
     names = table.schema.names
@@ -142,7 +161,7 @@ def _statement(context: Context, at: Snapshot, plan: Plan) -> str:
         new[BUCKET] = bucket
     return (
         f"MERGE INTO {context.lake.sql_name(context.uri)} AS t USING _plan AS s ON {on} "
-        f"WHEN MATCHED AND s._action = 'delete' AND {plan.valid} THEN DELETE "
-        f"WHEN MATCHED AND s._action <> 'delete' AND {plan.valid} THEN UPDATE SET {assign} "
+        f"WHEN MATCHED AND s._action = 'delete' AND {valid} THEN DELETE "
+        f"WHEN MATCHED AND s._action <> 'delete' AND {valid} THEN UPDATE SET {assign} "
         f"WHEN NOT MATCHED AND s._action = 'insert' THEN INSERT ({', '.join(new)}) VALUES ({', '.join(new.values())})"
     )

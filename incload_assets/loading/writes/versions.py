@@ -33,6 +33,7 @@ from incload_assets.loading.columns import (
     row_order_sql,
 )
 from incload_assets.loading.context import PENDING, Context, Plan, Snapshot
+from incload_assets.loading.kept import Kept
 from incload_assets.loading.ledger import entry
 from incload_assets.loading.pruning import BROADCAST_ROWS
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown"
 """The action of a fast fold that cannot tell; the key is left to a full one."""
+WORTH_HOLDING_BYTES = 16 * 2**20
+"""Size of what is looked at of the table from which Spark holds what it found there: a plan asks for it twice."""
 
 
 def version_plan(context: Context, at: Snapshot, write: History, *, full: bool) -> Plan:
@@ -69,6 +72,9 @@ def version_plan(context: Context, at: Snapshot, write: History, *, full: bool) 
         history = history.filter(col(table.changes.sequence_by[0]) >= F.expr(since))
     few = F.broadcast(concerned) if at.changes <= BROADCAST_ROWS else concerned
     present = present.alias("t").filter(not_before).join(few, keys)
+    held = Kept()
+    if at.near_bytes >= WORTH_HOLDING_BYTES:
+        present = held.of("present", present)
     moments = _moments(history.join(concerned, keys), table, at)
     if since is not None:
         began = col(write.valid_from)
@@ -81,6 +87,7 @@ def version_plan(context: Context, at: Snapshot, write: History, *, full: bool) 
         valid=f"{content_hash_sql(table.schema.names, 't')} <=> s._seen",
         ledger=_ledger(actions, here, table),
         match=not_before,
+        release=held.release,
     )
 
 

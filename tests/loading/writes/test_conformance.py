@@ -11,8 +11,12 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import pruning
+from incload_assets.loading import pruning, tuning
+from incload_assets.loading.writes import merging, versions
 from tests.loading.writes.case import EXAMPLES, SEED, WINDOWS, Case, Content, crowds
+from tests.loading.writes.case_history import HISTORY
+from tests.loading.writes.case_merge import MERGE
+from tests.loading.writes.case_merge_partitioned import MERGE_PARTITIONED
 from tests.loading.writes.cases import CASES
 from tests.loading.writes.examples import Example
 from tests.loading.writes.smallest import MOST_SECONDS, check
@@ -35,6 +39,8 @@ def tables_that_are_large() -> Iterator[None]:
     """Load as into tables so large that rows of other keys are left out before anything is computed of them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pruning, "WORTH_FILTERING_BYTES", 0)
+        patch.setattr(merging, "WORTH_COUNTING_BYTES", 0)
+        patch.setattr(versions, "WORTH_HOLDING_BYTES", 0)
         yield
 
 
@@ -69,3 +75,16 @@ def test_whatever_the_order_repetition_and_rewriting_of_loads_the_table_is_what_
     spark: SparkSession, case: Case, data: st.DataObject
 ) -> None:
     check(spark, case, data.draw(examples(case), label="example"))
+
+
+@pytest.mark.timeout(300 + MOST_SECONDS)
+@pytest.mark.parametrize("case", [MERGE, MERGE_PARTITIONED, HISTORY], ids=lambda case: case.name)
+@seed(SEED)
+@light
+@given(data=st.data())
+def test_few_changes_of_many_rows_which_are_not_sorted_make_the_same_table(
+    spark: SparkSession, case: Case, data: st.DataObject
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuning, "SMALL_READ_BYTES", -1)
+        check(spark, case, data.draw(examples(case), label="example"))
