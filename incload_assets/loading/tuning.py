@@ -12,8 +12,8 @@ far slower before); replacing the partition in small loads as large ones do (5 %
 changes by a set instead of twice grouped (a little slower); a MERGE that does not copy its source first (Delta refuses
 it of a source that Spark holds); whole-stage code bounded at 8,000 bytes in large landings (no clear difference);
 deletion vectors (10.2 s for the state table, 15.0 for the history: the rows are read three times and not written, and
-delta-rs cannot read such tables); a state table joined and written anew (about as long as its MERGE and the look that it
-would need before).
+delta-rs cannot read such tables); a state table joined and written anew (about as long as its MERGE, with the look that
+it would need before).
 """
 
 from collections.abc import Iterable
