@@ -49,6 +49,8 @@ UNSORTED = {
 
 _own: "WeakKeyDictionary[SparkSession, dict[str, str]]" = WeakKeyDictionary()
 """What sessions had before: to unset a setting gives Spark's default, not the server's."""
+_present: "WeakKeyDictionary[SparkSession, dict[str, str]]" = WeakKeyDictionary()
+"""What they have."""
 
 
 def tune_landing(spark: SparkSession, log: DeltaTable, windows: Iterable[Window], change_bytes: int) -> None:
@@ -84,5 +86,8 @@ def tune_plan(context: Context, at: Snapshot, *, full: bool) -> None:
 def _tune(spark: SparkSession, settings: dict[str, str]) -> None:
     if spark not in _own:
         _own[spark] = {name: str(spark.conf.get(name)) for name in (*SMALL, *UNSORTED)}
-    for name, value in (_own[spark] | settings).items():
-        spark.conf.set(name, value)
+    present, wanted = _present.get(spark, _own[spark]), _own[spark] | settings
+    for name, value in wanted.items():
+        if present[name] != value:  # each is a request to the server
+            spark.conf.set(name, value)
+    _present[spark] = wanted

@@ -34,6 +34,7 @@ class Sizes:
         windows: That they are of.
         tables: That Dagster knows of beside the one that is looked at.
         backfill: Partitions that are backfilled.
+        single: Of them, those that are loaded by a run each, too.
         keys: Of a history that has many versions.
         versions: Of each of them.
         loads: After which the memory is looked at.
@@ -51,7 +52,8 @@ class Sizes:
     files: int = 10_000
     windows: int = 250
     tables: int = 100
-    backfill: int = 30
+    backfill: int = 365
+    single: int = 20
     keys: int = 1_000
     versions: int = 200
     loads: int = 5
@@ -61,7 +63,7 @@ class Sizes:
 
 SMALL = Sizes(
     partition=200, partitions=2, plain=4, growth=(2, 4), big=2_000, steps=(200, 400), state=10_000, files=40,
-    windows=10, tables=2, backfill=2, keys=50, versions=4, loads=1, soak=10, warm=0,
+    windows=10, tables=2, backfill=4, single=2, keys=50, versions=4, loads=1, soak=10, warm=0,
 )  # fmt: skip
 """To see that everything runs; the ratios mean nothing."""
 

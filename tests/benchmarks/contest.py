@@ -122,7 +122,7 @@ class Contest:
         return found
 
 
-def expect_same(spark: SparkSession, columns: Sequence[str], *uris: str) -> None:
+def expect_same(spark: SparkSession, columns: Sequence[str], *uris: str, where: str = "true") -> None:
     """Compare tables by the number of their rows and a hash of their content.
 
     Raises:
@@ -130,7 +130,7 @@ def expect_same(spark: SparkSession, columns: Sequence[str], *uris: str) -> None
     """
     parts = ", ".join(f"{column}, {column} IS NULL" for column in columns)  # the hash skips NULLs
     total = f"count(*) AS n, sum(CAST(xxhash64({parts}) AS decimal(38, 0))) AS content"
-    found = {uri: spark.sql(f"SELECT {total} FROM delta.`{uri}`").first() for uri in uris}
+    found = {uri: spark.sql(f"SELECT {total} FROM delta.`{uri}` WHERE {where}").first() for uri in uris}
     if len(set(found.values())) != 1:
         raise AssertionError(f"the two sides made different tables: {found}")
 

@@ -62,6 +62,7 @@ def compare(
     prepare: Callable[[int], object] = lambda _: None,
     bound: float | None = None,
     sizes: Mapping[str, int] | None = None,
+    weight: float = 1,
 ) -> Comparison:
     """Run both in turn and print the ratio A/B.
 
@@ -74,13 +75,14 @@ def compare(
         prepare: Called before each round, which does not count.
         bound: As in :class:`Comparison`.
         sizes: Likewise.
+        weight: Share of its job that b does.
     """
     ratios = []
     for number in range(warm_up + pairs):
         prepare(number)
         first, second = _seconds(a, number), _seconds(b, number)
         if number >= warm_up:
-            ratios.append(first / second)
+            ratios.append(weight * first / second)
     found = Comparison(name, tuple(ratios), bound, sizes or {})
     print(found, flush=True)
     return found

@@ -20,11 +20,11 @@ from resources.settings import Settings
 from tests.house import House, house
 from tests.loading.writes.case import EXAMPLES
 
-LENGTH = 365 if EXAMPLES > 1 else 100
-"""Days; a whole year is for the night."""
 FIRST = date(2025, 1, 1)
-DAYS = [str(FIRST + timedelta(n)) for n in range(LENGTH)]
-DAILY = dg.DailyPartitionsDefinition(str(FIRST), end_date=str(FIRST + timedelta(LENGTH)))
+YEAR = [str(FIRST + timedelta(n)) for n in range(365)]
+DAYS = YEAR if EXAMPLES > 1 else YEAR[:100]
+"""Those of the tests; the whole year is for the night."""
+DAILY = dg.DailyPartitionsDefinition(str(FIRST), end_date=str(FIRST + timedelta(len(YEAR))))
 
 
 @contextmanager
