@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from resources.connect_files import Server, ServerFiles
-from resources.local_server import free_port
 from resources.locks import exclusive
 from resources.spark_conf import use_properties
 
@@ -57,10 +56,9 @@ def serve(files: ServerFiles, order: Order) -> None:
             return
         jvm = None
         try:
-            port = free_port()
-            session = _start(files, order, port)
+            session = _start(files, order)
             jvm = session.sparkContext._gateway.proc
-            server = Server(port, os.getpid(), jvm.pid, order.token, order.configuration)
+            server = Server(_port(session), os.getpid(), jvm.pid, order.token, order.configuration)
             files.write(server)
             _watch(files, server, session, jvm, order.idle_seconds, told_to_stop)
         finally:
@@ -69,8 +67,8 @@ def serve(files: ServerFiles, order: Order) -> None:
                 _end(jvm)
 
 
-def _start(files: ServerFiles, order: Order, port: int) -> Any:
-    """A classic session whose Connect plugin listens on ``port``."""
+def _start(files: ServerFiles, order: Order) -> Any:
+    """A classic session with the Connect plugin."""
     # left behind by a server that was killed; the lock says that there is no other
     shutil.rmtree(files.scratch, ignore_errors=True)
     files.scratch.mkdir()
@@ -79,7 +77,14 @@ def _start(files: ServerFiles, order: Order, port: int) -> Any:
     os.environ["SPARK_CONNECT_AUTHENTICATE_TOKEN"] = order.token
     from pyspark.sql import SparkSession  # here: the environment decides what it starts
 
-    return SparkSession.builder.config("spark.connect.grpc.binding.port", str(port)).getOrCreate()
+    # any port: one that was looked for before may be another's when Spark, seconds later, listens
+    return SparkSession.builder.config("spark.connect.grpc.binding.port", "0").getOrCreate()
+
+
+def _port(session: Any) -> int:
+    """Where the Connect plugin listens."""
+    services = session.sparkContext._jvm.org.apache.spark.sql.connect.service
+    return int(getattr(getattr(services, "SparkConnectService$"), "MODULE$").localPort())
 
 
 def _watch(

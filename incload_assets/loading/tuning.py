@@ -11,9 +11,9 @@ Tried and left alone: generated code in small loads (as fast after ten or so of 
 far slower before); replacing the partition in small loads as large ones do (5 % less time); counting a key's different
 changes by a set instead of twice grouped (a little slower); a MERGE that does not copy its source first (Delta refuses
 it of a source that Spark holds); whole-stage code bounded at 8,000 bytes in large landings (no clear difference);
-deletion vectors (10.2 s for the state table, 15.0 for the history: the rows are read three times and not written, and
-delta-rs cannot read such tables); a state table joined and written anew (about as long as its MERGE, with the look that
-it would need before).
+settings sent only when they change (none); deletion vectors (10.2 s for the state table, 15.0 for the history: its rows
+are read three times instead of being written, and delta-rs cannot read such tables); a state table joined and written
+anew (about as long as its MERGE, with the look that it would need before).
 """
 
 from collections.abc import Iterable
@@ -49,8 +49,6 @@ UNSORTED = {
 
 _own: "WeakKeyDictionary[SparkSession, dict[str, str]]" = WeakKeyDictionary()
 """What sessions had before: to unset a setting gives Spark's default, not the server's."""
-_present: "WeakKeyDictionary[SparkSession, dict[str, str]]" = WeakKeyDictionary()
-"""What they have."""
 
 
 def tune_landing(spark: SparkSession, log: DeltaTable, windows: Iterable[Window], change_bytes: int) -> None:
@@ -86,8 +84,5 @@ def tune_plan(context: Context, at: Snapshot, *, full: bool) -> None:
 def _tune(spark: SparkSession, settings: dict[str, str]) -> None:
     if spark not in _own:
         _own[spark] = {name: str(spark.conf.get(name)) for name in (*SMALL, *UNSORTED)}
-    present, wanted = _present.get(spark, _own[spark]), _own[spark] | settings
-    for name, value in wanted.items():
-        if present[name] != value:  # each is a request to the server
-            spark.conf.set(name, value)
-    _present[spark] = wanted
+    for name, value in (_own[spark] | settings).items():
+        spark.conf.set(name, value)

@@ -51,7 +51,7 @@ class Sizes:
     state: int = 10_000_000
     files: int = 10_000
     windows: int = 250
-    tables: int = 100
+    tables: int = 1_000
     backfill: int = 365
     single: int = 20
     keys: int = 1_000

@@ -78,16 +78,16 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
         The rows changed, or None if another load committed first and the plan has to be made anew.
     """
     pending, held = plan.actions.filter(F.col("_action").isin(*PENDING)), Kept()
-    if at.near_bytes >= WORTH_COUNTING_BYTES and at.changes <= BROADCAST_ROWS:
-        pending = held.of("pending", pending)
-        pending.count()
-    pending.createOrReplaceTempView("_plan")
     one_file = place_sql(context.table) is None or (at.partitions is not None and len(at.partitions) <= 1)
     values = {
         "spark.databricks.delta.commitInfo.userMetadata": commit_note(at),
         "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": str(not one_file).lower(),
     }
     try:
+        if at.near_bytes >= WORTH_COUNTING_BYTES and at.changes <= BROADCAST_ROWS:
+            pending = held.of("pending", pending)
+            pending.count()
+        pending.createOrReplaceTempView("_plan")
         with fenced(context, at.app_id, fence_number(at)), settings(context, values):
             counts = context.spark.sql(_statement(context, at, plan)).first()
     except PySparkException as error:

@@ -20,8 +20,10 @@ from incload_assets.loading.context import Context
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.load import ensure_tables
 from incload_assets.operations.progress import source_state
+from incload_assets.operations.status import table_status
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import Contest
+from tests.benchmarks.neighbours import multiply
 from tests.benchmarks.pairs import Comparison
 from tests.benchmarks.rows.small import small_items
 from tests.loading.tables import DatedItem, Loaded, make
@@ -70,23 +72,30 @@ def sensor(bench: Bench) -> Iterator[Comparison]:
 
 
 def tables(bench: Bench) -> Iterator[Comparison]:
-    """A tick of a table's sensor where Dagster knows of many more tables, and where the table has many partitions."""
+    """Tick and status of a table where Dagster knows of many more, and a tick where the table has many partitions."""
     sizes, spark = bench.sizes, bench.session()
     days = {"few": min(365, sizes.files), "many": sizes.files}
     others = {f"{FIRST + timedelta(days=number):%Y-%m-%d}": "1" for number in range(days["few"])}
     with ExitStack() as opened:
         ticks: dict[str, Callable[[int], object]] = {}
+        states: dict[str, Callable[[int], object]] = {}
         for name, windows in (("alone", days["few"]), ("among", days["few"]), ("long", days["many"])):
             instance = opened.enter_context(dg.DagsterInstance.local_temp())
             of_one = replace(bench, sizes=replace(sizes, files=windows, windows=windows))
             until = FIRST + timedelta(days=windows)
             quiet = _loaded(of_one, spark, instance, bench.new(name), until)
             ticks[name] = partial(_tick, instance, quiet, until)
-            for other in range(sizes.tables if name == "among" else 0):
-                _materialize(instance, dg.AssetKey(f"other_{other}"), others)
+            states[name] = partial(_status, instance, quiet, until)
+            if name == "among":
+                _materialize(instance, dg.AssetKey("other_0"), others)
+                multiply(instance, "other_0", (f"other_{other}" for other in range(1, sizes.tables)))
+                known = instance.get_materialized_partitions(dg.AssetKey(f"other_{sizes.tables - 1}"))
+                assert known == others.keys()
         told = {"tables": sizes.tables, "partitions of each": days["few"]}
         a, b = ticks["among"], ticks["alone"]
         yield bench.compare("tick of a sensor among many tables / of the only table", a, b, bound=1.2, sizes=told)
+        a, b = states["among"], states["alone"]
+        yield bench.compare("status of a table among many tables / of the only table", a, b, bound=1.2, sizes=told)
         told = {"partitions of one": days["many"], "of the other": days["few"]}
         times = days["many"] / days["few"]
         a = ticks["long"]
@@ -96,6 +105,10 @@ def tables(bench: Bench) -> Iterator[Comparison]:
 def _tick(instance: dg.DagsterInstance, quiet: Loaded, until: datetime, _: int) -> None:
     progress, planned = look(instance, quiet.table, quiet.lake, until)
     assert not planned.asks and len(progress) == (until - FIRST).days
+
+
+def _status(instance: dg.DagsterInstance, quiet: Loaded, until: datetime, _: int) -> None:
+    assert len(table_status(instance, quiet.table, quiet.lake, until).loaded) == (until - FIRST).days
 
 
 def _materialize(instance: dg.DagsterInstance, key: dg.AssetKey, versions: Mapping[str, str]) -> None:
