@@ -75,10 +75,19 @@ def tune_plan(context: Context, at: Snapshot, *, full: bool) -> None:
     table = context.table
     everything = full or at.replaced or at.empties or not table.write.reads_windows(table.changes)
     log = at.log_bytes if everything else at.windows_bytes
-    if at.changes > SMALL_CHANGE_ROWS:
-        _tune(context.spark, {})
-    else:
-        _tune(context.spark, SMALL if at.near_bytes + log <= SMALL_READ_BYTES else UNSORTED)
+    small = at.changes <= SMALL_CHANGE_ROWS and at.near_bytes + log <= SMALL_READ_BYTES
+    _tune(context.spark, SMALL if small else {})
+
+
+def tune_merge(spark: SparkSession, actions: int) -> None:
+    """Set the session for a MERGE into many rows.
+
+    Args:
+        spark: The load's session.
+        actions: How many rows it changes at most.
+    """
+    if actions <= SMALL_CHANGE_ROWS:
+        _tune(spark, UNSORTED)
 
 
 def _tune(spark: SparkSession, settings: dict[str, str]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
+import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.loading import Files, History, Merge
@@ -16,7 +17,8 @@ from incload_assets.loading.pruning import bucket_sql
 from incload_assets.loading.writes.base import BUCKET, Write
 from tests.loading.tables import DatedItem, Loaded, make
 
-FIRST_DAY, FIRST_WINDOW = date(2020, 1, 1), date(2026, 1, 1)
+FIRST_DAY, FIRST_WINDOW = date(2020, 1, 1), date(2023, 1, 1)
+WINDOWS = dg.DailyPartitionsDefinition(str(FIRST_WINDOW))
 ROWS_PER_TASK = 320_000
 
 
@@ -74,7 +76,7 @@ class Items:
             landing: Where its changes arrive.
         """
         source = Files(f"{landing}/{{window:%Y-%m-%d}}/*.json")
-        return make(spark, lake, source=source, contract=DatedItem, write=self.write)
+        return make(spark, lake, source=source, contract=DatedItem, write=self.write, partitions_def=WINDOWS)
 
     def fill(self, spark: SparkSession, lake: Path) -> Path:
         """Write table and log into an empty lake.

@@ -2,18 +2,20 @@
 
 from pathlib import Path
 
-import pytest
-
-from incload_assets.loading import tuning
-from incload_assets.loading.tuning import SMALL, SMALL_CHANGE_BYTES, UNSORTED, tune_landing
+from incload_assets.loading.tuning import (
+    SMALL,
+    SMALL_CHANGE_BYTES,
+    SMALL_CHANGE_ROWS,
+    UNSORTED,
+    tune_landing,
+    tune_merge,
+)
 from resources.settings import Settings
 from resources.spark import open_session
 from tests.loading.tables import day, item, make
 
 
-def test_after_a_small_load_a_large_one_has_the_settings_of_the_server(
-    spark_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_small_load_a_large_one_has_the_settings_of_the_server(spark_url: str, tmp_path: Path) -> None:
     with open_session(Settings(spark=spark_url)) as spark:
         own = {name: spark.conf.get(name) for name in (*SMALL, *UNSORTED)}
         assert own["spark.sql.shuffle.partitions"] not in (SMALL["spark.sql.shuffle.partitions"], "200")  # Spark's own
@@ -24,6 +26,9 @@ def test_after_a_small_load_a_large_one_has_the_settings_of_the_server(
         assert log is not None
         tune_landing(spark, log, [], SMALL_CHANGE_BYTES + 1)
         assert {name: spark.conf.get(name) for name in own} == own
-        monkeypatch.setattr(tuning, "SMALL_READ_BYTES", -1)
-        loaded.load(2)
+        tune_merge(spark, SMALL_CHANGE_ROWS + 1)
+        assert {name: spark.conf.get(name) for name in own} == own
+        tune_merge(spark, SMALL_CHANGE_ROWS)
         assert {name: spark.conf.get(name) for name in own} == own | UNSORTED
+        loaded.load(2)
+        assert {name: spark.conf.get(name) for name in own} == own | SMALL

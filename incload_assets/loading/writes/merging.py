@@ -19,6 +19,7 @@ from incload_assets.loading.delta_tables import lost_the_race
 from incload_assets.loading.errors import ConcurrentLoad
 from incload_assets.loading.kept import Kept
 from incload_assets.loading.pruning import BROADCAST_ROWS, bucket_sql, place_sql, touched_sql
+from incload_assets.loading.tuning import tune_merge
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.base import BUCKET
 
@@ -86,7 +87,7 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     try:
         if at.near_bytes >= WORTH_COUNTING_BYTES and at.changes <= BROADCAST_ROWS:
             pending = held.of("pending", pending)
-            pending.count()
+            tune_merge(context.spark, pending.count())
         pending.createOrReplaceTempView("_plan")
         with fenced(context, at.app_id, fence_number(at)), settings(context, values):
             counts = context.spark.sql(_statement(context, at, plan)).first()

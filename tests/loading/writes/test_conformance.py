@@ -39,7 +39,6 @@ def tables_that_are_large() -> Iterator[None]:
     """Load as into tables so large that rows of other keys are left out before anything is computed of them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pruning, "WORTH_FILTERING_BYTES", 0)
-        patch.setattr(merging, "WORTH_COUNTING_BYTES", 0)
         patch.setattr(versions, "WORTH_HOLDING_BYTES", 0)
         yield
 
@@ -87,4 +86,5 @@ def test_few_changes_of_many_rows_which_are_not_sorted_make_the_same_table(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tuning, "SMALL_READ_BYTES", -1)
+        patch.setattr(merging, "WORTH_COUNTING_BYTES", 0)
         check(spark, case, data.draw(examples(case), label="example"))
