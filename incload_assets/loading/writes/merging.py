@@ -142,7 +142,7 @@ def matching_sql(table: Table, plan: Plan) -> str:
     return " AND ".join([*same, f"({plan.match})"])
 
 
-def valid_sql(plan: Plan) -> str:
+def _valid_sql(plan: Plan) -> str:
     """SQL over ``t`` and ``s``: whether the row is still the one planned for; false where there is no action.
 
     That it asks for an action first is for speed: what is valid mostly compares hashes of content, and what several
@@ -152,7 +152,7 @@ def valid_sql(plan: Plan) -> str:
 
 
 def _statement(context: Context, at: Snapshot, plan: Plan) -> str:
-    table, on, valid = context.table, matching_sql(context.table, plan), valid_sql(plan)
+    table, on, valid = context.table, matching_sql(context.table, plan), _valid_sql(plan)
     if touched := touched_sql(table, at, "t"):
         on = f"{touched} AND {on}"
     names = table.schema.names
