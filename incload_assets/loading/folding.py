@@ -89,19 +89,26 @@ def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
 
 
 def _newest(changes: DataFrame, table: Table, prefix: str, *, per_window: bool = False) -> DataFrame:
-    """Per key (and window): the newest change's order and row, and how many changes there are."""
+    """Per key (and window): the newest change's order and row, how many changes there are, and how many differ.
+
+    The changes of a key are ranked in their order, and the last one tells it all: sorted once, where aggregates that
+    have structs and something distinct among them sort three times and shuffle twice.
+    """
     places = [*table.identity, *(["_window"] if per_window else [])]
     ordered = changes.alias("log").select(
         *(col(name, "log") for name in places),
-        log_order(table).alias("_o"),
-        F.struct(*(col(name, "log") for name in table.columns)).alias("_r"),
+        log_order(table).alias(f"_{prefix}_order"),
+        F.struct(*(col(name, "log") for name in table.columns)).alias(f"_{prefix}_row"),
     )
-    return ordered.groupBy(*map(col, places)).agg(
-        F.max("_o").alias(f"_{prefix}_order"),
-        F.max_by("_r", "_o").alias(f"_{prefix}_row"),
-        F.count(F.lit(1)).alias(f"_{prefix}_rows"),
-        F.count_distinct("_o").alias(f"_{prefix}_distinct"),
+    in_order = Over.partitionBy(*map(col, places)).orderBy(f"_{prefix}_order")
+    ranked = ordered.withColumns(
+        {
+            f"_{prefix}_rows": F.row_number().over(in_order),
+            f"_{prefix}_distinct": F.dense_rank().over(in_order),
+            "_has_next": F.lead(F.lit(True), 1, False).over(in_order),
+        }
     )
+    return ranked.filter(~F.col("_has_next")).drop("_has_next")
 
 
 def _against_deletes(changes: DataFrame, mine: DataFrame, table: Table, at: Snapshot) -> DataFrame:

@@ -1,7 +1,7 @@
 """Loads of rounds of changes, and the same by another way, from the same table on."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -46,13 +46,17 @@ class Loads:
         """Load a round."""
         self.reports[number] = self.table.load(self.batches[number].window)
 
-    @property
-    def phases(self) -> str:
-        """The share that each phase had in all loads."""
-        told = [report.seconds for report in self.reports.values()]
-        total, names = sum(map(sum, (seconds.values() for seconds in told))), dict.fromkeys(n for s in told for n in s)
-        shares = {name: sum(seconds.get(name, 0) for seconds in told) / total for name in names}
-        return "of the load: " + ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+    def profile(self, since: int, ratio: float) -> str:
+        """Where the time goes: a ratio, divided among the phases of a load as the time of the loads is.
+
+        Args:
+            since: The first round that counts.
+            ratio: Of the loads to something else.
+        """
+        told = [report.seconds for number, report in self.reports.items() if number >= since]
+        total, names = sum(sum(seconds.values()) for seconds in told), dict.fromkeys(n for s in told for n in s)
+        parts = {name: ratio * sum(seconds.get(name, 0) for seconds in told) / total for name in names}
+        return f"of {ratio:.2f}: " + ", ".join(f"{name} {part:.2f}" for name, part in parts.items())
 
 
 @dataclass(frozen=True)
@@ -87,18 +91,16 @@ class Contest:
         other: Way,
         *,
         bound: float | None,
-        loads: Loads | None = None,
         same: bool = True,
         prepare: Callable[[Batch], object] = lambda _: None,
         warm_up: int = 0,
     ) -> Comparison:
-        """Load / the other way.
+        """Load / the other way, each in a copy of the table.
 
         Args:
             name: Of the comparison.
-            other: What is done with each round's changes, in a copy of the table.
+            other: What is done with each round's changes.
             bound: Asked.
-            loads: A copy of the table that is loaded; None: a new one.
             same: Whether both do the same job, so that both tables have to be the same in the end.
             prepare: Called with each round's changes, which does not count.
             warm_up: Rounds before those that count, beside the bench's own.
@@ -106,7 +108,7 @@ class Contest:
         Raises:
             AssertionError: The tables differ.
         """
-        loads = loads or self.loads()
+        loads, warm_up = self.loads(), self.bench.warm_up + warm_up
         others = f"{self.bench.copy(self.lake)}/{loads.table.table.name}"
         found = self.bench.compare(
             name,
@@ -115,11 +117,11 @@ class Contest:
             prepare=lambda n: prepare(loads.write(n)),
             bound=bound,
             sizes=self.items.sizes,
-            warm_up=self.bench.warm_up + warm_up,
+            warm_up=warm_up,
         )
         if same:
             expect_same(self.spark, loads.table.table.schema.names, loads.table.uri, others)
-        return found
+        return replace(found, note=loads.profile(warm_up, found.median))
 
 
 def expect_same(spark: SparkSession, columns: Sequence[str], *uris: str, where: str = "true") -> None:

@@ -32,3 +32,10 @@ def test_after_a_small_load_a_large_one_has_the_settings_of_the_server(spark_url
         assert {name: spark.conf.get(name) for name in own} == own | UNSORTED
         loaded.load(2)
         assert {name: spark.conf.get(name) for name in own} == own | SMALL
+
+
+def test_what_a_merge_names_in_its_session_is_nameless_afterwards(spark_url: str, tmp_path: Path) -> None:
+    with open_session(Settings(spark=spark_url)) as spark:
+        loaded = make(spark, tmp_path, {day(1): [item("1", "a", 1)]})
+        assert loaded.load(1).merged.inserted == 1
+        assert spark.catalog.listTables() == []

@@ -7,9 +7,10 @@ finishes it) changes nothing once a later attempt has committed. See Delta's pro
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import literal, quoted
@@ -88,9 +89,8 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
         if at.near_bytes >= WORTH_COUNTING_BYTES and at.changes <= BROADCAST_ROWS:
             pending = held.of("pending", pending)
             tune_merge(context.spark, pending.count())
-        pending.createOrReplaceTempView("_plan")
-        with fenced(context, at.app_id, fence_number(at)), settings(context, values):
-            counts = context.spark.sql(_statement(context, at, plan)).first()
+        with _named(pending, "_plan"), fenced(context, at.app_id, fence_number(at)), settings(context, values):
+            counts = context.spark.sql(_statement(context, at, plan, "_plan")).first()
     except PySparkException as error:
         if lost_the_race(error):
             return None
@@ -136,6 +136,22 @@ def bare_fence(context: Context, uri: str, app_id: str, *, odd: bool = False) ->
     )
 
 
+@contextmanager
+def _named(frame: DataFrame, name: str) -> Iterator[None]:
+    """A name for one statement.
+
+    Delta holds a table's latest state with a copy of the session that asked for it, names included. A name left behind
+    would hold the states that its frame reads, each with the names of its time, and so on: some 4 MB for each MERGE
+    that the session ever made.
+    """
+    frame.createOrReplaceTempView(name)
+    try:
+        yield
+    finally:
+        with suppress(PySparkException):  # what went wrong before tells more
+            frame.sparkSession.catalog.dropTempView(name)
+
+
 def matching_sql(table: Table, plan: Plan) -> str:
     """SQL over ``t`` (the table's row) and ``s`` (the action): whether the action is for the row."""
     same = [f"t.{quoted(c)} {'=' if c in table.identity else '<=>'} s.{quoted(c)}" for c in plan.identity]
@@ -151,7 +167,7 @@ def _valid_sql(plan: Plan) -> str:
     return f"CASE WHEN s._action IN ({', '.join(map(literal, PENDING))}) THEN {plan.valid} ELSE false END"
 
 
-def _statement(context: Context, at: Snapshot, plan: Plan) -> str:
+def _statement(context: Context, at: Snapshot, plan: Plan, actions: str) -> str:
     table, on, valid = context.table, matching_sql(context.table, plan), _valid_sql(plan)
     if touched := touched_sql(table, at, "t"):
         on = f"{touched} AND {on}"
@@ -161,7 +177,7 @@ def _statement(context: Context, at: Snapshot, plan: Plan) -> str:
     if bucket := bucket_sql(table, "s._row"):
         new[BUCKET] = bucket
     return (
-        f"MERGE INTO {context.lake.sql_name(context.uri)} AS t USING _plan AS s ON {on} "
+        f"MERGE INTO {context.lake.sql_name(context.uri)} AS t USING {actions} AS s ON {on} "
         f"WHEN MATCHED AND s._action = 'delete' AND {valid} THEN DELETE "
         f"WHEN MATCHED AND s._action <> 'delete' AND {valid} THEN UPDATE SET {assign} "
         f"WHEN NOT MATCHED AND s._action = 'insert' THEN INSERT ({', '.join(new)}) VALUES ({', '.join(new.values())})"

@@ -53,4 +53,4 @@ def told(found: Sequence[Comparison], sizes: Sequence[int], of: str) -> Iterator
     since = next((n for n in range(len(ahead)) if all(ahead[n:])), None)
     note = "the load is not ahead at any of these sizes" if since is None else f"ahead from {sizes[since]:,} {of} on"
     yield from found[:-1]
-    yield replace(found[-1], note=note)
+    yield replace(found[-1], note=f"{note}; {found[-1].note}")

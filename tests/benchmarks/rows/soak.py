@@ -4,6 +4,7 @@ import re
 import statistics
 import subprocess
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 
 import psutil
@@ -42,13 +43,16 @@ class Held:
 
 
 def soak(bench: Bench) -> Iterator[Comparison]:
-    """Each load has a session of its own, as a run has. For a server that is started here, and a JDK, which counts."""
+    """Every other load has a session of its own, as a run has; the others share one, as those of a long run do.
+
+    For a server that is started here, and a JDK, which counts.
+    """
     contest = Contest.of(bench, Items(rows=200, days=2, changes=40))
     loads, settings, held = contest.loads(), Settings(), list[Held]()
     every = max(1, bench.sizes.soak // SAMPLES)
     for number in range(every * SAMPLES):
         loads.write(number)
-        with open_session(settings) as spark:
+        with open_session(settings) if number % 2 else nullcontext(contest.spark) as spark:
             loads.table = replace(loads.table, spark=spark)
             loads.load(number)
         if (number + 1) % every == 0:
