@@ -12,6 +12,7 @@ from incload_assets.loading.asset import table_of
 from incload_assets.loading.checkpoint import LOADS_NOTHING
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
+from incload_assets.operations.file_compaction import file_compaction_job, file_compaction_schedule
 from incload_assets.operations.log_compaction import compaction_job, compaction_schedule
 from incload_assets.operations.schedules import schedule_of
 from resources.lake import Lake
@@ -30,9 +31,9 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
     """Everything that follows from the assets of a code location.
 
     For each incremental table: its checks, a sensor on its source and a job that loads it. For all of them together:
-    schedules of the checks and of the compaction of logs, and a sensor on runs whose process is gone. Other assets are
-    taken as they are. Each run is one process: a load is one step, and further processes would each import everything
-    again.
+    schedules of the checks and of the compaction of files and logs, and a sensor on runs whose process is gone. Other
+    assets are taken as they are. Each run is one process: a load is one step, and further processes would each import
+    everything again.
 
     Args:
         assets: Of any kind.
@@ -52,12 +53,17 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
     jobs = {table.name: _load_job(table) for table in tables.values()}
     check_jobs = [_check_job(name, list(tables.values())) for name in CHECK_SCHEDULES] if tables else []
     retaining = [table for table in tables.values() if table.log_retention is not None]
-    compaction = [compaction_job(retaining)] if retaining else []
+    files = [file_compaction_job(list(tables.values()))] if tables else []
+    logs = [compaction_job(retaining)] if retaining else []
     return dg.Definitions(
         assets=assets,
         asset_checks=[check for table in tables.values() for check in checks_for(table)],
-        jobs=[*jobs.values(), *check_jobs, *compaction],
-        schedules=[*map(_check_schedule, check_jobs), *map(compaction_schedule, compaction)],
+        jobs=[*jobs.values(), *check_jobs, *files, *logs],
+        schedules=[
+            *map(_check_schedule, check_jobs),
+            *map(file_compaction_schedule, files),
+            *map(compaction_schedule, logs),
+        ],
         sensors=[*(_sensor(asset, table, jobs[table.name]) for asset, table in tables.items()), orphaned_runs],
         resources={"spark": SparkResource(), "lake": lake},
         executor=dg.in_process_executor,

@@ -33,9 +33,21 @@ def names(definitions: dg.Definitions) -> dict[str, list[str]]:
 def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
     definitions = incremental_definitions([items_asset()], Settings())
     assert names(definitions) == {
-        "jobs": ["__ASSET_JOB", "check_reconciliation", "check_tables", "check_uniqueness", "load_items"],
+        "jobs": [
+            "__ASSET_JOB",
+            "check_reconciliation",
+            "check_tables",
+            "check_uniqueness",
+            "compact_files",
+            "load_items",
+        ],
         "sensors": ["orphaned_runs", "watch_items"],
-        "schedules": ["check_reconciliation_schedule", "check_tables_schedule", "check_uniqueness_schedule"],
+        "schedules": [
+            "check_reconciliation_schedule",
+            "check_tables_schedule",
+            "check_uniqueness_schedule",
+            "compact_files_schedule",
+        ],
     }
     assert sorted(key.name for key in definitions.resolve_asset_graph().asset_check_keys) == [
         "freshness",
@@ -62,8 +74,8 @@ def test_a_table_from_kafka_has_a_check_more_and_a_sensor_looks_as_often_as_its_
 def test_the_code_location_with_its_samples_loads_as_dagster_loads_it() -> None:
     definitions = code_location(Settings(samples=True))
     dg.Definitions.validate_loadable(definitions)
-    assert "compact_logs" in names(definitions)["jobs"]
-    assert "compact_logs_schedule" in names(definitions)["schedules"]
+    assert {"compact_files", "compact_logs"} <= {*names(definitions)["jobs"]}
+    assert {"compact_files_schedule", "compact_logs_schedule"} <= {*names(definitions)["schedules"]}
 
 
 def test_a_load_is_followed_by_its_checks_in_the_same_process() -> None:

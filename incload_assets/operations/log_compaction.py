@@ -3,25 +3,18 @@
 from collections.abc import Sequence
 
 import dagster as dg
-from pydantic import Field
 
 from incload_assets.loading import window as windows
-from incload_assets.loading.checkpoint import LOADS_NOTHING, at_rest
+from incload_assets.loading.checkpoint import at_rest
 from incload_assets.loading.compaction import Compaction, compact
 from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.load import ensure_log
+from incload_assets.operations.over_tables import job_over_tables
 from incload_assets.operations.schedules import schedule_of
-from resources.failures import translate
 
 JOB_NAME, STEP_NAME = "compact_logs", "compact_each_log"
 CRON = "20 3 * * *"
-
-
-class Chosen(dg.Config):
-    """Which logs to compact."""
-
-    tables: list[str] = Field(default=[], description="Names of tables; none: all that declare a log_retention.")
 
 
 def compaction_job(tables: Sequence[Table]) -> dg.JobDefinition:
@@ -30,37 +23,15 @@ def compaction_job(tables: Sequence[Table]) -> dg.JobDefinition:
     Args:
         tables: Those that declare a ``log_retention``.
     """
-    by_name = {table.name: table for table in tables}
-
-    @dg.op(name=STEP_NAME, required_resource_keys={"spark", "lake"})
-    def compact_each(context: dg.OpExecutionContext, config: Chosen) -> None:
-        """Keep of old windows only the changes that may still decide; a table that fails does not stop the others."""
-        if unknown := sorted(set(config.tables) - by_name.keys()):
-            raise dg.Failure(
-                f"{', '.join(unknown)}: not among the tables with a log_retention ({', '.join(sorted(by_name))})",
-                allow_retries=False,
-            )
-        failures = {}
-        for name in config.tables or sorted(by_name):
-            try:
-                done = _compact(context, by_name[name])
-            except Exception as error:
-                failures[name] = str(translate(error, name))
-                context.log.error(failures[name])
-            else:
-                context.log_event(dg.AssetObservation(by_name[name].key, metadata=_metadata(by_name[name], done)))
-        if failures:
-            raise dg.Failure(f"logs not compacted: {', '.join(failures)}", metadata=failures, allow_retries=False)
-
-    @dg.job(
-        name=JOB_NAME,
-        description="Removes from the logs of tables with a log_retention what no longer decides.",
-        tags=LOADS_NOTHING,
+    return job_over_tables(
+        tables,
+        lambda context, table: _metadata(table, _compact(context, table)),
+        job_name=JOB_NAME,
+        step_name=STEP_NAME,
+        about="Removes from the logs of tables with a log_retention what no longer decides.",
+        whose="tables with a log_retention",
+        undone="logs not compacted",
     )
-    def job() -> None:
-        compact_each()
-
-    return job
 
 
 def compaction_schedule(job: dg.JobDefinition) -> dg.ScheduleDefinition:
