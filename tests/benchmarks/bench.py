@@ -27,6 +27,7 @@ class Sizes:
         partitions: Small partitions of a table that is not meant to be large.
         plain: Those of the large table that a MERGE without a partition is tried on.
         growth: How many times as large the tables of the same small load are.
+        largest: The same where only the load is looked at: a hundred million rows.
         big: Rows of a big partition.
         steps: Sizes of partitions (rows) that other tools are tried with.
         state: Rows of a table that is kept by key alone; one in a thousand changes.
@@ -46,6 +47,7 @@ class Sizes:
     partitions: int = 10
     plain: int = 1_000
     growth: tuple[int, ...] = (10, 100)
+    largest: int = 500
     big: int = 2_000_000
     steps: tuple[int, ...] = (20_000, 200_000, 2_000_000)
     state: int = 10_000_000
@@ -62,7 +64,7 @@ class Sizes:
 
 
 SMALL = Sizes(
-    partition=200, partitions=2, plain=4, growth=(2, 4), big=2_000, steps=(200, 400), state=10_000, files=40,
+    partition=200, partitions=2, plain=4, growth=(2, 4), largest=6, big=2_000, steps=(200, 400), state=10_000, files=40,
     windows=10, tables=2, backfill=4, single=2, keys=50, versions=4, loads=1, soak=10, warm=0,
 )  # fmt: skip
 """To see that everything runs; the ratios mean nothing."""

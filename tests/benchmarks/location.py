@@ -13,11 +13,12 @@ from pyspark.sql import DataFrame
 from incload_assets.assembly import incremental_definitions
 from incload_assets.loading import Changes, Files, Merge, incremental_asset
 from resources.settings import Settings
-from tests.loading.tables import DAYS, DatedItem
+from tests.benchmarks.items import WINDOWS
+from tests.loading.tables import DatedItem
 
 
 @incremental_asset(
-    partitions_def=DAYS,
+    partitions_def=WINDOWS,
     source=Files("{landing}/{window:%Y-%m-%d}/*.json"),
     contract=DatedItem,
     changes=Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd'"),

@@ -31,7 +31,7 @@ def plain(bench: Bench) -> Iterator[Comparison]:
 def growth(bench: Bench) -> Iterator[Comparison]:
     """Into larger tables: what it costs follows the change."""
     base = Contest.of(bench, small_items(bench, bench.sizes.partitions))
-    for times in bench.sizes.growth:
+    for times in (*bench.sizes.growth, bench.sizes.largest):
         items = small_items(bench, bench.sizes.partitions * times)
         large = Loads.into(bench, items, base.spark, items.fill(base.spark, bench.new("lake")))
         name = f"small load into a table {times} times as large / into a small one"
