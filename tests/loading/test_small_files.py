@@ -1,6 +1,5 @@
 """Small files are put together where there are many, whatever loads do meanwhile, and no row changes."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -23,10 +22,9 @@ MANY = 3
 
 
 @pytest.fixture(autouse=True)
-def few_are_many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three files are many."""
     monkeypatch.setattr(small_files, "MANY", MANY)
-    yield
 
 
 def compacted(loaded: Loaded, spark: SparkSession | None = None) -> FilesCompacted:
@@ -57,7 +55,7 @@ def test_the_small_files_of_a_partition_that_has_many_become_one(spark: SparkSes
 def test_what_is_large_enough_is_not_written_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    many = [item(f"{number:05}", f"{hash(str(number))}", 1) for number in range(2_000)]
+    many = [item(f"{number:05}", f"{number * 2_654_435_761 % 2**32}", 1) for number in range(2_000)]
     loaded = make(spark, tmp_path, {day(1): many} | {day(n): [item(f"a{n}", "x", n)] for n in (2, 3, 4)})
     loaded.load(1)
     large = loaded.files()

@@ -89,8 +89,9 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
         if at.near_bytes >= WORTH_COUNTING_BYTES and at.changes <= BROADCAST_ROWS:
             pending = held.of("pending", pending)
             tune_merge(context.spark, pending.count())
-        with _named(pending, "_plan"), fenced(context, at.app_id, fence_number(at)), settings(context, values):
-            counts = context.spark.sql(_statement(context, at, plan, "_plan")).first()
+        fence = fenced(context, at.app_id, fence_number(at))
+        with _named(pending, "_plan") as actions, fence, settings(context, values):
+            counts = context.spark.sql(_statement(context, at, plan, actions)).first()
     except PySparkException as error:
         if lost_the_race(error):
             return None
@@ -137,7 +138,7 @@ def bare_fence(context: Context, uri: str, app_id: str, *, odd: bool = False) ->
 
 
 @contextmanager
-def _named(frame: DataFrame, name: str) -> Iterator[None]:
+def _named(frame: DataFrame, name: str) -> Iterator[str]:
     """A name for one statement.
 
     Delta holds a table's latest state with a copy of the session that asked for it, names included. A name left behind
@@ -146,7 +147,7 @@ def _named(frame: DataFrame, name: str) -> Iterator[None]:
     """
     frame.createOrReplaceTempView(name)
     try:
-        yield
+        yield name
     finally:
         with suppress(PySparkException):  # what went wrong before tells more
             frame.sparkSession.catalog.dropTempView(name)
