@@ -147,6 +147,9 @@ def race(bench: Bench, name: str, a: Loads, b: Loads, *, bound: float | None) ->
         b: The other one.
         bound: Asked.
 
+    Returns:
+        With the profile of both, so that it can be seen where the one takes longer.
+
     Raises:
         AssertionError: The changes did not do the same in both.
     """
@@ -160,4 +163,4 @@ def race(bench: Bench, name: str, a: Loads, b: Loads, *, bound: float | None) ->
     merged = [[report.merged for report in side.reports.values()] for side in (a, b)]
     if merged[0] != merged[1]:
         raise AssertionError(f"the same changes did different things: {merged}")
-    return found
+    return replace(found, note=f"{a.profile(warm_up, found.median)}; {b.profile(warm_up, 1)}")

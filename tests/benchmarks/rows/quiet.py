@@ -33,7 +33,7 @@ FIRST = datetime(1990, 1, 1, tzinfo=UTC)
 
 
 def replay(bench: Bench) -> Iterator[Comparison]:
-    """The load of a window that is loaded and checkpointed already."""
+    """The load of a window that is loaded and checkpointed already, and so that of a micro-batch with nothing new."""
     loads, versions = Contest.of(bench, small_items(bench, bench.sizes.partitions)).loads(), []
     loads.write(0)
     loads.load(0)
@@ -43,7 +43,7 @@ def replay(bench: Bench) -> Iterator[Comparison]:
         versions.append((before.table_version, before.log_version) == (report.table_version, report.log_version))
 
     yield bench.compare(
-        "replay of a load / small load",
+        "replay of a load, or a micro-batch with nothing new / small load",
         again,
         lambda n: loads.load(n + 1),
         prepare=lambda n: loads.write(n + 1),

@@ -16,6 +16,9 @@ from tests.benchmarks.rows.small import small_items
 from tests.house import House
 from tests.integration.backfill import YEAR, dated, deliver, load
 
+ON_TOP = 6
+"""Seconds that a run may take beside its load."""
+
 
 def run(bench: Bench) -> Iterator[Comparison]:
     """A run in a process of its own, from the process's start to its end, against the load alone."""
@@ -38,8 +41,8 @@ def run(bench: Bench) -> Iterator[Comparison]:
     )
     expect_same(contest.spark, loads.table.table.schema.names, loads.table.uri, f"{lake}/{loads.table.table.name}")
     load = statistics.median(sum(report.seconds.values()) for report in loads.reports.values())
-    more = f"about {load * (found.median - 1):.1f} s"
-    yield replace(found, note=f"{more} of the run are not the load: its process, imports, Dagster, the session")
+    more = f"about {load * (found.median - 1):.1f} s of the run are not the load: its process, imports, Dagster"
+    yield replace(found, bound=1 + ON_TOP / load, note=f"{more}, the session; asked: {ON_TOP} s")
 
 
 def backfill(bench: Bench) -> Iterator[Comparison]:
