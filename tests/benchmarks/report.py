@@ -46,7 +46,7 @@ def table(found: Found) -> Table:
     """For the terminal."""
     shown = Table("A / B", "median", "from - to", "asked", "", title=f"Ratios at {found.scale} scale")
     for one in found.all:
-        asked = "" if one.bound is None else f"<= {one.bound:g}"
+        asked = "" if one.bound is None else f"<= {one.bound:.3g}"
         verdict = {True: "met", False: "missed", None: ""}[one.met]
         name = f"{one.name}\n  {one.note}" if one.note else one.name
         shown.add_row(name, f"{one.median:.2f}", f"{one.low:.2f} - {one.high:.2f}", asked, verdict)
