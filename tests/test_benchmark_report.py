@@ -8,7 +8,9 @@ from xml.etree import ElementTree as ET
 from rich.console import Console
 
 from tests.benchmarks.pairs import Comparison, compare
-from tests.benchmarks.report import KEPT, MISSED, Found, table, write
+from tests.benchmarks.readme import RESULTS, markdown
+from tests.benchmarks.report import KEPT, MISSED, Found, as_json, table, write
+from tests.clone import PROJECT
 
 GOOD = Comparison("load / by hand", (0.5, 0.25, 1.0), 0.8, {"rows": 20}, "mostly landing")
 BAD = Comparison("large & small", (2.0, 4.0), 1.2)
@@ -62,3 +64,16 @@ def test_record_and_picture_are_written(tmp_path: Path) -> None:
     assert [dot.get("fill") for dot in dots] == [KEPT, MISSED]
     assert float(dots[0].get("cx", 0)) < float(dots[1].get("cx", 0))
     assert "large & small" in [text.text for text in svg.findall("{*}text")]
+
+
+def test_a_line_of_the_readme_has_two_digits_and_names_what_is_missed() -> None:
+    assert markdown(as_json(FOUND)["rows"]).splitlines()[2:] == [
+        "| load / by hand | 0.50 | 0.25 – 1.0 | ≤ 0.8 |  |",
+        "| large & small | 3.0 | 2.0 – 4.0 | ≤ 1.2 | missed |",
+    ]
+
+
+def test_the_readme_shows_what_was_measured_at_full_scale() -> None:
+    results = json.loads(RESULTS.read_text())
+    assert (results["scale"], results["failed"]) == ("full", {})
+    assert markdown(results["rows"]) in (PROJECT / "README.md").read_text()

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from incload_assets.loading.columns import literal, quoted
 from incload_assets.loading.context import Context
 from incload_assets.loading.delta_tables import lost_the_race
-from incload_assets.loading.writes.merging import settings
+from incload_assets.loading.statement import settings
 from resources.lake import data_files
 
 SMALL_BYTES, TARGET_BYTES = 16 * 2**20, 128 * 2**20
@@ -75,7 +75,8 @@ def compact_files(context: Context, *, say: Callable[[str], None]) -> FilesCompa
     for first in range(0, len(places), AT_ONCE):
         some = places[first : first + AT_ONCE]
         done += _compact(context, some)
-        say(f"{name}: {first + len(some)} of {len(places)} partitions, {done.before} files became {done.after}")
+        busy = f", {done.busy} partitions left to the next time: loads committed meanwhile" if done.busy else ""
+        say(f"{name}: {first + len(some)} of {len(places)} partitions, {done.before} files became {done.after}{busy}")
     return done
 
 
@@ -104,7 +105,7 @@ def _compact(context: Context, places: list[str]) -> FilesCompacted:
     sizes = {"minFileSize": SMALL_BYTES, "maxFileSize": TARGET_BYTES}
     values = {f"spark.databricks.delta.optimize.{name}": str(size) for name, size in sizes.items()}
     try:
-        with settings(context, values):
+        with settings(context.spark, values):
             row = context.spark.sql(f"OPTIMIZE {context.lake.sql_name(context.uri)}{where}").first()
     except PySparkException as error:
         if lost_the_race(error):

@@ -1,5 +1,7 @@
 """What stands between a declaration and a table that exists: brought together, or refused before any write."""
 
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pandera.pyspark as pa
@@ -113,14 +115,37 @@ def test_delta_keeps_ranges_of_what_the_log_is_filtered_by_also_where_the_log_is
     ensure_table(spark, odd.lake, log.uri, log.schema, ("_window", "_kind"), "items")
     for _ in range(2):
         ensure_log(Context(spark, odd.table, odd.lake))
-    assert log.open().metadata().configuration == {"delta.dataSkippingStatsColumns": "`no.1`"}
+    kept = {f"delta.{what}RetentionDuration": "interval 2 days" for what in ("log", "deletedFile")}
+    assert log.open().metadata().configuration == kept | {"delta.dataSkippingStatsColumns": "`no.1`"}
     assert log.version() == 1
 
 
 def test_a_log_that_is_filtered_by_nothing_with_a_range_has_none(spark: SparkSession, tmp_path: Path) -> None:
     kept = make(spark, tmp_path, contract=Odd, changes=Changes(keys=["the.`key`"], sequence_by=["flag"]))
     ensure_log(context := Context(spark, kept.table, kept.lake))
-    assert context.log.open().metadata().configuration == {"delta.dataSkippingNumIndexedCols": "0"}
+    assert context.log.open().metadata().configuration["delta.dataSkippingNumIndexedCols"] == "0"
+
+
+def test_old_commits_of_the_log_go_and_what_they_told_stays(spark: SparkSession, tmp_path: Path) -> None:
+    content = {day(n): [item("a", f"value {n}", n), item(f"b{n}", "x", n)] for n in range(1, 6)}
+    kept = make(spark, tmp_path, content)
+    for number in (1, 2, 3):
+        kept.load(number)
+    log = Context(spark, kept.table, kept.lake).log
+    commits = sorted(tmp_path.glob("_changes/items/_delta_log/*.json"))
+    old = (datetime.now(UTC) - timedelta(days=4)).timestamp()
+    for commit in commits:
+        os.utime(commit, (old, old))
+    before = kept.log("upsert", "_window", "id", "value")
+    spark.sql(f"ALTER TABLE {kept.lake.sql_name(log.uri)} SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
+
+    loads = [kept.load(number) for number in (4, 5, 1)]
+
+    assert not any(commit.exists() for commit in commits)
+    assert [report.landed for report in loads] == [True, True, True]
+    assert loads[-1].control.landing == 2, "the first one is remembered"
+    assert set(before) < set(kept.log("upsert", "_window", "id", "value"))
+    assert kept.rows("id", "value") == {("a", "value 5"), *((f"b{n}", "x") for n in range(1, 6))}
 
 
 def test_files_of_the_log_tell_the_ranges_of_keys_sequence_and_place_alone(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,11 +6,9 @@ moved since is refused by Delta, or skipped, and counts as lost. So a MERGE that
 finishes it) changes nothing once a later attempt has committed. See Delta's protocol, *Transaction Identifiers*.
 """
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import literal, quoted
@@ -20,6 +18,7 @@ from incload_assets.loading.delta_tables import lost_the_race
 from incload_assets.loading.errors import ConcurrentLoad
 from incload_assets.loading.kept import Kept
 from incload_assets.loading.pruning import BROADCAST_ROWS, bucket_sql, place_sql, touched_sql
+from incload_assets.loading.statement import named, settings
 from incload_assets.loading.tuning import tune_merge
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.base import BUCKET
@@ -53,22 +52,10 @@ def commit_note(at: Snapshot) -> str:
     return f"merged {keys[0]}{f'..{keys[-1]}' if len(keys) > 1 else ''}, run {', '.join(runs)}"
 
 
-@contextmanager
-def settings(context: Context, values: dict[str, str]) -> Iterator[None]:
-    """Session settings for one statement; a fence left set would silently skip the next."""
-    for name, value in values.items():
-        context.spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name in values:
-            context.spark.conf.unset(name)
-
-
 def fenced(context: Context, app_id: str, number: int) -> AbstractContextManager[None]:
     """The fence of one statement: skipped if a number as large was committed, refused if that happens meanwhile."""
     values = {"spark.databricks.delta.write.txnAppId": app_id, "spark.databricks.delta.write.txnVersion": str(number)}
-    return settings(context, values)
+    return settings(context.spark, values)
 
 
 def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
@@ -90,7 +77,7 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
             pending = held.of("pending", pending)
             tune_merge(context.spark, pending.count())
         fence = fenced(context, at.app_id, fence_number(at))
-        with _named(pending, "_plan") as actions, fence, settings(context, values):
+        with named(pending, "_plan") as actions, fence, settings(context.spark, values):
             counts = context.spark.sql(_statement(context, at, plan, actions)).first()
     except PySparkException as error:
         if lost_the_race(error):
@@ -135,22 +122,6 @@ def bare_fence(context: Context, uri: str, app_id: str, *, odd: bool = False) ->
         rule="a load moves a fence a bounded number of times",
         remedy="it is tried again later",
     )
-
-
-@contextmanager
-def _named(frame: DataFrame, name: str) -> Iterator[str]:
-    """A name for one statement.
-
-    Delta holds a table's latest state with a copy of the session that asked for it, names included. A name left behind
-    would hold the states that its frame reads, each with the names of its time, and so on: some 4 MB for each MERGE
-    that the session ever made.
-    """
-    frame.createOrReplaceTempView(name)
-    try:
-        yield name
-    finally:
-        with suppress(PySparkException):  # what went wrong before tells more
-            frame.sparkSession.catalog.dropTempView(name)
 
 
 def matching_sql(table: Table, plan: Plan) -> str:

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import psutil
 
@@ -76,6 +77,14 @@ def _held(settings: Settings) -> Held:
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     total, sessions, process = _TOTAL.search(told), _SESSION.search(told), psutil.Process(server.jvm_pid)
     assert total is not None
-    disk = sum(path.stat().st_size for path in files.scratch.rglob("*") if path.is_file())
+    disk = sum(_size(path) for path in files.scratch.rglob("*"))
     found = (int(total[1]), int(sessions[1]) if sessions else 0, process.num_threads(), process.num_fds(), disk)
     return Held(*(max(1, number) for number in found))
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file; none of a folder, nor of what Spark has removed meanwhile."""
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except FileNotFoundError:
+        return 0
