@@ -66,10 +66,10 @@ def test_record_and_picture_are_written(tmp_path: Path) -> None:
     assert "large & small" in [text.text for text in svg.findall("{*}text")]
 
 
-def test_a_line_of_the_readme_has_two_digits_and_names_what_is_missed() -> None:
+def test_a_line_of_the_readme_names_what_is_missed() -> None:
     assert markdown(as_json(FOUND)["rows"]).splitlines()[2:] == [
-        "| load / by hand | 0.50 | 0.25 – 1.0 | ≤ 0.8 |  |",
-        "| large & small | 3.0 | 2.0 – 4.0 | ≤ 1.2 | missed |",
+        "| load / by hand | 0.50 | 0.25 – 1.00 | ≤ 0.8 |  |",
+        "| large & small | 3.00 | 2.00 – 4.00 | ≤ 1.2 | missed |",
     ]
 
 

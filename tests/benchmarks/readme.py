@@ -18,7 +18,7 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
         >>> print(markdown([{"name": "a / b", "median": 2.61, "min": 0.4, "max": 30.2, "bound": 2, "met": False}]))
         | | median | from – to | asked | |
         |---|---|---|---|---|
-        | a / b | 2.6 | 0.40 – 30 | ≤ 2 | missed |
+        | a / b | 2.61 | 0.40 – 30 | ≤ 2 | missed |
     """
     lines = ["| | median | from – to | asked | |", "|---|---|---|---|---|"]
     for row in rows:
@@ -30,8 +30,8 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _short(ratio: float) -> str:
-    """Two digits, or those before the point."""
-    return f"{ratio:.{2 if ratio < 1 else 1 if ratio < 10 else 0}f}"
+    """Two digits after the point, from ten on none."""
+    return f"{ratio:.{2 if ratio < 10 else 0}f}"
 
 
 if __name__ == "__main__":
