@@ -81,9 +81,8 @@ class ChangeLog:
         if (place := self.table.write.partition_by) is not None:
             columns[place] = None
         ranged = [quoted(name) for name in columns if isinstance(self.table.type_of(name), _RANGED)]
-        if not ranged:
-            return _COMMITS_KEPT | {"delta.dataSkippingNumIndexedCols": "0"}
-        return _COMMITS_KEPT | {"delta.dataSkippingStatsColumns": ", ".join(ranged)}
+        ranges = {"delta.dataSkippingStatsColumns": ", ".join(ranged)}
+        return _COMMITS_KEPT | (ranges if ranged else {"delta.dataSkippingNumIndexedCols": "0"})
 
     def version(self) -> int | None:
         """The log's present Delta version, None where there is no log yet."""

@@ -8,13 +8,16 @@ inherit, through as many keys as the row has had. Like every fold this is a func
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import reduce
+from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import DELETE, MOVED, UPSERTS, col, log_order, truncate_order
 from incload_assets.loading.declaration import Table
+from incload_assets.loading.statement import named
 
 
 def links_of(changes: DataFrame, truncates: DataFrame | None, table: Table) -> DataFrame:
@@ -60,14 +63,12 @@ class Moves:
 
     def __init__(self, links: DataFrame, table: Table) -> None:
         self._table = table
-        self._held: list[tuple[str, DataFrame]] = []
+        self._held = ExitStack()
         self._links = self._hold(links).alias("links")
 
     def release(self) -> None:
         """Let go of what is held; the frames are not to be used any more."""
-        for name, frame in self._held:
-            frame.unpersist()
-            frame.sparkSession.catalog.dropTempView(name)
+        self._held.close()
 
     def heirs(self, keys: DataFrame) -> DataFrame:
         """The keys, and those to which their rows went on; columns of the identity and ``_window``."""
@@ -127,10 +128,9 @@ class Moves:
 
     def _hold(self, frame: DataFrame) -> DataFrame:
         # by a name: else each request would send, and the server analyze, all that the frame was made of
-        name = f"_moves_{len(self._held)}_{id(self)}"
-        frame.createOrReplaceTempView(name)
-        held = frame.sparkSession.table(name)
-        self._held.append((name, held.persist()))
+        name = self._held.enter_context(named(frame, f"_moves_{uuid4().hex}"))
+        held = frame.sparkSession.table(name).persist()
+        self._held.callback(held.unpersist)
         return held
 
 

@@ -1,4 +1,4 @@
-"""What holds in a session for one statement: settings, and the name of a frame."""
+"""What a session has for a while only: settings of one statement, and names of frames."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress

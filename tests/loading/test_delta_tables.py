@@ -18,6 +18,8 @@ from incload_assets.loading.writes.base import Write
 from resources.lake import Lake, data_files
 from tests.loading.tables import day, item, make
 
+COMMITS_KEPT = {f"delta.{what}RetentionDuration": "interval 2 days" for what in ("log", "deletedFile")}
+
 
 @pytest.mark.parametrize(
     ("write", "changes", "declared"),
@@ -115,15 +117,15 @@ def test_delta_keeps_ranges_of_what_the_log_is_filtered_by_also_where_the_log_is
     ensure_table(spark, odd.lake, log.uri, log.schema, ("_window", "_kind"), "items")
     for _ in range(2):
         ensure_log(Context(spark, odd.table, odd.lake))
-    kept = {f"delta.{what}RetentionDuration": "interval 2 days" for what in ("log", "deletedFile")}
-    assert log.open().metadata().configuration == kept | {"delta.dataSkippingStatsColumns": "`no.1`"}
+    assert log.open().metadata().configuration == COMMITS_KEPT | {"delta.dataSkippingStatsColumns": "`no.1`"}
     assert log.version() == 1
 
 
 def test_a_log_that_is_filtered_by_nothing_with_a_range_has_none(spark: SparkSession, tmp_path: Path) -> None:
     kept = make(spark, tmp_path, contract=Odd, changes=Changes(keys=["the.`key`"], sequence_by=["flag"]))
     ensure_log(context := Context(spark, kept.table, kept.lake))
-    assert context.log.open().metadata().configuration["delta.dataSkippingNumIndexedCols"] == "0"
+    properties = context.log.open().metadata().configuration
+    assert properties == COMMITS_KEPT | {"delta.dataSkippingNumIndexedCols": "0"}
 
 
 def test_old_commits_of_the_log_go_and_what_they_told_stays(spark: SparkSession, tmp_path: Path) -> None:
