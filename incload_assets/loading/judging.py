@@ -22,6 +22,7 @@ from incload_assets.loading.columns import (
     order_sql,
     sets,
 )
+from incload_assets.loading.contract import not_null
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.presence import known, told_by_record, unset
@@ -149,16 +150,16 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
     if table.changes.truncate_when:
         unordered = reduce(and_, (col(name).isNull() for name in table.changes.sequence_by))
         text = f"{', '.join(table.changes.sequence_by)}: NULL, but a truncate deletes what is older"
-        absent = F.when(kind == TRUNCATE, F.array_compact(F.array(F.when(unordered, text)))).otherwise(absent)
+        absent = F.when(kind == TRUNCATE, not_null(F.when(unordered, text))).otherwise(absent)
     if table.changes.snapshot_when:
         first = table.changes.sequence_by[0]
         undated = kind.isin(*UPSERTS, DELETE) & record.getField("_is_snapshot") & col(first).isNull()
         text = f"{first}: NULL, but it tells when the snapshot was taken"
-        absent = F.concat(absent, F.array_compact(F.array(F.when(undated, text))))
+        absent = F.concat(absent, not_null(F.when(undated, text)))
     for window in windows:
         if broken := table.write.reasons(table, window):
             here = record.getField("_window") == window.key
-            absent = F.concat(absent, F.when(here, F.array_compact(F.array(*broken))).otherwise(F.array()))
+            absent = F.concat(absent, F.when(here, not_null(*broken)).otherwise(F.array()))
     of_values = F.array_distinct(F.concat(record.getField("_type_reasons"), _contract_reasons(kind, table), absent))
     reasons = F.when(malformed.isNotNull(), F.array(malformed)).when(kind != SKIPPED, of_values).otherwise(F.array())
     row = out.select(
@@ -190,17 +191,15 @@ def _contract_reasons(kind: Column, table: Table) -> Column:
 
 def _identity_reasons(out: DataFrame, table: Table) -> Column:
     """Why a row cannot be told from others, or cannot be put in its partition."""
-    absent = F.array_compact(
-        F.array(
-            *(F.when(col(name).isNull(), F.lit(f"{name}: NULL, but it identifies the row")) for name in table.identity)
-        )
+    absent = not_null(
+        *(F.when(col(name).isNull(), F.lit(f"{name}: NULL, but it identifies the row")) for name in table.identity)
     )
     partition = table.write.partition_by
     if partition is not None and isinstance(out.schema[partition].dataType, T.StringType):
         # Delta keeps both as NULL
         text = F.concat(F.lit(f"{partition}: '"), col(partition), F.lit("' cannot be the value of a partition"))
         unusable = F.when(col(partition).isin("", "__HIVE_DEFAULT_PARTITION__"), text)
-        absent = F.concat(absent, F.array_compact(F.array(unusable)))
+        absent = F.concat(absent, not_null(unusable))
     return absent
 
 
@@ -234,7 +233,7 @@ def _unique(judged: DataFrame, table: Table, *, places: bool) -> DataFrame:
             )
         )
     if collisions:
-        judged = judged.withColumn("_reasons", F.concat("_reasons", F.array_compact(F.array(*collisions))))
+        judged = judged.withColumn("_reasons", F.concat("_reasons", not_null(*collisions)))
     rejected = F.size("_reasons") > 0
     if together := table.write.together():
         torn = F.max(rejected).over(Over.partitionBy("_window", *map(col, together)))

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import col
+from incload_assets.loading.contract import not_null
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.sources.base import PRESENT
 
@@ -35,7 +36,7 @@ def told_by_record(extracted: DataFrame, raw: Raw, raw_types: Mapping[str, T.Dat
         F.when(_is_marked(name, raw, raw_types, table), F.lit(name)) for name in table.columns if name in raw_types
     ]
     named = F.col(PRESENT) if PRESENT in extracted.columns else F.lit(None).cast("array<string>")
-    return [named.alias("_named"), F.array_compact(F.array(*unavailable)).alias("_unavailable")]
+    return [named.alias("_named"), not_null(*unavailable).alias("_unavailable")]
 
 
 def unset(record: Column, table: Table) -> Column:
@@ -53,7 +54,7 @@ def unset(record: Column, table: Table) -> Column:
         unnamed = ~F.coalesce(F.array_contains(named, name), F.lit(True))
         return col(name).isNull() & (F.array_contains(unavailable, name) | (unnamed & partial))
 
-    return F.array_compact(F.array(*(F.when(is_unset(name), F.lit(name)) for name in table.columns)))
+    return not_null(*(F.when(is_unset(name), F.lit(name)) for name in table.columns))
 
 
 def _is_marked(name: str, raw: Raw, raw_types: Mapping[str, T.DataType], table: Table) -> Column:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.loading.contract import not_null
 from incload_assets.loading.sources.base import PRESENT, SKIPPED
 from incload_assets.loading.sources.kafka_windows import Ranges
 from incload_assets.loading.sources.reading_json import json_records
@@ -104,7 +105,7 @@ def json_messages(
     malformed = F.when(F.col("_malformed").isNotNull() & (F.col("__first_byte") == "00"), _FRAMED)
     is_tombstone = F.col("__about").getField(TOMBSTONE) == "true"
     ignored = F.lit(TOMBSTONE not in fields)
-    also = F.array_compact(F.array(*told, F.when(F.col("__names_key").isNotNull(), F.lit(key)))).cast("array<string>")
+    also = not_null(*told, F.when(F.col("__names_key").isNotNull(), F.lit(key)))
     return records.select(
         F.struct(*(column.alias(name) for name, column in values.items())).alias("_raw"),
         F.col("__text").alias("_payload"),

@@ -17,7 +17,6 @@ from incload_assets.loading.sources.records import (
     TIMES_AS_JSON,
     Records,
     block_order,
-    key_column,
     numbered,
     source_column,
     spark_path,
@@ -86,7 +85,7 @@ def _read_group(
         *names[:-1],
         F.regexp_replace(last, "\r$", "").alias(names[-1]),
         "__corrupt",
-        key_column(template, F.col("_metadata.file_path")).alias("__file"),
+        F.col("_metadata.file_path").alias("__path"),
         F.lit(0).alias("__block"),
         F.monotonically_increasing_id().alias("__order"),
         blank.alias("__blank"),
@@ -101,7 +100,7 @@ def _read_group(
     values = dict(zip(shape.header, map(F.col, names), strict=True))
     rescued = {name: value for name, value in values.items() if name not in fields}
     frame = (
-        numbered(lines)
+        numbered(lines, template)
         .withColumn("__end", ends)
         .withColumn("_malformed", malformed)
         .select(

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from incload_assets.loading.sources.base import PRESENT
-from incload_assets.loading.sources.records import Records, key_column, numbered, source_column, spark_path
+from incload_assets.loading.sources.records import Records, numbered, source_column, spark_path
 from incload_assets.loading.sources.template import Template
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -40,12 +40,12 @@ def read_json(
         .where(text.rlike(r"\S"))
         .select(
             F.when(text.startswith(_BYTE_ORDER_MARK), F.substr(text, F.lit(2))).otherwise(text).alias("value"),
-            key_column(template, F.col("_metadata.file_path")).alias("__file"),
+            F.col("_metadata.file_path").alias("__path"),
             F.col("_metadata.file_block_start").alias("__block"),
             F.monotonically_increasing_id().alias("__order"),
         )
     )
-    frame = json_records(numbered(lines, size).select("value", source_column()), fields)
+    frame = json_records(numbered(lines, template, size).select("value", source_column()), fields)
     return [Records(frame, [StringType()] * len(fields), varied=True)]
 
 
@@ -70,7 +70,10 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
     json = F.col("__json")
     single = F.try_variant_get(json, "$[1]", "string").eqNullSafe("end")
     record = F.when(single, F.try_variant_get(json, "$[0]", "map<string,variant>"))
-    rescued = F.map_filter(F.col("__record"), lambda name, _: ~name.isin(list(fields)))
+    names, declared = F.map_keys("__record"), F.array(*map(F.lit, fields))
+    # a function with a lambda is interpreted, and all of its projection with it: it works on the rare record, later
+    undeclared = F.when(F.size(F.array_except(names, declared)) > 0, F.col("__record"))
+    rescued = F.to_json(F.map_filter("__undeclared", lambda name, _: ~name.isin(list(fields))))
     malformed = (
         F.when(F.col("__record").isNotNull(), None)
         .when(text.isNull(), "no value")
@@ -85,12 +88,14 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
         .select(
             F.struct(*(_value(field).alias(field) for field in fields)).alias("_raw"),
             F.make_valid_utf8(text).alias("_payload"),
-            F.when(F.size(rescued) > 0, F.to_json(rescued)).alias("_rescued"),
+            undeclared.alias("__undeclared"),
             malformed.alias("_malformed"),
             "_source",
-            F.array_intersect(F.map_keys("__record"), F.array(*map(F.lit, fields))).alias(PRESENT),
+            F.array_intersect(names, declared).alias(PRESENT),
             *keep,
         )
+        .withColumn("_rescued", F.when(F.col("__undeclared").isNotNull(), rescued))
+        .drop("__undeclared")
     )
 
 

@@ -51,27 +51,30 @@ def key_column(template: Template, file_path: Column) -> Column:
     return F.substr(path, F.lit(len(template.root) + 2)) if template.root else path
 
 
-def numbered(lines: DataFrame, size: int = 0) -> DataFrame:
-    """Adds ``__row``, the number of a record in its block, by ``__file``, ``__block`` and ``__order``, how it was read.
+def numbered(lines: DataFrame, template: Template, size: int = 0) -> DataFrame:
+    """Adds ``__row``, the number of a record in its block, and ``__file``, the key of its file.
 
     Spark reads a block in one task, from its beginning on, so ``monotonically_increasing_id`` grows with the position,
     by one from record to record. Many records are better counted from the first of their block on, for which the files
     are read once more, than sorted: to sort 400,000 takes as long as to parse them.
 
     Args:
-        lines: The records, which must not be filtered after ``__order`` was made.
+        lines: The records, by ``__path``, ``__block`` and ``__order``, how they were read; not to be filtered after
+            ``__order`` was made.
+        template: Which turns paths into keys.
         size: Of their files together, in bytes.
     """
+    file = key_column(template, F.col("__path")).alias("__file")
     if size < WORTH_READING_TWICE_BYTES:
-        return lines.withColumn("__row", F.row_number().over(block_order()))
-    block = ["__file", "__block"]
-    firsts = lines.groupBy(*block).agg(F.min("__order").alias("__first"))
+        return lines.select("*", file, F.row_number().over(block_order()).alias("__row"))
+    block = ["__path", "__block"]
+    firsts = lines.groupBy(*block).agg(F.min("__order").alias("__first")).select("*", file)
     return lines.join(F.broadcast(firsts), block, "left").withColumn("__row", F.expr("__order - __first + 1"))
 
 
 def block_order() -> WindowSpec:
     """The records of one block of one file as they lie there."""
-    return Window.partitionBy("__file", "__block").orderBy("__order")
+    return Window.partitionBy("__path", "__block").orderBy("__order")
 
 
 def source_column() -> Column:
