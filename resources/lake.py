@@ -142,7 +142,7 @@ class Lake:
 def data_files(delta: DeltaTable) -> pa.Table:
     """The data files of a table, as its Delta log tells: sizes, rows, partitions, maxima.
 
-    Columns: ``size_bytes``, ``num_records``, ``partition.<column>``, ``max.<column>``.
+    Columns: ``path`` (percent-encoded), ``size_bytes``, ``num_records``, ``partition.<column>``, ``max.<column>``.
     """
     return pa.table(delta.get_add_actions(flatten=True))
 

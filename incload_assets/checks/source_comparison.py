@@ -89,7 +89,7 @@ def log_content(
         position: That was landed.
         at_source: The source's rows, see :func:`source_rows`.
     """
-    rows = log.read(spark, version).filter((F.col("_window") == window.key) & F.col("_kind").isin(*KINDS))
+    rows = log.read(spark, version, [window.key]).filter(F.col("_kind").isin(*KINDS))
     if table.source.keeps:
         what, keeper = ["_kind", "_hash", "_keeper"], table.source.keeper(F.col("_source.file"))
         shown = at_source.withColumn("_keeper", keeper).select(*what)

@@ -11,12 +11,14 @@ from functools import cached_property
 import pyspark.sql.types as T
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import quoted
 from incload_assets.loading.control_rows import CONTROL_TYPE, Control, controls_of
 from incload_assets.loading.declaration import Table
+from incload_assets.loading.parquet_files import parquet_files
 from incload_assets.loading.sources.base import Position
-from resources.lake import Lake
+from resources.lake import Lake, data_files, files_in
 
 _SOURCE_TYPE = T.StructType(
     [
@@ -94,9 +96,15 @@ class ChangeLog:
         assert delta is not None
         return delta
 
-    def read(self, spark: SparkSession, version: int) -> DataFrame:
-        """The log as of a version."""
-        return spark.read.format("delta").option("versionAsOf", version).load(self.lake.spark_uri(self.uri))
+    def read(self, spark: SparkSession, version: int, windows: Collection[str] | None = None) -> DataFrame:
+        """The log as of a version; of some windows alone where their partition keys are given."""
+        folder = self.lake.spark_uri(self.uri)
+        if windows is not None and (delta := self.lake.delta(self.uri, version)) is not None:
+            files = parquet_files(delta, folder, files_in(data_files(delta), "_window", [*windows]))
+            if files is not None:
+                return files.read(spark)
+        rows = spark.read.format("delta").option("versionAsOf", version).load(folder)
+        return rows if windows is None else rows.filter(F.col("_window").isin(*windows))
 
     def control(self, window: str, version: int | None = None) -> Control | None:
         """The control row of a window, read without Spark."""

@@ -160,7 +160,7 @@ def _remove(
 ) -> tuple[int, int]:
     """Commit the removal; how many changes there were, and how many are gone."""
     table, log = context.table, context.log
-    rows = log.read(context.spark, version).filter(F.col("_window").isin(*(window.key for window in rest)))
+    rows = log.read(context.spark, version, [window.key for window in rest])
     changes = rows.filter(F.col("_kind").isin(*CHANGES))
     decisive = table.write.decisive(table, changes, rest).persist()
     try:

@@ -1,6 +1,6 @@
 """What every step of a load works with, and what it saw."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -9,11 +9,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.columns import DELETE, EMPTIES, MOVED
+from incload_assets.loading.columns import CONTROL, DELETE, EMPTIES, MOVED, REJECTED
 from incload_assets.loading.control_rows import Control, controls_of
 from incload_assets.loading.declaration import Table
-from incload_assets.loading.in_order import is_newer
+from incload_assets.loading.in_order import is_newer, without_older
 from incload_assets.loading.kept import Kept
+from incload_assets.loading.parquet_files import ParquetFiles, parquet_files
 from incload_assets.loading.pruning import laid_out_by, touched_sql
 from incload_assets.loading.window import Window
 from resources.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of
@@ -57,14 +58,24 @@ class Context:
         """
         if not (at.near_bytes if near else at.table_bytes):
             return self.spark.createDataFrame([], self.table.schema)
-        path = self.lake.spark_uri(self.uri)
-        rows = self.spark.read.format("delta").option("versionAsOf", at.table_version).load(path)
+        if near and at.near_files is not None:
+            rows = at.near_files.read(self.spark)
+        else:
+            path = self.lake.spark_uri(self.uri)
+            rows = self.spark.read.format("delta").option("versionAsOf", at.table_version).load(path)
         touched = touched_sql(self.table, at) if near else None
         return rows.filter(touched) if touched else rows
 
     def changes(self, at: "Snapshot") -> DataFrame:
         """The log as of a snapshot."""
         return self.log.read(self.spark, at.log_version)
+
+    def window_changes(self, at: "Snapshot") -> DataFrame:
+        """Of the log as of a snapshot: the changes of its windows, and of the others those deletes that may be newer.
+
+        Of a log of many files there may be more.
+        """
+        return self.changes(at) if at.window_files is None else at.window_files.read(self.spark)
 
     def snapshot(self, windows: tuple[Window, ...], app_id: str, *, of_range: bool = False) -> "Snapshot":
         """Look at the table before the log, so that nothing merged can be missing from the log that is read.
@@ -83,12 +94,12 @@ class Context:
         controls = controls_of(log, only=keys)
         rows, changes = data_files(table), data_files(log)
         table_bytes = bytes_of(rows)
-        empties = changes.filter(pc.field("partition._kind").isin([*EMPTIES]))
-        deletes = changes.filter(
-            pc.field("partition._kind").isin([DELETE, *EMPTIES]) & ~pc.field("partition._window").isin(keys)
-        )
-        deleting = bytes_of(deletes)
-        moves = bytes_of(changes.filter(pc.field("partition._kind") == MOVED)) > 0
+        is_here, kind = pc.field("partition._window").isin(keys), pc.field("partition._kind")
+        empties = changes.filter(kind.isin([*EMPTIES]))
+        here = changes.filter(is_here & ~kind.isin([CONTROL, REJECTED]))
+        deletes = self._not_older(changes.filter(~is_here & (kind == DELETE)), controls.values())
+        others = pa.concat_tables([deletes, changes.filter(~is_here & kind.isin([*EMPTIES]))])
+        moves = bytes_of(changes.filter(kind == MOVED)) > 0
         at = Snapshot(
             table.version(),
             log.version(),
@@ -102,18 +113,34 @@ class Context:
             table_bytes=table_bytes,
             near_bytes=table_bytes,
             log_bytes=bytes_of(changes),
-            windows_bytes=bytes_in(changes, "_window", keys) + deleting,
-            others_delete=deleting > 0,
+            windows_bytes=bytes_in(changes, "_window", keys) + bytes_of(others),
+            others_delete=others.num_rows > 0,
             empties=bytes_in(empties, "_window", keys) > 0,
             moves=moves,
             newer=False,
             near_rows=0,
             feeds=table.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true",
+            near_files=None,
+            window_files=parquet_files(log, self.lake.spark_uri(self.log.uri), pa.concat_tables([here, others])),
         )
         values = at.partitions
         if values and (column := laid_out_by(self.table)):
             rows = files_in(rows, column, values)
-        return replace(at, near_bytes=bytes_of(rows), near_rows=rows_of(rows), newer=self._is_newer(at, rows))
+        return replace(
+            at,
+            near_bytes=bytes_of(rows),
+            near_rows=rows_of(rows),
+            newer=self._is_newer(at, rows),
+            near_files=parquet_files(table, self.lake.spark_uri(self.uri), rows),
+        )
+
+    def _not_older(self, deletes: pa.Table, controls: Collection[Control]) -> pa.Table:
+        """Files of the log without those whose deletes are older than all changes of some windows."""
+        firsts = first_sequences(controls)
+        if not firsts:
+            return deletes
+        column = self.table.changes.sequence_by[0]
+        return without_older(firsts, column, self.table.type_of(column), deletes)
 
     def _is_newer(self, at: "Snapshot", files: pa.Table) -> bool:
         firsts = at.first_sequences
@@ -139,13 +166,16 @@ class Snapshot:
         table_bytes: Size of the table's files.
         near_bytes: Of those in the partitions that the windows touch, where Delta's log tells; else of all.
         log_bytes: Of the log's files.
-        windows_bytes: Of those of the windows, and of the deletes and truncates of the others.
-        others_delete: Whether other windows of the log hold deletes or truncates.
+        windows_bytes: Of those of the windows, and of these deletes and truncates of the others.
+        others_delete: Whether other windows of the log hold truncates, or deletes that may be newer than a change of
+            these.
         empties: Whether the windows hold truncates.
         moves: Whether the log holds upserts that gave a row a new key and left values under the old one.
         newer: Whether all that the windows bring is known to be newer than the rows that ``near_bytes`` counts.
         near_rows: How many rows these are, as Delta's statistics tell; 0 where they do not.
         feeds: Whether Delta keeps a change feed of the table.
+        near_files: Those that ``near_bytes`` counts; None where Delta has to read them.
+        window_files: Of the log, those of the windows, and of the others' deletes that may be newer; None likewise.
     """
 
     table_version: int
@@ -166,6 +196,8 @@ class Snapshot:
     newer: bool
     near_rows: int
     feeds: bool
+    near_files: ParquetFiles | None
+    window_files: ParquetFiles | None
 
     @property
     def landing(self) -> int:
@@ -203,8 +235,13 @@ class Snapshot:
     @property
     def first_sequences(self) -> list[str] | None:
         """Smallest value of the first sequence column in each window that has one; None where a change has none."""
-        firsts = [control.first_sequence for control in self.controls.values()]
-        return None if None in firsts else [first for first in firsts if first is not None]
+        return first_sequences(self.controls.values())
+
+
+def first_sequences(controls: Iterable[Control]) -> list[str] | None:
+    """Smallest value of the first sequence column in each window that has one; None where a change has none."""
+    firsts = [control.first_sequence for control in controls]
+    return None if None in firsts else [first for first in firsts if first is not None]
 
 
 MAX_PARTITIONS = 200

@@ -103,13 +103,13 @@ def _add_columns(
     spark: SparkSession, lake: Lake, uri: str, delta: DeltaTable, schema: T.StructType, table: str
 ) -> None:
     where = f"{table}: column {{}} of {uri}"
-    if missing := list(_missing(_schema(delta), schema, where)):
+    if missing := list(_missing(schema_of(delta), schema, where)):
         try:
             spark.sql(f"ALTER TABLE {lake.sql_name(uri)} ADD COLUMNS ({', '.join(missing)})")
         except PySparkException as error:
             # Another load of the same code added them at the same moment: then they are there now.
             delta.update_incremental()
-            if not lost_the_race(error) or list(_missing(_schema(delta), schema, where)):
+            if not lost_the_race(error) or list(_missing(schema_of(delta), schema, where)):
                 raise
 
 
@@ -158,6 +158,6 @@ def _listed(properties: Mapping[str, str]) -> str:
     return ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
 
 
-def _schema(delta: DeltaTable) -> T.StructType:
+def schema_of(delta: DeltaTable) -> T.StructType:
     """The columns of a table as Spark types, read without Spark: Delta keeps its schema in Spark's own JSON."""
     return T.StructType.fromJson(json.loads(delta.schema().to_json()))

@@ -53,7 +53,7 @@ def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
         any more; ``_full``; ``_rows``, ``_distinct``: changes of the key in the window, and how many of them differ.
     """
     table = context.table
-    changes = context.changes(at)
+    changes = context.changes(at) if full or at.replaced else context.window_changes(at)
     here = changes.filter(F.col("_window").isin(*at.controls))
     several = len(at.controls) > 1
     mine = _newest(here.filter(F.col("_kind").isin(*UPSERTS, DELETE)), table, "mine", per_window=True)

@@ -1,14 +1,13 @@
-"""Whether a window brings nothing but news, as Delta's own statistics tell: then its MERGE needs no look at the table.
+"""What is older than a window, as Delta's own statistics tell.
 
-The MERGE judges each row once more in any case, so a wrong answer costs time and changes no result.
+Where the table is, the window's MERGE needs no look at it before; and deletes that are decide nothing of the window.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyspark.sql.types as T
 
 _CUT = timedelta(milliseconds=1)
@@ -32,15 +31,32 @@ def is_newer(first: str, column: str, kind: T.DataType, files: pa.Table) -> bool
         >>> is_newer("9", "seq", T.LongType(), files), is_newer("8", "seq", T.LongType(), files)
         (True, False)
     """
-    if not files.num_rows:
-        return True
+    return not without_older([first], column, kind, files).num_rows
+
+
+def without_older(firsts: Sequence[str], column: str, kind: T.DataType, files: pa.Table) -> pa.Table:
+    """Those files that may hold something that is not older than all of some changes.
+
+    Args:
+        firsts: The oldest changes' sequences, one or more; otherwise as for :func:`is_newer`.
+        column: Likewise.
+        kind: Likewise.
+        files: Likewise.
+
+    Example:
+        >>> files = pa.table({"size_bytes": [10, 20], "max.seq": [3, 8]})
+        >>> without_older(["9", "7"], "seq", T.LongType(), files)["size_bytes"].to_pylist()
+        [20]
+    """
     name, reading = f"max.{column}", _READINGS.get(type(kind))
-    if reading is None or name not in files.schema.names or files[name].null_count:
-        return False
+    if reading is None or name not in files.schema.names:
+        return files
     try:
-        return bool(reading(first) > _in_utc(pc.max(files[name]).as_py()))
+        oldest = min(map(reading, firsts))
+        newest = [None if value is None else _in_utc(value) for value in files[name].to_pylist()]
     except (ValueError, OverflowError):  # years that Python does not know
-        return False
+        return files
+    return files.filter(pa.array([value is None or not oldest > value for value in newest], pa.bool_()))
 
 
 def _in_utc(value: Any) -> Any:

@@ -250,7 +250,7 @@ def control_of(table: Table, landing: Landing, facts: Facts, number: int) -> Con
 
 def _former(context: Context, landing: Landing) -> DataFrame:
     """What the log holds of the window."""
-    return context.log.read(context.spark, landing.log_version).filter(F.col("_window") == landing.window.key)
+    return context.log.read(context.spark, landing.log_version, [landing.window.key])
 
 
 def _with_staying(context: Context, landing: Landing, judged: DataFrame) -> DataFrame:

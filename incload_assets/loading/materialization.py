@@ -105,9 +105,7 @@ def _samples(
         for name in table.columns
     ]
     keys = [report.window.key for report in reports]
-    changes = log.read(spark, reports[0].log_version).filter(
-        F.col("_window").isin(*keys) & F.col("_kind").isin(*UPSERTS, DELETE)
-    )
+    changes = log.read(spark, reports[0].log_version, keys).filter(F.col("_kind").isin(*UPSERTS, DELETE))
     if len(keys) > 1:
         in_window = Over.partitionBy("_window").orderBy(F.lit(1))
         changes = changes.withColumn("_number", F.row_number().over(in_window)).filter(f"_number <= {SAMPLE_ROWS}")

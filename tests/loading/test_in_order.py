@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from incload_assets.loading import context, folding
 from incload_assets.loading.in_order import is_newer
 from incload_assets.loading.kept import Kept
+from incload_assets.loading.window import window_of
 from tests.loading.tables import Loaded, day, item, make
 
 INSTANT = datetime(2026, 1, 5, 10, 0, 0, 123_000, tzinfo=UTC)
@@ -102,3 +103,18 @@ def test_what_a_killed_load_had_spark_hold_is_not_taken_for_the_rows_of_a_log_ma
         load("before")
     shutil.rmtree(tmp_path / "lake")
     assert load("after").rows() == {("1", "after", 1)}
+
+
+@pytest.mark.parametrize(("window", "sequence", "others_delete"), [(1, 2, False), (1, 1, True), (2, 9, False)])
+def test_deletes_of_other_windows_are_looked_at_only_where_one_may_be_newer(
+    spark: SparkSession, tmp_path: Path, window: int, sequence: int, others_delete: bool
+) -> None:
+    content = {day(1): [item("1", "a", sequence)], day(2): [item("1", None, 1, "d")], day(3): [item("2", "x", 1)]}
+    table = make(spark, tmp_path, content)
+    for number in (1, 2, 3):
+        table.load(number)
+    seen = context.Context(spark, table.table, table.lake)
+    of = window_of(table.table.partitions_def, day(window))
+    assert seen.snapshot((of,), "any").others_delete is others_delete
+    table.load(1)
+    assert table.rows() == {("2", "x", 1)} | ({("1", "a", sequence)} if sequence > 1 else set())

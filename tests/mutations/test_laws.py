@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Append, Changes, Merge
+from incload_assets.loading import Append, Changes, Merge, parquet_files
 from incload_assets.loading.applying import Phases
 from incload_assets.loading.context import Context
 from incload_assets.loading.landing import Landing, land
@@ -80,7 +80,11 @@ def test_a_plan_of_single_columns_that_another_window_overtook_leaves_its_newer_
     assert table.rows("id", "value", "seq", "is_deleted") == {("k", "b", 3, False)}
 
 
-def test_a_plan_is_of_the_versions_that_it_was_made_from(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("max_files", [0, parquet_files.MAX_FILES], ids=["Delta reads", "files are read"])
+def test_a_plan_is_of_the_versions_that_it_was_made_from(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_files: int
+) -> None:
+    monkeypatch.setattr(parquet_files, "MAX_FILES", max_files)
     content = {day(1): [item("k", "a", 1), item("m", "a", 1)], day(2): [item("k", None, 2, "d")]}
     table = make(spark, tmp_path, {**content, day(3): [item("x", None, 1, "d")]})
     table.load(3)  # without a delete in another window there would be nothing to read of the log's others

@@ -56,7 +56,7 @@ class Append(Write):
         for the others the table holds the oldest content that came before.
         """
         table, seen, event = context.table, _order_sql(context.table, "t"), Over.partitionBy("_id")
-        changes = near(context.changes(at), table, at)
+        changes = near(context.changes(at) if full or at.replaced else context.window_changes(at), table, at)
         is_here = F.col("_window").isin(*at.controls)
         events = _events(changes.filter(F.col("_kind") == UPSERT), table)
         here, elsewhere = events.filter(is_here), events.filter(~is_here)

@@ -95,5 +95,5 @@ class FullReload(Write):
 
     def _rows(self, context: Context, at: At, window: str) -> DataFrame:
         """What a window says the table holds."""
-        rows = context.changes(at).filter((F.col("_window") == window) & (F.col("_kind") == UPSERT))
+        rows = context.log.read(context.spark, at.log_version, [window]).filter(F.col("_kind") == UPSERT)
         return rows.select(*(col(name) for name in context.table.columns))

@@ -98,7 +98,7 @@ class Overwrite(Write):
 
 def _wanted(context: Context, at: Snapshot) -> DataFrame:
     """The accepted rows of the windows."""
-    return context.changes(at).filter(F.col("_window").isin(*at.controls) & (F.col("_kind") == UPSERT))
+    return context.window_changes(at).filter(F.col("_window").isin(*at.controls) & (F.col("_kind") == UPSERT))
 
 
 def _windows(table: Table, at: Snapshot) -> list[Window]:

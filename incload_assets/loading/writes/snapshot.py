@@ -106,7 +106,7 @@ class Snapshot(Write):
         """What each key should be, by all extracts that matter, against the table."""
         table, (mine,) = context.table, at.controls
         windows = [window.key for window in landed_windows(context, at.log_version)]
-        here = context.changes(at).filter(F.col("_window") == mine)
+        here = context.log.read(context.spark, at.log_version, [mine])
         present = self._present(context, at)
         if self.delete_missing:
             wanted = _complete(context, at, windows)
