@@ -45,7 +45,7 @@ def read_json(
             F.monotonically_increasing_id().alias("__order"),
         )
     )
-    frame = json_records(numbered(lines, template, size).select("value", source_column()), fields)
+    frame = json_records(numbered(lines, template, paths, size).select("value", source_column()), fields)
     return [Records(frame, [StringType()] * len(fields), varied=True)]
 
 

@@ -20,6 +20,8 @@ TIMES_AS_JSON = {
 
 
 WORTH_READING_TWICE_BYTES = 8 * 2**20
+_NUMBER_IN_TASK = 2**33 - 1
+"""The bits of ``monotonically_increasing_id`` that hold it."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +53,24 @@ def key_column(template: Template, file_path: Column) -> Column:
     return F.substr(path, F.lit(len(template.root) + 2)) if template.root else path
 
 
-def numbered(lines: DataFrame, template: Template, size: int = 0) -> DataFrame:
+def numbered(lines: DataFrame, template: Template, paths: Sequence[str] = (), size: int = 0) -> DataFrame:
     """Adds ``__row``, the number of a record in its block, and ``__file``, the key of its file.
 
     Spark reads a block in one task, from its beginning on, so ``monotonically_increasing_id`` grows with the position,
-    by one from record to record. Many records are better counted from the first of their block on, for which the files
-    are read once more, than sorted: to sort 400,000 takes as long as to parse them.
+    by one from record to record; where there is one file only, that is its number in the task, each of which has one
+    block. Many records of several files are better counted from the first of their block on, for which the files are
+    read once more, than sorted: to sort 400,000 takes as long as to parse them.
 
     Args:
         lines: The records, by ``__path``, ``__block`` and ``__order``, how they were read; not to be filtered after
             ``__order`` was made.
         template: Which turns paths into keys.
-        size: Of their files together, in bytes.
+        paths: Of their files, if none of them was filtered since.
+        size: Of these together, in bytes.
     """
+    if len(paths) == 1:
+        row = F.col("__order").bitwiseAND(_NUMBER_IN_TASK) + 1
+        return lines.select("*", F.lit(template.name_of(paths[0])).alias("__file"), row.alias("__row"))
     file = key_column(template, F.col("__path")).alias("__file")
     if size < WORTH_READING_TWICE_BYTES:
         return lines.select("*", file, F.row_number().over(block_order()).alias("__row"))

@@ -134,18 +134,27 @@ def test_compressed_and_plain_files_together(spark: SparkSession, landing: Path)
 
 
 @pytest.mark.usefixtures("numbering")
-def test_rows_are_numbered_in_each_block_of_a_file_that_is_read_in_parts(spark: SparkSession, landing: Path) -> None:
-    write(landing / FOLDER / "a.json", "".join(f'{{"id":{number}}}\n' for number in range(1000, 3000)))
+@pytest.mark.parametrize("files", [1, 2])
+def test_rows_are_numbered_in_each_block_of_a_file_that_is_read_in_parts(
+    spark: SparkSession, landing: Path, files: int
+) -> None:
+    lines = [f'\n{{"id":{number}}}\n' for number in range(1000, 3000)]
+    for of in range(files):
+        write(landing / FOLDER / f"{of} a+b%é.json", "".join(lines[of * 2000 // files : (of + 1) * 2000 // files]))
     before = spark.conf.get("spark.sql.files.maxPartitionBytes")
     spark.conf.set("spark.sql.files.maxPartitionBytes", "8000")
     try:
         rows = extracted(spark, SOURCE, ["id"])
     finally:
         spark.conf.set("spark.sql.files.maxPartitionBytes", str(before))
-    assert len({row["_source"]["block"] for row in rows}) > 2
-    assert len({tuple(row["_source"].values()) for row in rows}) == 2000
     assert raw(rows) == sorted(raw(rows))
-    assert [row["_source"]["row"] for row in rows if row["_source"]["block"] == 0][:3] == [1, 2, 3]
+    assert len(rows) == 2000
+    numbers: dict[tuple[str, int], list[int]] = {}
+    for row in rows:
+        numbers.setdefault((row["_source"]["file"], row["_source"]["block"]), []).append(row["_source"]["row"])
+    assert {file for file, _ in numbers} == {f"{FOLDER}/{of} a+b%é.json" for of in range(files)}
+    assert len(numbers) > 2
+    assert all(of_block == list(range(1, len(of_block) + 1)) for of_block in numbers.values())
 
 
 def test_a_position_without_files_has_no_rows_and_the_same_columns(spark: SparkSession, landing: Path) -> None:
