@@ -19,7 +19,7 @@ from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import ensure_table
 from incload_assets.loading.errors import SourceChanged, SourceMissing
 from incload_assets.loading.landing import Landing, land
-from incload_assets.loading.looking_ahead import looking_ahead
+from incload_assets.loading.looking_ahead import look_ahead
 from incload_assets.loading.range_fences import call_off_landings, call_off_merges
 from incload_assets.loading.reconciliation import Evidence
 from incload_assets.loading.sources.base import Position
@@ -216,8 +216,8 @@ def _land(
                 continue  # what was removed until now is what a landing has to start from
         with phases.timed("land"):
             landing = Landing(window, position, before, at.version(), settled, run_id)
-            with looking_ahead(context):
-                landed = land(context, landing, say) or landed
+            look_ahead(context)
+            landed = land(context, landing, say) or landed
         if landed and context.table.source.moves:
             return True
     raise SourceChanged(

@@ -4,27 +4,25 @@ Spark's commits need them, and Delta works them out anew after each commit, a Sp
 it works: 0.2 s for each of both on the way of a small load, next to nothing beside it.
 """
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 from incload_assets.loading.columns import col
 from incload_assets.loading.context import Context
 
 
-@contextmanager
-def looking_ahead(context: Context) -> Iterator[None]:
+def look_ahead(context: Context) -> None:
     """Have Delta work out the states of log and table in the background; if it cannot, who needs them will say so.
+
+    Nobody waits for the answers: whoever needs a state that is being worked out waits for it in Delta.
 
     Args:
         context: Of the load, with table and log.
     """
     table = context.table
-    place = (*table.write.stored_by, *table.columns)[0]
-    with ThreadPoolExecutor(1, "incload-ahead") as ahead:  # an error stays in its future
-        ahead.submit(_look, context, context.log.uri, "_window")
-        ahead.submit(_look, context, context.uri, place)
-        yield
+    ahead = ThreadPoolExecutor(1, "incload-ahead")
+    ahead.submit(_look, context, context.log.uri, "_window")
+    ahead.submit(_look, context, context.uri, (*table.write.stored_by, *table.columns)[0])
+    ahead.shutdown(wait=False)  # an error stays in its future
 
 
 def _look(context: Context, uri: str, column: str) -> None:
