@@ -72,10 +72,15 @@ class ParquetFiles:
         known = dict(zip(self.place, values, strict=True))
         return rows.select(
             *(
-                F.lit(known[f.name]).cast(f.dataType).alias(f.name) if f.name in known else col(f.name)
+                F.lit(_spelled(known[f.name])).cast(f.dataType).alias(f.name) if f.name in known else col(f.name)
                 for f in self.schema.fields
             )
         )
+
+
+def _spelled(value: Value) -> str | int | None:
+    """A date as text: on its way to the server it would go through a calendar and a zone that may not have it."""
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def parquet_files(delta: DeltaTable, folder: str, files: pa.Table) -> ParquetFiles | None:
@@ -97,7 +102,11 @@ def parquet_files(delta: DeltaTable, folder: str, files: pa.Table) -> ParquetFil
         return None
     place = tuple(delta.metadata().partition_columns)
     names: dict[tuple[Value, ...], list[str]] = defaultdict(list)
-    for file in files.select(["path", *(f"partition.{column}" for column in place)]).to_pylist():
+    try:
+        found = files.select(["path", *(f"partition.{column}" for column in place)]).to_pylist()
+    except (ValueError, OverflowError):  # years that Python does not know
+        return None
+    for file in found:
         values, name = tuple(file[f"partition.{column}"] for column in place), unquote(file["path"])
         if any(type(value) not in (str, int, date, type(None)) for value in values):
             return None  # instants, above all: written down in one zone, read in another

@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import pandera.pyspark as pandera
 import pyarrow as pa
 import pyspark.sql.types as T
 import pytest
@@ -118,3 +119,32 @@ def test_deletes_of_other_windows_are_looked_at_only_where_one_may_be_newer(
     assert seen.snapshot((of,), "any").others_delete is others_delete
     table.load(1)
     assert table.rows() == {("2", "x", 1)} | ({("1", "a", sequence)} if sequence > 1 else set())
+
+
+class InstantItem(pandera.DataFrameModel):
+    """Ordered by an instant."""
+
+    id: T.StringType = pandera.Field(nullable=False)
+    value: T.StringType = pandera.Field(nullable=True)
+    seq: T.TimestampType = pandera.Field(nullable=True)
+
+
+@pytest.mark.parametrize("deleted", ["2262-04-12T00:00:00Z", "9999-12-31T00:00:00Z"])
+def test_a_delete_of_a_far_year_stays_newer_when_the_log_has_a_checkpoint(
+    spark: SparkSession, tmp_path: Path, deleted: str
+) -> None:
+    change = {"id": "1", "value": "a", "seq": "2026-01-01T00:00:00Z", "op": "u"}
+    content = {
+        day(1): [change, {**change, "id": "2"}],
+        day(2): [{**change, "value": None, "seq": deleted, "op": "d"}],
+        day(3): [{**change, "id": "3"}],
+    }
+    table = make(spark, tmp_path, content, contract=InstantItem)
+    table.load(2)
+    log = table.lake.log_uri(table.table.key.path)
+    spark.sql(f"ALTER TABLE delta.`{log}` SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
+    table.load(3)
+    assert list(Path(log, "_delta_log").glob("*.checkpoint*.parquet"))
+    report = table.load(1)
+    assert table.rows("id") == {("2",), ("3",)}
+    assert (report.evidence.applied, report.evidence.stale) == (1, 1)

@@ -78,6 +78,14 @@ def test_partition_values_get_the_type_that_they_have_in_the_table(stored: Store
     stored.assert_read_alike(stored.files())
 
 
+def test_a_day_that_other_calendars_left_out_is_itself(stored: Stored) -> None:
+    days = "SELECT 1 AS id, DATE '1582-10-10' AS day"
+    stored.sql(f"CREATE TABLE {{}} USING delta PARTITIONED BY (day) AS {days}")
+    files = stored.files()
+    assert files is not None
+    assert files.read(stored.spark).selectExpr("string(day) AS day").first() == ("1582-10-10",)
+
+
 def test_a_column_that_was_added_later_is_null_in_older_files(stored: Stored) -> None:
     stored.write(row(1, "x"), place=("place",))
     stored.sql("ALTER TABLE {} ADD COLUMNS (`a.later.one` string)")
@@ -146,7 +154,13 @@ def _overwrite(stored: Stored, rows: list[tuple[object, ...]], place: str) -> No
     frame.option("overwriteSchema", "true").partitionBy(place).save(stored.folder)
 
 
-OTHERWISE = [_deletion_vectors, _renamed_columns, _many_files, _many_places, _instants]
+def _far_years(stored: Stored) -> None:
+    stored.sql(
+        "CREATE OR REPLACE TABLE {} USING delta PARTITIONED BY (day) AS SELECT 1 AS id, make_date(12026, 1, 5) AS day"
+    )
+
+
+OTHERWISE = [_deletion_vectors, _renamed_columns, _many_files, _many_places, _instants, _far_years]
 
 
 @pytest.mark.parametrize("become", OTHERWISE, ids=lambda become: become.__name__.strip("_").replace("_", " "))

@@ -58,8 +58,9 @@ def numbered(lines: DataFrame, template: Template, paths: Sequence[str] = (), si
 
     Spark reads a block in one task, from its beginning on, so ``monotonically_increasing_id`` grows with the position,
     by one from record to record; where there is one file only, that is its number in the task, each of which has one
-    block. Many records of several files are better counted from the first of their block on, for which the files are
-    read once more, than sorted: to sort 400,000 takes as long as to parse them.
+    block unless Spark was told how many tasks there may be. Many records of several files are better counted from the
+    first of their block on, for which the files are read once more, than sorted: to sort 400,000 takes as long as to
+    parse them.
 
     Args:
         lines: The records, by ``__path``, ``__block`` and ``__order``, how they were read; not to be filtered after
@@ -68,7 +69,7 @@ def numbered(lines: DataFrame, template: Template, paths: Sequence[str] = (), si
         paths: Of their files, if none of them was filtered since.
         size: Of these together, in bytes.
     """
-    if len(paths) == 1:
+    if len(paths) == 1 and lines.sparkSession.conf.get("spark.sql.files.maxPartitionNum", None) is None:
         row = F.col("__order").bitwiseAND(_NUMBER_IN_TASK) + 1
         return lines.select("*", F.lit(template.name_of(paths[0])).alias("__file"), row.alias("__row"))
     file = key_column(template, F.col("__path")).alias("__file")

@@ -134,18 +134,22 @@ def test_compressed_and_plain_files_together(spark: SparkSession, landing: Path)
 
 
 @pytest.mark.usefixtures("numbering")
+@pytest.mark.parametrize("tasks", [None, 2], ids=["a task per block", "two tasks"])
 @pytest.mark.parametrize("files", [1, 2])
 def test_rows_are_numbered_in_each_block_of_a_file_that_is_read_in_parts(
-    spark: SparkSession, landing: Path, files: int
+    spark: SparkSession, landing: Path, files: int, tasks: int | None
 ) -> None:
     lines = [f'\n{{"id":{number}}}\n' for number in range(1000, 3000)]
     for of in range(files):
         write(landing / FOLDER / f"{of} a+b%é.json", "".join(lines[of * 2000 // files : (of + 1) * 2000 // files]))
     before = spark.conf.get("spark.sql.files.maxPartitionBytes")
     spark.conf.set("spark.sql.files.maxPartitionBytes", "8000")
+    if tasks:
+        spark.conf.set("spark.sql.files.maxPartitionNum", str(tasks))
     try:
         rows = extracted(spark, SOURCE, ["id"])
     finally:
+        spark.conf.unset("spark.sql.files.maxPartitionNum")
         spark.conf.set("spark.sql.files.maxPartitionBytes", str(before))
     assert raw(rows) == sorted(raw(rows))
     assert len(rows) == 2000
