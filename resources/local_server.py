@@ -5,6 +5,7 @@ Whoever needs such a server first starts it, and nobody owns it; see :mod:`resou
 
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from typing import Any, Self
 import psutil
 
 _LOOPBACK = "127.0.0.1"
+_PORTS = range(20_000, 32_768)
+"""Below those of outgoing connections: Linux gives them 32768 to 60999, others 49152 and above."""
 
 _started: list[subprocess.Popen[bytes]] = []  # kept, so that a server that ended is reaped instead of left a zombie
 
@@ -129,7 +132,17 @@ def sockets(pid: int, port: int) -> list[str]:
 
 
 def free_port() -> int:
-    """A port of this machine on which nothing listens just now."""
-    with socket.socket() as probe:
-        probe.bind((_LOOPBACK, 0))
-        return int(probe.getsockname()[1])
+    """A port of this machine on which nothing listens just now.
+
+    Of those that no system gives to outgoing connections: of theirs one would be taken again, now and then, before
+    its server listens.
+
+    Raises:
+        ServerFailed: None is found.
+    """
+    chance = random.SystemRandom()  # not the one that a test seeds: two of them would look for the same
+    for _ in range(100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((_LOOPBACK, chance.choice(_PORTS)))
+            return int(probe.getsockname()[1])
+    raise ServerFailed(f"no port of {_LOOPBACK} from {_PORTS[0]} to {_PORTS[-1]} is free")

@@ -160,8 +160,9 @@ def test_a_range_goes_on_when_a_worker_is_killed_amid_the_merge(
     h = backfill(8)
     loading = begun_to_merge(lambda: load(h, DAYS[0], DAYS[7]), monkeypatch)
     killed, other = cluster.workers
-    killed.kill_amid_a_task()
-    done_before = other.finished()
+    killed.stop_amid_a_task()
+    done_before = other.finished()  # before the kill: the other may have done all that is left by its end
+    killed.kill()
 
     assert loading.result(SECONDS).success
     assert (rows(h), materialized(h)) == (right(8), set(DAYS[:8]))
@@ -178,7 +179,9 @@ def test_single_runs_go_on_when_a_worker_is_killed_amid_one(cluster: Cluster, ba
 
     loading = begun(lambda: list(runs()))
     assert first_is_green.wait(SECONDS), "the first run does not end"
-    cluster.workers[0].kill_amid_a_task()
+    killed = cluster.workers[0]
+    killed.stop_amid_a_task()
+    killed.kill()
 
     assert loading.result(SECONDS) == [True] * 3
     assert (rows(h), materialized(h)) == (right(3), set(DAYS[:3]))
@@ -190,8 +193,9 @@ def test_a_load_that_has_lost_every_worker_waits_until_there_is_one_again(
     h = backfill(1)
     loading = begun_to_merge(lambda: load(h, DAYS[0], DAYS[0]), monkeypatch)
     first, second = cluster.workers
-    first.kill_amid_a_task()
-    second.kill()
+    first.stop_amid_a_task()
+    second.kill()  # before the task of the first is known to be lost: it would do it
+    first.kill()
     cluster.wait_for_workers(0)
     assert not loading.done()
     assert not materialized(h), "what is not loaded is not green"

@@ -88,8 +88,8 @@ class Worker:
         if left:
             raise RuntimeError(f"SIGKILL does not end what worker {self.pid} has started: {left}")
 
-    def kill_amid_a_task(self, seconds: float = SECONDS) -> None:
-        """The same while its executor is certainly at a task: it is stopped first, and then looked at.
+    def stop_amid_a_task(self, seconds: float = SECONDS) -> None:
+        """Let its executor stand still, certainly at a task: it is stopped first, and then looked at.
 
         Args:
             seconds: How long to wait for a task.
@@ -103,7 +103,6 @@ class Worker:
                 if _is_at_a_task(executor):
                     _stop(executor)
                     if _is_at_a_task(executor):
-                        self.kill()
                         return
                     executor.resume()
             time.sleep(0.002)
