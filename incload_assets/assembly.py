@@ -15,6 +15,7 @@ from incload_assets.loading.errors import DeclarationError
 from incload_assets.operations.file_compaction import file_compaction_job, file_compaction_schedule
 from incload_assets.operations.log_compaction import compaction_job, compaction_schedule
 from incload_assets.operations.schedules import schedule_of
+from incload_assets.operations.vacuuming import vacuum_job, vacuum_schedule
 from resources.lake import Lake
 from resources.settings import Settings
 from resources.spark import SparkResource
@@ -31,9 +32,9 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
     """Everything that follows from the assets of a code location.
 
     For each incremental table: its checks, a sensor on its source and a job that loads it. For all of them together:
-    schedules of the checks and of the compaction of files and logs, and a sensor on runs whose process is gone. Other
-    assets are taken as they are. Each run is one process: a load is one step, and further processes would each import
-    everything again.
+    schedules of the checks, of the compaction of files and logs and of their vacuum, and a sensor on runs whose
+    process is gone. Other assets are taken as they are. Each run is one process: a load is one step, and further
+    processes would each import everything again.
 
     Args:
         assets: Of any kind.
@@ -54,14 +55,16 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
     check_jobs = [_check_job(name, list(tables.values())) for name in CHECK_SCHEDULES] if tables else []
     retaining = [table for table in tables.values() if table.log_retention is not None]
     files = [file_compaction_job(list(tables.values()))] if tables else []
+    vacuums = [vacuum_job(list(tables.values()))] if tables else []
     logs = [compaction_job(retaining)] if retaining else []
     return dg.Definitions(
         assets=assets,
         asset_checks=[check for table in tables.values() for check in checks_for(table)],
-        jobs=[*jobs.values(), *check_jobs, *files, *logs],
+        jobs=[*jobs.values(), *check_jobs, *files, *vacuums, *logs],
         schedules=[
             *map(_check_schedule, check_jobs),
             *map(file_compaction_schedule, files),
+            *map(vacuum_schedule, vacuums),
             *map(compaction_schedule, logs),
         ],
         sensors=[*(_sensor(asset, table, jobs[table.name]) for asset, table in tables.items()), orphaned_runs],

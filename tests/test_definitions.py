@@ -40,6 +40,7 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
             "check_uniqueness",
             "compact_files",
             "load_items",
+            "vacuum_tables",
         ],
         "sensors": ["orphaned_runs", "watch_items"],
         "schedules": [
@@ -47,6 +48,7 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
             "check_tables_schedule",
             "check_uniqueness_schedule",
             "compact_files_schedule",
+            "vacuum_tables_schedule",
         ],
     }
     assert sorted(key.name for key in definitions.resolve_asset_graph().asset_check_keys) == [

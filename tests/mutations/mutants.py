@@ -575,5 +575,12 @@ MUTANTS = [
            "time.monotonic() + SHARE * seconds", 'float("inf")',
            ("tests/automation/test_pace.py::"
             "test_between_looks_at_everything_the_newest_partitions_are_looked_at",)),
+    Mutant("files being written outlive a vacuum", CONVERGENCE, f"{LOADING}/vacuum.py",
+           "if kept < SHORTEST:", "if False:",
+           ("tests/loading/test_vacuum.py::test_a_retention_shorter_than_a_load_may_take_is_refused",)),
+    Mutant("a table at rest is not vacuumed", IDLE, f"{LOADING}/vacuum.py",
+           "return _at(changed) + until < _at(history[0])", "return False",
+           ("tests/loading/test_vacuum.py::"
+            "test_a_table_at_rest_is_left_alone_when_its_files_have_been_listed_once_more",)),
     *MUTANTS_OF_SOURCES,
 ]  # fmt: skip
