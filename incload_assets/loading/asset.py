@@ -18,6 +18,7 @@ from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import INTERVAL, Changes, Freshness, Quarantine, RowFunction, Table, declare
 from incload_assets.loading.errors import ContractViolation, IncrementalLoadError, SourceMissing
 from incload_assets.loading.load import LoadReport, load_window
+from incload_assets.loading.lost_files import lost_file
 from incload_assets.loading.materialization import MASK, Metadata, metadata_of
 from incload_assets.loading.process import mark_process
 from incload_assets.loading.ranges import load_first_windows
@@ -26,6 +27,7 @@ from incload_assets.loading.window import Window, window_of
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merge import Merge
 from resources.failures import masked, translate
+from resources.lake import Lake
 
 MAX_RETRIES = 3
 FIRST_DELAY_SECONDS = 5.0
@@ -216,7 +218,7 @@ def _load_each(
                 _log(context, table, report, metadata_by_key[report.window.key])
                 del left[report.window.key]
     except Exception as error:  # whatever it was, each window that is left tells its own
-        reason = _told(translate(error, table.name), table)
+        reason = _told(translate(error, table.name), table, lake)
         context.log.warning(f"{table.name}: not loaded together, so each window by itself: {reason}")
     for number, (key, window) in enumerate(left.items(), len(keys) - len(left) + 1):
         if len(keys) > 1:
@@ -234,7 +236,7 @@ def _load_each(
             )
             metadata = metadata_of(spark, table, lake, [report])[key]
         except Exception as error:
-            failures[key] = _told(translate(error, f"{table.name} {key}"), table)
+            failures[key] = _told(translate(error, f"{table.name} {key}"), table, lake)
             context.log.error(f"{table.name} {key}: {failures[key]}")
             continue
         if len(keys) > 1:
@@ -269,10 +271,12 @@ def _log(context: dg.AssetExecutionContext, table: Table, report: LoadReport, me
     context.log_event(dg.AssetMaterialization(table.key, partition=key, metadata=metadata, tags=tags))
 
 
-def _told(error: BaseException, table: Table) -> BaseException:
+def _told(error: BaseException, table: Table, lake: Lake) -> BaseException:
     """Spark's own errors in one line, values hidden where the table has personal columns: they quote what they read."""
     if not isinstance(error, PySparkException):
         return error
+    if (lost := lost_file(error, table, lake)) is not None:
+        return lost
     line = masked(str(error).strip().splitlines()[0])
     if table.contract.personal:
         line = re.sub(r"'[^']*'|\"[^\"]*\"", f"'{MASK}'", line)

@@ -11,6 +11,7 @@
     ├── SchemaMismatch            the table on disk and the declaration disagree
     ├── ConcurrentLoad            another load kept winning the race; transient, retried
     ├── ReconciliationFailed      the table does not hold what the log says it should
+    ├── StoredFileLost            a data file of the table or its log was removed by somebody else
     └── SparkUnavailable          Spark cannot be reached or started; transient, retried
 
 Every message says what happened (table, partition, file or column, value), which rule it broke and what to do.
@@ -89,6 +90,10 @@ class ConcurrentLoad(IncrementalLoadError):
 
 class ReconciliationFailed(IncrementalLoadError):
     """After the bounded number of repairs the table still differs from the fold of its log."""
+
+
+class StoredFileLost(IncrementalLoadError):
+    """A data file that is part of a table or its log is gone."""
 
 
 class SparkUnavailable(IncrementalLoadError):

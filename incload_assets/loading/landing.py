@@ -31,6 +31,7 @@ from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.judging import judge, tearing_column
 from incload_assets.loading.log_commit import commit
+from incload_assets.loading.lost_files import lost_file
 from incload_assets.loading.pruning import place_sql
 from incload_assets.loading.snapshots import Extract, extracts_of, with_marks
 from incload_assets.loading.sources.base import Position
@@ -145,7 +146,8 @@ def judged_rows(context: Context, positions: Mapping[Window, Position]) -> Itera
                 judged, facts = _read(context, positions, held, places=True)
             yield judged, facts
         except PySparkException as error:
-            if meaning := read_error(context.table.name, error, str(context.table.source)):
+            table = context.table
+            if meaning := lost_file(error, table, context.lake) or read_error(table.name, error, str(table.source)):
                 raise meaning from error
             raise
 
