@@ -11,6 +11,7 @@ from incload_assets.cli.check import check
 from incload_assets.cli.compact import compact
 from incload_assets.cli.demo import demo
 from incload_assets.cli.dev import dev
+from incload_assets.cli.game_day import game_day
 from incload_assets.cli.load import load
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
@@ -45,6 +46,7 @@ app.command()(load)
 app.command()(status)
 app.command()(check)
 app.command()(compact)
+app.command()(game_day)
 app.command()(stop)
 app.add_typer(spark, name="spark")
 
