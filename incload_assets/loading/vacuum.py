@@ -103,6 +103,8 @@ def _is_at_rest(delta: DeltaTable, kept: timedelta) -> bool:
     """Whether the last vacuum has removed all that there will be to remove as long as nothing is committed."""
     until = kept + _A_WEEK
     history = delta.history(2 * (until.days + 1))  # of a table at rest these are its vacuums, two commits a night
+    if not history or any("timestamp" not in commit for commit in history):  # of a writer that tells nothing
+        return False
     changed = next((commit for commit in history if commit.get("operation") not in _OWN), history[-1])
     return _at(changed) + until < _at(history[0])
 
@@ -124,5 +126,7 @@ def _vacuum(context: Context, uri: str, version: int, *, everything: bool) -> Va
     delta = context.lake.delta(uri)
     assert delta is not None
     told = delta.history(delta.version() - version)
-    metrics: dict[str, str] = next((commit["operationMetrics"] for commit in told if commit["operation"] == _START), {})
+    metrics: dict[str, str] = next(
+        (commit["operationMetrics"] for commit in told if commit.get("operation") == _START), {}
+    )
     return Vacuumed(int(metrics.get("numFilesToDelete", 0)), int(metrics.get("sizeOfDataToDelete", 0)))

@@ -126,6 +126,18 @@ def test_a_table_at_rest_is_left_alone_when_its_files_have_been_listed_once_more
     assert versions(loaded) == before, "nothing to do, nothing committed"
 
 
+def test_commits_of_a_writer_that_tells_nothing_of_itself_are_borne(
+    loaded: Loaded, at_once: Callable[[Loaded], None]
+) -> None:
+    at_once(loaded)
+    number = loaded.lake.version(loaded.uri)
+    assert number is not None
+    silent = Path(loaded.uri, "_delta_log", f"{number + 1:020}.json")
+    silent.write_text('{"txn": {"appId": "somebody", "version": 1}}\n')
+    assert vacuumed(loaded).files
+    assert vacuumed(loaded).files == 0
+
+
 def test_where_commits_are_gone_everything_is_listed_instead(loaded: Loaded, at_once: Callable[[Loaded], None]) -> None:
     at_once(loaded)
     left, delta = stray(loaded), loaded.lake.delta(loaded.uri)
