@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -103,6 +103,10 @@ class Lake:
             except TableNotFoundError:
                 return None
 
+    def followed(self) -> "Lake":
+        """The same lake for one load, which looks at its tables a dozen times: see :class:`FollowedLake`."""
+        return FollowedLake(self.root)
+
     def version(self, uri: str) -> int | None:
         """The newest version of the table at ``uri``; None if there is none."""
         table = self.delta(uri)
@@ -137,6 +141,29 @@ class Lake:
             except CommitFailedError:
                 return False
         return True
+
+
+@dataclass(frozen=True)
+class FollowedLake(Lake):
+    """A lake whose tables stay open: a further look reads what was committed since, and not the whole Delta log anew.
+
+    With 10,000 files that takes 1 ms where nothing was, instead of 12. A table that was given out is at its newest
+    version after the next look at it. Not for what outlives a load: a table that is removed and made anew meanwhile is
+    taken for the one that was there.
+    """
+
+    _opened: dict[str, DeltaTable] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def delta(self, uri: str, version: int | None = None) -> DeltaTable | None:
+        """As of any lake."""
+        if version is not None:
+            return super().delta(uri, version)
+        if (opened := self._opened.get(uri)) is not None:
+            with _translated(uri):
+                opened.update_incremental()
+        elif (opened := super().delta(uri)) is not None:
+            self._opened[uri] = opened
+        return opened
 
 
 def data_files(delta: DeltaTable) -> pa.Table:

@@ -259,7 +259,7 @@ def _load_together(
 
     first = first_of(windows)
     if len(first) > 1:
-        on, chosen = Context(spark, table, context.resources.lake), [w for w in windows if w.key in first]
+        on, chosen = Context(spark, table, context.resources.lake.followed()), [w for w in windows if w.key in first]
         yield from load_first_windows(on, chosen, first_of, run_id=context.run.run_id, say=context.log.info)
 
 

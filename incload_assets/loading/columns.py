@@ -1,11 +1,15 @@
 """Column expressions that several steps share: the order of changes, and the hash of a row."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from incload_assets.loading.declaration import Table
+if TYPE_CHECKING:
+    from incload_assets.loading.declaration import Table
 
 UPSERT, DELETE, TRUNCATE, REJECTED = "upsert", "delete", "truncate", "rejected"
 REPLACED, CONTROL, SKIPPED = "replaced", "control", "skipped"

@@ -89,7 +89,7 @@ def load_window(
         ReconciliationFailed: Table and log still differ after several repairs.
         IncrementalLoadError: As the steps raise it.
     """
-    context, phases = Context(spark, table, lake), Phases()
+    context, phases = Context(spark, table, lake.followed()), Phases()
     with phases.timed("prepare"):
         ensure_tables(context)
         doubtful = not (checkpoint.clean or checkpoint.untried)

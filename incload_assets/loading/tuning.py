@@ -50,6 +50,8 @@ UNSORTED = {
 
 _own: "WeakKeyDictionary[SparkSession, dict[str, str]]" = WeakKeyDictionary()
 """What sessions had before: to unset a setting gives Spark's default, not the server's."""
+_now: "WeakKeyDictionary[SparkSession, dict[str, str]]" = WeakKeyDictionary()
+"""What they have: each setting is a question to the server, and a small load would ask thirty."""
 
 
 def tune_landing(spark: SparkSession, log: DeltaTable, windows: Iterable[Window], change_bytes: int) -> None:
@@ -94,5 +96,8 @@ def tune_merge(spark: SparkSession, actions: int) -> None:
 def _tune(spark: SparkSession, settings: dict[str, str]) -> None:
     if spark not in _own:
         _own[spark] = {name: str(spark.conf.get(name)) for name in (*SMALL, *UNSORTED)}
+        _now[spark] = dict(_own[spark])
     for name, value in (_own[spark] | settings).items():
-        spark.conf.set(name, value)
+        if _now[spark][name] != value:
+            spark.conf.set(name, value)
+            _now[spark][name] = value

@@ -9,10 +9,11 @@ line as it was.
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
+from incload_assets.loading.columns import quoted
 from incload_assets.loading.sources.base import PRESENT
 from incload_assets.loading.sources.records import Records, numbered, source_column, spark_path
 from incload_assets.loading.sources.template import Template
@@ -71,8 +72,10 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
     single = F.try_variant_get(json, "$[1]", "string").eqNullSafe("end")
     record = F.when(single, F.try_variant_get(json, "$[0]", "map<string,variant>"))
     names, declared = F.map_keys("__record"), F.array(*map(F.lit, fields))
+    # a variant has its names in order: most records have all that are declared and no others, which is quick to see
+    usual = names == F.array(*map(F.lit, sorted(fields)))
     # a function with a lambda is interpreted, and all of its projection with it: it works on the rare record, later
-    undeclared = F.when(F.size(F.array_except(names, declared)) > 0, F.col("__record"))
+    undeclared = F.when(~usual & (F.size(F.array_except(names, declared)) > 0), F.col("__record"))
     rescued = F.to_json(F.map_filter("__undeclared", lambda name, _: ~name.isin(list(fields))))
     malformed = (
         F.when(F.col("__record").isNotNull(), None)
@@ -86,7 +89,7 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
         texts.withColumn("__json", F.when(F.is_valid_utf8(text), parsed))
         .withColumn("__record", record)
         .select(
-            F.struct(*(_value(field).alias(field) for field in fields)).alias("_raw"),
+            F.when(F.col("__record").isNotNull(), F.try_variant_get(json, "$[0]", _strings(fields))).alias("_raw"),
             F.make_valid_utf8(text).alias("_payload"),
             undeclared.alias("__undeclared"),
             malformed.alias("_malformed"),
@@ -99,9 +102,6 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
     )
 
 
-def _value(field: str) -> Column:
-    quote = '"' if '"' not in field else "'"
-    if quote in field:  # a variant path cannot name it
-        return F.try_variant_get(F.try_element_at("__record", F.lit(field)), "$", "string")
-    value = F.try_variant_get(F.col("__json"), f"$[0][{quote}{field}{quote}]", "string")
-    return F.when(F.col("__record").isNotNull(), value)
+def _strings(fields: Sequence[str]) -> str:
+    """The type of a struct of strings: an object is taken apart once for all of its members."""
+    return f"struct<{', '.join(f'{quoted(field)}: string' for field in fields)}>"

@@ -11,15 +11,16 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import col
 from incload_assets.loading.context import PENDING, Context, Merged, Plan, Snapshot
-from incload_assets.loading.pruning import bucket_sql, touched_sql
+from incload_assets.loading.pruning import BROADCAST_ROWS, bucket_sql, touched_sql
 from incload_assets.loading.writes.base import BUCKET
 from incload_assets.loading.writes.merging import matching_sql
 from incload_assets.loading.writes.replacing import fenced_overwrite
 
-LEAST_ROWS = 100_000
-"""Changes that are worth it; with fewer, all that a load does takes longer than what is written."""
+LEAST_ROWS = 1_000
+"""Changes that are worth it; of fewer it makes no difference how they are written."""
 LEAST_SHARE = 0.05
-"""Of the partition's rows: with fewer changes a MERGE may leave some of its files alone."""
+"""Of the partition's rows: with fewer changes a MERGE may leave some of its files alone. A load of 5 % of 20,000 to
+200,000 rows takes as long either way, of 20 % a tenth less, of 2 million rows a quarter less."""
 
 
 def pays(at: Snapshot) -> bool:
@@ -44,7 +45,7 @@ def rewrite(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     assert part is not None
     counts = Observation()
     rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri)).filter(part)
-    both = _joined(context, rows, plan).observe(
+    both = _joined(context, at, rows, plan).observe(
         counts, *(F.count(F.when(F.col("_does") == what, 1)).alias(what) for what in PENDING)
     )
     if not fenced_overwrite(context, at, _outcome(context, rows.columns, both), part):
@@ -53,9 +54,11 @@ def rewrite(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     return Merged(inserted=done["insert"], updated=done["update"], deleted=done["delete"], rewrites=1)
 
 
-def _joined(context: Context, rows: DataFrame, plan: Plan) -> DataFrame:
+def _joined(context: Context, at: Snapshot, rows: DataFrame, plan: Plan) -> DataFrame:
     """Rows (``t``) and actions (``s``) side by side, and what each action does: NULL where it does nothing."""
     pending = plan.actions.filter(F.col("_action").isin(*PENDING)).withColumn("_planned", F.lit(True))
+    if at.changes <= BROADCAST_ROWS:  # they fit into memory, so that the rows need not be sorted to meet them
+        pending = pending.hint("shuffle_hash")
     held = rows.withColumn("_held", F.lit(True))
     both = held.alias("t").join(pending.alias("s"), F.expr(matching_sql(context.table, plan)), "full_outer")
     is_delete = F.col("s._action") == "delete"
