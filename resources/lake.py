@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -116,6 +117,15 @@ class Lake:
         """The last transaction version that ``app_id`` committed to the table, as of ``version``; None if none."""
         table = self.delta(uri, version)
         return None if table is None else table.transaction_version(app_id)
+
+    def forget_checksum(self, uri: str) -> None:
+        """Remove what Hadoop may have noted beside a local table's pointer to its newest checkpoint.
+
+        Our Spark keeps no such notes (``resources/spark_conf.py``), others do. When the pointer moves the old note is
+        wrong, and whoever opens the table next tries for seven seconds to read it before doing without.
+        """
+        if not uri.startswith(("s3://", "s3a://")):
+            (Path(uri) / "_delta_log" / "._last_checkpoint.crc").unlink(missing_ok=True)
 
     def append(self, uri: str, rows: pa.Table, app_id: str, number: int) -> bool:
         """Append a few rows without Spark, as commit ``number`` of ``app_id``; creates the table if there is none.

@@ -1,6 +1,7 @@
 """What is made of ratios: a line, a record, a picture."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -9,7 +10,7 @@ from rich.console import Console
 
 from tests.benchmarks.pairs import Comparison, compare
 from tests.benchmarks.readme import RESULTS, markdown
-from tests.benchmarks.report import KEPT, MISSED, Found, as_json, table, write
+from tests.benchmarks.report import KEPT, MISSED, Found, as_json, earlier, table, write
 from tests.clone import PROJECT
 
 GOOD = Comparison("load / by hand", (0.5, 0.25, 1.0), 0.8, {"rows": 20}, "mostly landing")
@@ -57,6 +58,7 @@ def test_record_and_picture_are_written(tmp_path: Path) -> None:
     assert first == {
         "row": "warm", "name": "load / by hand", "median": 0.5, "min": 0.25, "max": 1.0, "bound": 0.8, "met": True,
         "ratios": [0.5, 0.25, 1.0], "sizes": {"rows": 20}, "note": "mostly landing",
+        "measured": "2026-01-05T00:00:00+00:00",
     }  # fmt: skip
     assert (second["row"], second["met"]) == ("growth", False)
     svg = ET.parse(tmp_path / "out" / "results.svg").getroot()
@@ -64,6 +66,18 @@ def test_record_and_picture_are_written(tmp_path: Path) -> None:
     assert [dot.get("fill") for dot in dots] == [KEPT, MISSED]
     assert float(dots[0].get("cx", 0)) < float(dots[1].get("cx", 0))
     assert "large & small" in [text.text for text in svg.findall("{*}text")]
+
+
+def test_rows_that_are_not_measured_again_keep_their_dates(tmp_path: Path) -> None:
+    assert earlier(tmp_path, "small") == {}
+    write(FOUND, tmp_path)
+    at = "2026-01-05T00:00:00+00:00"
+    assert earlier(tmp_path, "small") == {"warm": [replace(GOOD, measured=at)], "growth": [replace(BAD, measured=at)]}
+    assert earlier(tmp_path, "full") == {}
+    later = replace(
+        FOUND, at=datetime(2026, 2, 1, tzinfo=UTC), comparisons={**earlier(tmp_path, "small"), "run": [BAD]}
+    )
+    assert [row["measured"][:10] for row in as_json(later)["rows"]] == ["2026-01-05", "2026-01-05", "2026-02-01"]
 
 
 def test_a_line_of_the_readme_names_what_is_missed() -> None:

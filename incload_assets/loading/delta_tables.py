@@ -47,6 +47,7 @@ def ensure_table(
             another type or spelling.
     """
     properties = properties or {}
+    lake.forget_checksum(uri)
     delta = lake.delta(uri)
     if delta is None:
         _create(spark, lake, uri, schema, partition_by, properties)

@@ -4,7 +4,8 @@
 
 Both sides of each comparison run in turn, in this one process. Prints a table and writes ``results.json`` and
 ``results.svg``. A row that fails is told as failed, the others go on; the exit code is 1 then. Full scale takes hours
-on a laptop and up to 10 GB of disk, so name the rows that you want.
+on a laptop and up to 10 GB of disk, so name the rows that you want: those that are not named stay as that folder has
+them, each with the date of its measurement.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from rich.console import Console
 from resources.settings import Settings
 from tests.benchmarks.bench import SMALL, Sizes, bench
 from tests.benchmarks.pairs import Comparison
-from tests.benchmarks.report import Found, table, write
+from tests.benchmarks.report import Found, earlier, table, write
 from tests.benchmarks.rows import ROWS
 
 SCALES = {"full": (Sizes(), 5, 2), "small": (SMALL, 1, 0)}
@@ -36,12 +37,13 @@ def main() -> int:
     warnings.simplefilter("ignore", dg.BetaWarning)
     warnings.simplefilter("ignore", dg.PreviewWarning)
     sizes, pairs, warm_up = SCALES[asked.scale]
-    comparisons: dict[str, list[Comparison]] = {}
+    rows = asked.rows or list(ROWS)
+    known = {row: told for row, told in earlier(asked.out, asked.scale).items() if row not in rows}
+    comparisons: dict[str, list[Comparison]] = {row: known.get(row, []) for row in ROWS if row in known or row in rows}
     failed: dict[str, str] = {}
     found = Found(asked.scale, datetime.now(UTC), comparisons, failed)
-    for row in asked.rows or ROWS:
+    for row in rows:
         print(f"== {row}", flush=True)
-        comparisons[row] = []
         try:
             with bench(sizes, asked.pairs or pairs, warm_up) as means:
                 for comparison in ROWS[row](means):

@@ -19,6 +19,7 @@ class Comparison:
         bound: What the median should not exceed; None: nothing is asked.
         sizes: Rows, files and so on that were used.
         note: What else there is to tell.
+        measured: When, as ISO 8601 has it; empty: just now.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Comparison:
     bound: float | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
+    measured: str = ""
 
     @property
     def median(self) -> float:

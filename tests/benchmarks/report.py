@@ -15,6 +15,7 @@ from rich.table import Table
 
 from tests.benchmarks.pairs import Comparison
 
+RESULTS = "results.json"
 WIDTH, LEFT, RIGHT, LINE, TOP = 1200, 560, 1180, 26, 44
 KEPT, MISSED, NOT_ASKED, FAINT = "#2a7d4f", "#b3372f", "#4a6078", "#d5d9de"
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -64,7 +65,11 @@ def as_json(found: Found) -> dict[str, Any]:
         "date": found.at.isoformat(timespec="seconds"),
         "scale": found.scale,
         "versions": {"python": platform.python_version(), **packages},
-        "rows": [{"row": row, **_told(one)} for row, several in found.comparisons.items() for one in several],
+        "rows": [
+            {"row": row, **_told(one), "measured": one.measured or found.at.isoformat(timespec="seconds")}
+            for row, several in found.comparisons.items()
+            for one in several
+        ],
         "failed": dict(found.failed),
     }
 
@@ -125,8 +130,21 @@ def _line(svg: ET.Element, x1: str, y1: float, x2: str, y2: float, color: str, w
     ET.SubElement(svg, "line", {**ends, "stroke": color, "stroke-width": f"{width}"})
 
 
+def earlier(folder: Path, scale: str) -> dict[str, list[Comparison]]:
+    """What a folder's ``results.json`` has of each row at that scale; nothing where there is none."""
+    file = folder / RESULTS
+    told = json.loads(file.read_text()) if file.exists() else {"scale": scale, "rows": []}
+    found: dict[str, list[Comparison]] = {}
+    for one in told["rows"] if told["scale"] == scale else ():
+        ratios, measured = tuple(one["ratios"]), one.get("measured") or told["date"]
+        found.setdefault(one["row"], []).append(
+            Comparison(one["name"], ratios, one["bound"], one["sizes"], one["note"], measured)
+        )
+    return found
+
+
 def write(found: Found, folder: Path) -> None:
     """Write ``results.json`` and ``results.svg`` into a folder, which is made."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "results.json").write_text(json.dumps(as_json(found), indent=2) + "\n")
+    (folder / RESULTS).write_text(json.dumps(as_json(found), indent=2) + "\n")
     (folder / "results.svg").write_text(picture(found) + "\n")

@@ -156,3 +156,16 @@ def test_files_of_the_log_tell_the_ranges_of_keys_sequence_and_place_alone(spark
     files = data_files(Context(spark, kept.table, kept.lake).log.open())
     assert [name for name in files.column_names if name.startswith("max.")] == ["max.id", "max.seq"]
     assert max(filter(None, files["max.seq"].to_pylist())) == 2
+
+
+def test_spark_keeps_no_checksums_beside_commits_and_those_of_others_do_not_outlive_what_they_are_of(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = make(spark, tmp_path, {day(1): [item("1", "a", 1)]})
+    loaded.load(1)
+    commits = [Path(loaded.uri) / "_delta_log", Path(f"{tmp_path}/_changes/items/_delta_log")]
+    assert [note.name for folder in commits for note in folder.glob(".*.json.crc")] == []
+    for folder in commits:
+        (folder / "._last_checkpoint.crc").write_bytes(b"crc of a pointer that has moved")
+    loaded.load(1)
+    assert [note.name for folder in commits for note in folder.glob("._last_checkpoint.crc")] == []

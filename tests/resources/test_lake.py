@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import boto3
+import pyarrow as pa
 import pytest
 from moto.server import ThreadedMotoServer
 from pyspark.sql import SparkSession
 
 from incload_assets.loading.errors import IncrementalLoadError, SparkUnavailable
 from resources import connect_server
-from resources.lake import Lake
+from resources.lake import Lake, data_files, rows_of
 from resources.settings import Settings
 from resources.spark import open_session
 
@@ -57,6 +58,21 @@ def test_versions_and_fences_are_read_without_spark(spark: SparkSession, tmp_pat
     seen = [lake.transaction_version(uri, "orders/2026-01-01", version) for version in (None, 0, 1)]
     assert (lake.version(uri), seen) == (1, [8, 7, 8])
     assert lake.transaction_version(uri, "somebody else") is None
+
+
+def test_a_followed_lake_sees_what_others_commit_and_opens_older_versions_anew(tmp_path: Path) -> None:
+    lake, uri = Lake(str(tmp_path)), f"{tmp_path}/orders"
+    followed = lake.followed()
+    assert followed.delta(uri) is None, "and not for ever"
+    for number in (1, 2, 3):
+        assert lake.append(uri, pa.table({"id": [number]}), "orders", number)
+        opened = followed.delta(uri)
+        assert opened is not None
+        assert (opened.version(), opened.transaction_version("orders")) == (number, number)
+        assert rows_of(data_files(opened)) == number
+    first = followed.delta(uri, 1)
+    assert first is not None
+    assert (first.version(), followed.version(uri)) == (1, 3)
 
 
 @pytest.fixture
