@@ -1,7 +1,7 @@
 """Where the Delta tables are, how Spark names them, and what is read of them without Spark."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -125,7 +125,8 @@ class Lake:
         wrong, and whoever opens the table next tries for seven seconds to read it before doing without.
         """
         if not uri.startswith(("s3://", "s3a://")):
-            (Path(uri) / "_delta_log" / "._last_checkpoint.crc").unlink(missing_ok=True)
+            with suppress(OSError):  # none, or not ours to remove
+                (Path(uri) / "_delta_log" / "._last_checkpoint.crc").unlink()
 
     def append(self, uri: str, rows: pa.Table, app_id: str, number: int) -> bool:
         """Append a few rows without Spark, as commit ``number`` of ``app_id``; creates the table if there is none.

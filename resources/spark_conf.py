@@ -10,15 +10,8 @@ from resources.settings import Settings
 
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 
-SESSION_CONF = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.inMemoryColumnarStorage.compressed": "false",
-}
-"""What every session has, on whichever Spark: instants in UTC, casts that fail instead of giving NULL. And what Spark
-holds for a load is read two or three times and let go of: to compress it takes longer than that spares, of 400,000
-changes 0.6 s of 3.8 s for their landing.
-"""
+SESSION_CONF = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
+"""What every session has, on whichever Spark: instants in UTC, casts that fail instead of giving NULL."""
 
 
 def spark_conf(settings: Settings) -> dict[str, str]:
@@ -49,6 +42,9 @@ def spark_conf(settings: Settings) -> dict[str, str]:
         # One load is some hundred pieces of generated code; the default keeps the last hundred, so each load would have
         # its own compiled anew, by Spark and then by Java, and large ones take 1.4 times as long.
         "spark.sql.codegen.cache.maxEntries": "2000",
+        # What Spark holds for a load is read two or three times and let go of: to compress it takes longer than that
+        # spares, of 400,000 changes 0.6 s of 3.8 s for their landing.
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
         # Of a local file's status and mode Hadoop has programs tell, one process each (readlink, chmod), also of the
         # checksum file that it keeps beside every file: of a small load's two commits 40 processes, of 4 ms or more.
         # Commits are renamed as before; 26 processes less.

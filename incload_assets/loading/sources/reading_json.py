@@ -5,6 +5,11 @@ Every line is parsed as a *variant*, because the other ways through Spark change
 the first value of a line, and ``from_json`` accepts single quotes and NaN. A variant keeps up to 38 digits and
 refuses names that occur twice. Numbers keep their value and not their spelling (1.10 is 1.1); ``_payload`` has the
 line as it was.
+
+Of the 1.2 s that 400,000 lines of five members take on two cores, parsing is 0.35, the members' strings 0.45 (Spark
+makes a cast of its own for each), what tells of undeclared names 0.25. ``spark.read.json`` into strings keeps
+all digits and takes 0.2, but it sees neither names that occur twice nor what follows the object, and has no line to
+show; ``from_json`` takes 0.5. Members taken from the map of names instead of at once: as long, interpreted longer.
 """
 
 from collections.abc import Sequence

@@ -4,6 +4,9 @@ A MERGE reads the partition twice: to find the files that hold changed keys, and
 share of the rows changes that is all of them, and it is cheaper to join rows and changes once and to replace the
 partition. The result is the same: the rows are judged by the same conditions, in Delta's transaction of the commit,
 which reads the partition as it then is and conflicts with whoever commits to it meanwhile, as a MERGE does.
+
+Tried and left alone: a hash join of large changes instead of sorting both sides (0.4 s of 8 less for 400,000 changes,
+but a hash map cannot go to disk: of 250,000 rows of 3 kB it does not fit into a heap of 2 GB).
 """
 
 from pyspark.sql import DataFrame, Observation
@@ -11,7 +14,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import col
 from incload_assets.loading.context import PENDING, Context, Merged, Plan, Snapshot
-from incload_assets.loading.pruning import BROADCAST_ROWS, bucket_sql, touched_sql
+from incload_assets.loading.pruning import bucket_sql, touched_sql
 from incload_assets.loading.writes.base import BUCKET
 from incload_assets.loading.writes.merging import matching_sql
 from incload_assets.loading.writes.replacing import fenced_overwrite
@@ -45,7 +48,7 @@ def rewrite(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     assert part is not None
     counts = Observation()
     rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri)).filter(part)
-    both = _joined(context, at, rows, plan).observe(
+    both = _joined(context, rows, plan).observe(
         counts, *(F.count(F.when(F.col("_does") == what, 1)).alias(what) for what in PENDING)
     )
     if not fenced_overwrite(context, at, _outcome(context, rows.columns, both), part):
@@ -54,11 +57,9 @@ def rewrite(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     return Merged(inserted=done["insert"], updated=done["update"], deleted=done["delete"], rewrites=1)
 
 
-def _joined(context: Context, at: Snapshot, rows: DataFrame, plan: Plan) -> DataFrame:
+def _joined(context: Context, rows: DataFrame, plan: Plan) -> DataFrame:
     """Rows (``t``) and actions (``s``) side by side, and what each action does: NULL where it does nothing."""
     pending = plan.actions.filter(F.col("_action").isin(*PENDING)).withColumn("_planned", F.lit(True))
-    if at.changes <= BROADCAST_ROWS:  # they fit into memory, so that the rows need not be sorted to meet them
-        pending = pending.hint("shuffle_hash")
     held = rows.withColumn("_held", F.lit(True))
     both = held.alias("t").join(pending.alias("s"), F.expr(matching_sql(context.table, plan)), "full_outer")
     is_delete = F.col("s._action") == "delete"
