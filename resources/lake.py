@@ -124,7 +124,7 @@ class Lake:
         Our Spark keeps no such notes (``resources/spark_conf.py``), others do. When the pointer moves the old note is
         wrong, and whoever opens the table next tries for seven seconds to read it before doing without.
         """
-        if not uri.startswith(("s3://", "s3a://")):
+        if not _is_on_s3(uri):
             with suppress(OSError):  # none, or not ours to remove
                 (Path(uri) / "_delta_log" / "._last_checkpoint.crc").unlink()
 
@@ -219,12 +219,16 @@ def _translated(uri: str) -> Iterator[None]:
         raise meaning from error
 
 
+def _is_on_s3(uri: str) -> bool:
+    return uri.startswith(("s3://", "s3a://"))
+
+
 def _options(uri: str) -> dict[str, str]:
     """What the object store has to be told, as deltalake takes it.
 
     One that is down is known in seconds: the default is to try for three minutes.
     """
-    if not uri.startswith(("s3://", "s3a://")):
+    if not _is_on_s3(uri):
         return {}
     endpoint = S3Endpoint.from_env()
     store = S3Config(endpoint=endpoint.url, region=endpoint.region).model_dump(exclude_none=True, exclude={"provider"})

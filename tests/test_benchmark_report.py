@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 from rich.console import Console
 
 from tests.benchmarks.pairs import Comparison, compare
-from tests.benchmarks.readme import RESULTS, markdown
+from tests.benchmarks.readme import MEASURED, markdown
 from tests.benchmarks.report import KEPT, MISSED, Found, as_json, earlier, table, write
 from tests.clone import PROJECT
 
@@ -88,6 +88,6 @@ def test_a_line_of_the_readme_names_what_is_missed() -> None:
 
 
 def test_the_readme_shows_what_was_measured_at_full_scale() -> None:
-    results = json.loads(RESULTS.read_text())
+    results = json.loads(MEASURED.read_text())
     assert (results["scale"], results["failed"]) == ("full", {})
     assert markdown(results["rows"]) in (PROJECT / "README.md").read_text()

@@ -7,8 +7,9 @@ from time import monotonic
 
 from pyspark.sql import functions as F
 
-from incload_assets.loading.context import PENDING, Context, Merged, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.errors import ConcurrentLoad, ReconciliationFailed
+from incload_assets.loading.plan import PENDING, Merged, Plan
 from incload_assets.loading.reconciliation import Evidence, check_bins, examine
 from incload_assets.loading.tuning import tune_plan
 from incload_assets.loading.window import Window

@@ -1,36 +1,16 @@
 """From a declaration to a Dagster asset whose materialization is an incremental load."""
 
-import random
-import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import dagster as dg
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
-from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG, Checkpoint, checkpoint_of, untried
-from incload_assets.loading.compaction import REWRITE_COMPACTED_TAG
-from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import INTERVAL, Changes, Freshness, Quarantine, RowFunction, Table, declare
-from incload_assets.loading.errors import ContractViolation, IncrementalLoadError, SourceMissing
-from incload_assets.loading.load import LoadReport, load_window
-from incload_assets.loading.lost_files import lost_file
-from incload_assets.loading.materialization import MASK, Metadata, metadata_of
-from incload_assets.loading.process import mark_process
-from incload_assets.loading.ranges import load_first_windows
+from incload_assets.loading.run import materialize
 from incload_assets.loading.sources.base import Source
-from incload_assets.loading.window import Window, window_of
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merge import Merge
-from resources.failures import masked, translate
-from resources.lake import Lake
-
-MAX_RETRIES = 3
-FIRST_DELAY_SECONDS = 5.0
 
 
 def incremental_asset(
@@ -143,7 +123,7 @@ def incremental_asset(
             output_required=False,  # a run over several partitions reports each by itself, as it is done
         )
         def load(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
-            yield from _materialize(context, table)
+            yield from materialize(context, table)
 
         load.op.compute_fn.decorated_fn.incremental_table = table  # type: ignore[union-attr]
         return load
@@ -181,156 +161,3 @@ def _shown(table: Table) -> dict[str, Any]:
         "partition_by": table.write.partition_by or "none (state table)",
         **({"buckets": table.write.buckets} if table.write.buckets else {}),
     }
-
-
-def _materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.MaterializeResult[Any]]:
-    """Load the run's partitions, oldest first; each succeeds or fails by itself."""
-    from incload_assets.checks.within_runs import check_after_range  # checks are made of what is in this package
-
-    mark_process(context)
-    keys = sorted(context.partition_keys, key=lambda key: window_of(table.partitions_def, key, table.name))
-    failures: dict[str, BaseException] = {}
-    try:
-        with context.resources.spark.session(table.name) as spark:
-            yield from _load_each(context, table, spark, keys, failures)
-    except IncrementalLoadError as error:  # no session to be had
-        failures |= dict.fromkeys(keys, error)
-    if len(keys) > 1:
-        check_after_range(context, table)
-    if failures:
-        _fail(context, table, failures, len(keys))
-
-
-def _load_each(
-    context: dg.AssetExecutionContext,
-    table: Table,
-    spark: SparkSession,
-    keys: Sequence[str],
-    failures: dict[str, BaseException],
-) -> Iterator[dg.MaterializeResult[Any]]:
-    lake, start = context.resources.lake, time.monotonic()
-    windows = {key: window_of(table.partitions_def, key, table.name) for key in keys}
-    left = dict(windows)
-    try:
-        for reports in _load_together(context, table, spark, list(windows.values())):
-            metadata_by_key = metadata_of(spark, table, lake, reports)
-            for report in reports:
-                _log(context, table, report, metadata_by_key[report.window.key])
-                del left[report.window.key]
-    except Exception as error:  # whatever it was, each window that is left tells its own
-        reason = _told(translate(error, table.name), table, lake)
-        context.log.warning(f"{table.name}: not loaded together, so each window by itself: {reason}")
-    for number, (key, window) in enumerate(left.items(), len(keys) - len(left) + 1):
-        if len(keys) > 1:
-            context.log.info(f"{table.name} {key}: partition {number} of {len(keys)}{_time_left(start, number, keys)}")
-        try:
-            report = load_window(
-                spark,
-                table,
-                lake,
-                window,
-                run_id=context.run.run_id,
-                checkpoint=_checkpoint(context, table, key, alone=len(keys) == 1),
-                rewrite_compacted=REWRITE_COMPACTED_TAG in context.run.tags,
-                say=context.log.info,
-            )
-            metadata = metadata_of(spark, table, lake, [report])[key]
-        except Exception as error:
-            failures[key] = _told(translate(error, f"{table.name} {key}"), table, lake)
-            context.log.error(f"{table.name} {key}: {failures[key]}")
-            continue
-        if len(keys) > 1:
-            _log(context, table, report, metadata)
-        else:
-            context.log.info(_summary(table, report))
-            version = dg.DataVersion(report.control.fingerprint)
-            yield dg.MaterializeResult(asset_key=table.key, metadata=metadata, data_version=version)
-
-
-def _load_together(
-    context: dg.AssetExecutionContext, table: Table, spark: SparkSession, windows: Sequence[Window]
-) -> Iterator[list[LoadReport]]:
-    """Those of the windows that nobody has tried before, as far as they can be loaded together."""
-    if len(windows) < 2 or context.retry_number > 0 or not table.in_ranges:
-        return
-
-    def first_of(windows: Sequence[Window]) -> set[str]:
-        return untried(context.instance, table.key, [window.key for window in windows], context.run.run_id)
-
-    first = first_of(windows)
-    if len(first) > 1:
-        on, chosen = Context(spark, table, context.resources.lake.followed()), [w for w in windows if w.key in first]
-        yield from load_first_windows(on, chosen, first_of, run_id=context.run.run_id, say=context.log.info)
-
-
-def _log(context: dg.AssetExecutionContext, table: Table, report: LoadReport, metadata: Metadata) -> None:
-    """Checkpoint one of several partitions at once: what comes after may fail."""
-    context.log.info(_summary(table, report))
-    tags = {DATA_VERSION_TAG: report.control.fingerprint}
-    key = report.window.key
-    context.log_event(dg.AssetMaterialization(table.key, partition=key, metadata=metadata, tags=tags))
-
-
-def _told(error: BaseException, table: Table, lake: Lake) -> BaseException:
-    """Spark's own errors in one line, values hidden where the table has personal columns: they quote what they read."""
-    if not isinstance(error, PySparkException):
-        return error
-    if (lost := lost_file(error, table, lake)) is not None:
-        return lost
-    line = masked(str(error).strip().splitlines()[0])
-    if table.contract.personal:
-        line = re.sub(r"'[^']*'|\"[^\"]*\"", f"'{MASK}'", line)
-    return IncrementalLoadError(
-        f"{table.name}: Spark could not do it: {line}", remedy="see the server's log for the rest"
-    )
-
-
-def _time_left(start: float, number: int, keys: Sequence[str]) -> str:
-    """From the pace so far; nothing before the first partition is done."""
-    done = number - 1
-    left = (time.monotonic() - start) / done * (len(keys) - done) if done else 0
-    return f", about {left:.0f} s left" if done else ""
-
-
-def _summary(table: Table, report: LoadReport) -> str:
-    e, m = report.evidence, report.merged
-    return (
-        f"{table.name} {report.window.key}: reconciled at version {report.table_version}; read {e.rows_read}, "
-        f"inserted {m.inserted}, updated {m.updated}, deleted {m.deleted}, stale {e.stale}, duplicate {e.duplicate}, "
-        f"quarantined {e.quarantined}"
-    )
-
-
-def _fail(context: dg.AssetExecutionContext, table: Table, failures: Mapping[str, BaseException], total: int) -> None:
-    """Fail the step: again later if nothing but time is needed, for good if a person is."""
-    transient = all(isinstance(e, IncrementalLoadError) and e.transient for e in failures.values())
-    context.instance.add_run_tags(context.run.run_id, {FAILURE_TAG: _cause(failures.values())})
-    if transient and context.retry_number < MAX_RETRIES:
-        delay = FIRST_DELAY_SECONDS * 2**context.retry_number * random.uniform(0.5, 1.5)
-        raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=delay) from next(iter(failures.values()))
-    lines = "\n".join(f"- {key}: {error}" for key, error in failures.items())
-    raise dg.Failure(
-        description=f"{table.name}: {len(failures)} of {total} partitions not loaded\n{lines}",
-        metadata={key: dg.MetadataValue.text(str(error)) for key, error in failures.items()},
-        allow_retries=False,
-    )
-
-
-def _cause(errors: Iterable[BaseException]) -> str:
-    """One word for automation: ``transient`` and ``missing`` are tried again, others wait for a person."""
-    causes = set()
-    for error in errors:
-        if isinstance(error, SourceMissing):
-            causes.add("missing")
-        elif isinstance(error, ContractViolation):
-            causes.add("contract")
-        else:
-            causes.add("transient" if isinstance(error, IncrementalLoadError) and error.transient else "error")
-    return next(cause for cause in ("error", "contract", "missing", "transient") if cause in causes)
-
-
-def _checkpoint(context: dg.AssetExecutionContext, table: Table, partition: str, *, alone: bool) -> Checkpoint:
-    """What is known of a partition; this run itself may have tried it before, as a retry or together with others."""
-    known = checkpoint_of(context.instance, table.key, partition, context.run.run_id)
-    again = context.retry_number > 0
-    return replace(known, clean=known.clean and not again, untried=known.untried and alone and not again)

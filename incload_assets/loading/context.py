@@ -1,6 +1,6 @@
 """What every step of a load works with, and what it saw."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -246,62 +246,3 @@ def first_sequences(controls: Iterable[Control]) -> list[str] | None:
 
 MAX_PARTITIONS = 200
 """Longest list of partition values that Delta prunes exactly; a load that touches more reads without pruning."""
-
-
-def nothing_held() -> None:
-    """Release nothing."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What makes the table right, and what proves that it is: both from the same query.
-
-    Args:
-        actions: One row per row of the table concerned: the columns of ``identity``; ``_row``, a struct of the table's
-            columns as they should be; ``_action``: insert, update or delete (pending), or anything else for nothing to
-            do; and whatever ``valid`` refers to.
-        identity: Columns that tell the table's rows apart.
-        valid: SQL over ``t`` (the table's row) and ``s`` (the action): whether the row is still the one planned for.
-        ledger: Rows to be summed per window, made by :func:`incload_assets.loading.ledger.entry`: ``_window`` string;
-            numbers ``_keys``, ``_pending``, ``_applied``, ``_stale``, ``_duplicate``, ``_waiting``, ``_present``;
-            ``_log_hash`` and ``_table_hash``, content hashes (bigint, NULL for none) of the changes in effect, from
-            either side.
-        match: SQL over ``t`` and ``s``, beside equality of ``identity``: whether the action is for the row.
-        release: Lets go of what is held for the plan, which is not to be used any more then.
-    """
-
-    actions: DataFrame
-    identity: tuple[str, ...]
-    valid: str
-    ledger: DataFrame
-    match: str = "true"
-    release: Callable[[], None] = nothing_held
-
-
-PENDING = ("insert", "update", "delete")
-"""The actions that change something."""
-
-
-@dataclass(frozen=True)
-class Merged:
-    """What commits changed, in rows, as they count them.
-
-    Args:
-        inserted: Rows that came.
-        updated: Rows that became other ones.
-        deleted: Rows that went.
-        rewrites: How many of the commits replaced a part of the table as a whole.
-    """
-
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-    rewrites: int = 0
-
-    def __add__(self, other: "Merged") -> "Merged":
-        return Merged(
-            self.inserted + other.inserted,
-            self.updated + other.updated,
-            self.deleted + other.deleted,
-            self.rewrites + other.rewrites,
-        )

@@ -26,9 +26,10 @@ from incload_assets.loading.columns import (
     row_order_sql,
     truncate_order,
 )
-from incload_assets.loading.context import PENDING, Context, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.ledger import entry
+from incload_assets.loading.plan import PENDING, Plan
 from incload_assets.loading.pruning import near, of_keys
 
 KEPT_ROWS = 1_000_000

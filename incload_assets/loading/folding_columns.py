@@ -27,10 +27,11 @@ from incload_assets.loading.columns import (
     sets,
     truncate_order,
 )
-from incload_assets.loading.context import PENDING, Context, Plan, Snapshot, nothing_held
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.ledger import entry
 from incload_assets.loading.moves import Moves, links_of
+from incload_assets.loading.plan import PENDING, Plan, nothing_held
 from incload_assets.loading.pruning import near, of_keys
 
 

@@ -8,7 +8,7 @@ HASHES = ("log_hash", "table_hash")
 
 
 def entry(window: Column | None = None, **values: Column) -> list[Column]:
-    """The columns of the ledger, as :class:`~incload_assets.loading.context.Plan` describes them.
+    """The columns of the ledger, as :class:`~incload_assets.loading.plan.Plan` describes them.
 
     Args:
         window: The window's key; default the column ``_window``.

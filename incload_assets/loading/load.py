@@ -13,13 +13,14 @@ from pyspark.sql import SparkSession
 from incload_assets.loading.applying import Applied, Phases, apply_changes
 from incload_assets.loading.checkpoint import NOTHING_KNOWN, Checkpoint
 from incload_assets.loading.compaction import hold_off, refuse_rewrite
-from incload_assets.loading.context import Context, Merged, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.control_rows import Control, controls_of
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import ensure_table
 from incload_assets.loading.errors import SourceChanged, SourceMissing
 from incload_assets.loading.landing import Landing, land
 from incload_assets.loading.looking_ahead import look_ahead
+from incload_assets.loading.plan import Merged
 from incload_assets.loading.range_fences import call_off_landings, call_off_merges
 from incload_assets.loading.reconciliation import Evidence
 from incload_assets.loading.sources.base import Position

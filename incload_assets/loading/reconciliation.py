@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from pyspark.sql import functions as F
 
-from incload_assets.loading.context import Plan, Snapshot
+from incload_assets.loading.context import Snapshot
 from incload_assets.loading.errors import ReconciliationFailed
 from incload_assets.loading.ledger import HASHES, NUMBERS
+from incload_assets.loading.plan import Plan
 
 BINS = ("applied", "stale", "duplicate", "waiting", "removed", "quarantined", "skipped")
 RARE = ("waiting", "removed", "skipped")

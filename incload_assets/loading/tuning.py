@@ -29,6 +29,8 @@ from resources.lake import bytes_in, data_files
 
 SMALL_CHANGE_BYTES = 8 * 2**20
 SMALL_CHANGE_ROWS = 100_000
+SMALL_CHANGE_TEXT = 64 * 2**20
+"""Characters of as many, as JSON: a hash map of them cannot go to disk, and Spark knows their packed size only."""
 SMALL_READ_BYTES = 2 * 2**20
 """About 100,000 rows of table and log: where both ways take the same time. Of 17 MB a MERGE that is interpreted takes
 three times as long as one that is not, of 84 MB five times."""
@@ -82,14 +84,15 @@ def tune_plan(context: Context, at: Snapshot, *, full: bool) -> None:
     _tune(context.spark, SMALL if small else {})
 
 
-def tune_merge(spark: SparkSession, actions: int) -> None:
+def tune_merge(spark: SparkSession, actions: int, text: int) -> None:
     """Set the session for a MERGE into many rows.
 
     Args:
         spark: The load's session.
         actions: How many rows it changes at most.
+        text: Characters of these, as JSON.
     """
-    if actions <= SMALL_CHANGE_ROWS:
+    if actions <= SMALL_CHANGE_ROWS and text <= SMALL_CHANGE_TEXT:
         _tune(spark, UNSORTED)
 
 

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).with_name("results.json")
+from tests.benchmarks.report import RESULTS
+
+MEASURED = Path(__file__).with_name(RESULTS)
 
 
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -35,4 +37,4 @@ def _short(ratio: float) -> str:
 
 
 if __name__ == "__main__":
-    print(markdown(json.loads(RESULTS.read_text())["rows"]))
+    print(markdown(json.loads(MEASURED.read_text())["rows"]))

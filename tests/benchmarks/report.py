@@ -104,7 +104,9 @@ def picture(found: Found) -> str:
 
     svg = ET.Element("svg", xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {WIDTH} {height}", width=f"{WIDTH}")
     svg.set("style", "font: 13px sans-serif; background: white")
-    _text(svg, 10, 18, f"Ratio A / B, {found.scale} scale, {found.at:%Y-%m-%d}; bar: asked, at most")
+    days = sorted({one.measured[:10] or f"{found.at:%Y-%m-%d}" for one in shown})
+    period = " to ".join(dict.fromkeys([days[0], days[-1]]))
+    _text(svg, 10, 18, f"Ratio A / B, {found.scale} scale, {period}; bar: asked, at most")
     for tick in TICKS:
         if low <= math.log(tick) <= high:
             _line(svg, at(tick), TOP - 12, at(tick), height - 6, FAINT, 2 if tick == 1 else 1)

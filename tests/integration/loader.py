@@ -20,7 +20,7 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from incload_assets.loading import Merge, asset, landing, load
-from incload_assets.loading.context import Plan
+from incload_assets.loading.plan import Plan
 from incload_assets.loading.writes import append, delete_insert, full_reload, history, merge, overwrite, snapshot
 from resources.settings import Settings
 from tests.house import House, house

@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading import Merge, applying, landing
-from incload_assets.loading.context import Context, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.errors import DeclarationError, ReconciliationFailed
+from incload_assets.loading.plan import Plan
 from incload_assets.loading.writes import merge
 from tests.loading.tables import Loaded, day, item, make
 

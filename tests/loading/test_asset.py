@@ -6,8 +6,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from incload_assets.loading.asset import _checkpoint
 from incload_assets.loading.checkpoint import Checkpoint
+from incload_assets.loading.run import _checkpoint
 from tests.loading.tables import DAYS, day, make
 
 

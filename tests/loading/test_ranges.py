@@ -8,9 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.loading import Files, Merge, Quarantine, load, ranges
-from incload_assets.loading.context import Context, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.landing import judged_rows
 from incload_assets.loading.load import LoadReport, detect, ensure_tables
+from incload_assets.loading.plan import Plan
 from incload_assets.loading.range_fences import WINDOWS_AT_ONCE, range_app_id
 from incload_assets.loading.ranges import load_first_windows
 from incload_assets.loading.window import Window, window_of

@@ -6,6 +6,7 @@ from incload_assets.loading.tuning import (
     SMALL,
     SMALL_CHANGE_BYTES,
     SMALL_CHANGE_ROWS,
+    SMALL_CHANGE_TEXT,
     UNSORTED,
     tune_landing,
     tune_merge,
@@ -26,9 +27,10 @@ def test_after_a_small_load_a_large_one_has_the_settings_of_the_server(spark_url
         assert log is not None
         tune_landing(spark, log, [], SMALL_CHANGE_BYTES + 1)
         assert {name: spark.conf.get(name) for name in own} == own
-        tune_merge(spark, SMALL_CHANGE_ROWS + 1)
-        assert {name: spark.conf.get(name) for name in own} == own
-        tune_merge(spark, SMALL_CHANGE_ROWS)
+        for many, long in ((SMALL_CHANGE_ROWS + 1, 0), (1, SMALL_CHANGE_TEXT + 1)):
+            tune_merge(spark, many, long)
+            assert {name: spark.conf.get(name) for name in own} == own
+        tune_merge(spark, SMALL_CHANGE_ROWS, SMALL_CHANGE_TEXT)
         assert {name: spark.conf.get(name) for name in own} == own | UNSORTED
         loaded.load(2)
         assert {name: spark.conf.get(name) for name in own} == own | SMALL

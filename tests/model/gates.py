@@ -16,7 +16,8 @@ from deltalake import DeltaTable
 
 from incload_assets.loading import compaction, landing, load, ranges
 from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.context import Context, Merged, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.writes import merge, snapshot
 from incload_assets.loading.writes import merging as fences
 from incload_assets.loading.writes.merging import LANDING_SHIFT, fence_number

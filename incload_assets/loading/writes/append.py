@@ -8,10 +8,11 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import REPLACED, UPSERT, col, content_hash_sql, order_sql, row_id_sql
-from incload_assets.loading.context import Context, Merged, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.folding import ledger_of
+from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.pruning import near
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge

@@ -15,10 +15,12 @@ from incload_assets.loading.contract import Contract
 from incload_assets.loading.window import Window
 
 if TYPE_CHECKING:
-    from incload_assets.loading.context import Context, Merged, Plan, Snapshot
+    from incload_assets.loading.context import Context, Snapshot
     from incload_assets.loading.control_rows import Control
     from incload_assets.loading.declaration import Changes, Table
-    from incload_assets.loading.landing import Facts, Landing
+    from incload_assets.loading.facts import Facts
+    from incload_assets.loading.landing import Landing
+    from incload_assets.loading.plan import Merged, Plan
     from incload_assets.loading.sources.base import Source
 
 BUCKET = "_bucket"
@@ -30,7 +32,7 @@ class Write(ABC):
     """How the changes in the log become the table.
 
     A way of writing says what rows the table should have for the keys (or the scope) that some landed windows concern,
-    as a :class:`~incload_assets.loading.context.Plan` against the rows it has. The plan depends only on what log and
+    as a :class:`~incload_assets.loading.plan.Plan` against the rows it has. The plan depends only on what log and
     table hold, never on the order in which they came to it: so whatever the order of loads, the table is the same.
 
     Args:

@@ -9,10 +9,11 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import DELETE, REPLACED, UPSERT, col, content_hash_sql
-from incload_assets.loading.context import Context, Merged, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.ledger import entry
+from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.pruning import near
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.writes.base import Write

@@ -9,11 +9,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import REPLACED, UPSERT, col, content_hash_sql, log_order
-from incload_assets.loading.context import PENDING, Context, Merged, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.ledger import entry
+from incload_assets.loading.plan import PENDING, Merged, Plan
 from incload_assets.loading.pruning import of_keys
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.writes.base import Write

@@ -7,10 +7,11 @@ from typing import ClassVar
 import pyspark.sql.types as T
 
 from incload_assets.loading.columns import quoted
-from incload_assets.loading.context import Context, Merged, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.declaration import Changes
 from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge

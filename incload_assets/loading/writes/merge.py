@@ -12,14 +12,16 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import DELETE, EMPTIES, UPSERTS, col, log_order, sets
-from incload_assets.loading.context import Context, Merged, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.facts import Facts
 from incload_assets.loading.folding import fold_plan
 from incload_assets.loading.folding_columns import column_plan
-from incload_assets.loading.landing import Facts, Landing
+from incload_assets.loading.landing import Landing
+from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.snapshots import guard_snapshots
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import Window

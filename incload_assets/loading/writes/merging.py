@@ -12,11 +12,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import literal, quoted
-from incload_assets.loading.context import PENDING, Context, Merged, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
 from incload_assets.loading.errors import ConcurrentLoad
 from incload_assets.loading.kept import Kept
+from incload_assets.loading.plan import PENDING, Merged, Plan
 from incload_assets.loading.pruning import BROADCAST_ROWS, bucket_sql, place_sql, touched_sql
 from incload_assets.loading.statement import named, settings
 from incload_assets.loading.tuning import tune_merge
@@ -75,7 +76,11 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     try:
         if at.near_bytes >= WORTH_COUNTING_BYTES and at.changes <= BROADCAST_ROWS:
             pending = held.of("pending", pending)
-            tune_merge(context.spark, pending.count())
+            size = pending.agg(
+                F.count(F.lit(1)).alias("rows"), F.sum(F.length(F.to_json("_row"))).alias("text")
+            ).first()
+            assert size is not None
+            tune_merge(context.spark, size["rows"], size["text"] or 0)
         fence = fenced(context, at.app_id, fence_number(at))
         with named(pending, "_plan") as actions, fence, settings(context.spark, values):
             counts = context.spark.sql(_statement(context, at, plan, actions)).first()

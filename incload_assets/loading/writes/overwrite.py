@@ -9,10 +9,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import UPSERT, col, literal, quoted
-from incload_assets.loading.context import Context, Merged, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import Window, window_of
 from incload_assets.loading.window_predicate import check_whole_days, inside_sql

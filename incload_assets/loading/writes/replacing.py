@@ -12,10 +12,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import col, row_id_sql
-from incload_assets.loading.context import PENDING, Context, Merged, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
 from incload_assets.loading.ledger import entry
+from incload_assets.loading.plan import PENDING, Merged, Plan
 from incload_assets.loading.writes.merging import commit_note, fence_number, merge
 
 _LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import col
-from incload_assets.loading.context import PENDING, Context, Merged, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.plan import PENDING, Merged, Plan
 from incload_assets.loading.pruning import bucket_sql, touched_sql
 from incload_assets.loading.writes.base import BUCKET
 from incload_assets.loading.writes.merging import matching_sql

@@ -6,7 +6,8 @@ from incload_assets.loading.columns import CONTROL
 from incload_assets.loading.context import Context
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.errors import ContractViolation, DeclarationError
-from incload_assets.loading.landing import Facts, Landing
+from incload_assets.loading.facts import Facts
+from incload_assets.loading.landing import Landing
 from incload_assets.loading.window import Window, known_windows
 
 

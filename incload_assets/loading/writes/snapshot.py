@@ -10,14 +10,16 @@ from pyspark.sql import functions as F
 from sqlglot import exp
 
 from incload_assets.loading.columns import REJECTED, REPLACED, UPSERT, col, content_hash_sql, log_order
-from incload_assets.loading.context import PENDING, Context, Merged, Plan
+from incload_assets.loading.context import Context
 from incload_assets.loading.context import Snapshot as At
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.landing import Facts, Landing
+from incload_assets.loading.facts import Facts
+from incload_assets.loading.landing import Landing
 from incload_assets.loading.ledger import entry
+from incload_assets.loading.plan import PENDING, Merged, Plan
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.base import Write

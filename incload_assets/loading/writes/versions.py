@@ -32,9 +32,10 @@ from incload_assets.loading.columns import (
     quoted,
     row_order_sql,
 )
-from incload_assets.loading.context import PENDING, Context, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.kept import Kept
 from incload_assets.loading.ledger import entry
+from incload_assets.loading.plan import PENDING, Plan
 from incload_assets.loading.pruning import BROADCAST_ROWS
 
 if TYPE_CHECKING:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from incload_assets.loading import Merge
-from incload_assets.loading.context import Context, Merged, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.writes import merge
 from tests.loading.tables import DatedItem, day
 from tests.loading.writes.case import Case, Content, crowds

@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 
 from incload_assets.loading import Quarantine
 from incload_assets.loading.compaction import compact
-from incload_assets.loading.context import Context, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.load import LoadReport
+from incload_assets.loading.plan import Plan
 from incload_assets.loading.ranges import load_first_windows
 from incload_assets.loading.reconciliation import examine
 from incload_assets.loading.window import Window, now, window_of

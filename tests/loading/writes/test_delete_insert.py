@@ -8,8 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.loading import Changes, DeleteInsert, Quarantine
-from incload_assets.loading.context import Context, Merged
+from incload_assets.loading.context import Context
 from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.plan import Merged
 from incload_assets.loading.reconciliation import Evidence
 from incload_assets.loading.window import window_of
 from incload_assets.loading.writes.merging import app_id

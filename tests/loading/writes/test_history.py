@@ -12,9 +12,10 @@ from pyspark.sql import SparkSession
 
 from incload_assets.checks.uniqueness import uniqueness
 from incload_assets.loading import Changes, History, Merge
-from incload_assets.loading.context import Context, Merged, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.load import LoadReport
+from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.reconciliation import examine
 from incload_assets.loading.window import window_of
 from incload_assets.loading.writes.merging import app_id

@@ -13,10 +13,11 @@ from pyspark.sql import SparkSession
 
 from incload_assets.loading import Merge
 from incload_assets.loading.applying import Phases
-from incload_assets.loading.context import Context, Merged, Snapshot
+from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.load import Checkpoint, _land, ensure_tables
 from incload_assets.loading.materialization import metadata_of
+from incload_assets.loading.plan import Merged
 from incload_assets.loading.window import window_of
 from incload_assets.loading.writes import merge, rewriting
 from incload_assets.loading.writes.merging import app_id

@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading import Merge
-from incload_assets.loading.context import Context, Plan, Snapshot
+from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.plan import Plan
 from tests.loading.tables import day, item
 from tests.loading.writes.case import EXAMPLES, Case
 from tests.loading.writes.case_merge import MERGE, newest

@@ -1,0 +1,99 @@
+"""What a landing has to know of its rows before it can commit them, counted in one aggregate."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.loading.columns import DELETE, REJECTED, REPLACED, SKIPPED, SNAPSHOT, UPSERTS, col
+from incload_assets.loading.context import MAX_PARTITIONS
+from incload_assets.loading.declaration import Table
+from incload_assets.loading.judging import tearing_column
+from incload_assets.loading.pruning import place_sql
+from incload_assets.loading.snapshots import Extract
+from incload_assets.loading.window import Window
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a landing has to know of the rows of one window.
+
+    Args:
+        rows: Records read.
+        rejected: Those that break the contract.
+        skipped: Those that are no changes of this table.
+        replaced: Keys that had a row taken away.
+        partitions: As in :class:`~incload_assets.loading.change_log.Control`.
+        first_sequence: As there.
+        extracts: Complete extracts among them, the oldest first.
+    """
+
+    rows: int = 0
+    rejected: int = 0
+    skipped: int = 0
+    replaced: int = 0
+    partitions: list[str] | None = None
+    first_sequence: str | None = None
+    extracts: tuple[Extract, ...] = ()
+
+    @property
+    def of_one_partition(self) -> bool:
+        """Whether no row is known to be of another partition than the others."""
+        return not (self.rejected or self.skipped) and self.partitions is not None and len(self.partitions) < 2
+
+
+def facts_of(frame: DataFrame, table: Table, of: Collection[Window]) -> dict[str, Facts]:
+    """The facts of each window, by partition key.
+
+    Args:
+        frame: Judged rows of the windows, and markers.
+        table: The declaration.
+        of: The windows.
+    """
+    kept = F.col("_kind").isin(*UPSERTS, DELETE)
+    first = col(table.changes.sequence_by[0]) if table.changes.sequence_by else F.lit(None).cast("string")
+    place, changes = place_sql(table), ~F.col("_kind").isin(REJECTED, SKIPPED)
+    touched = F.expr(place or "NULL").cast("string")
+    values = F.collect_set(F.when(changes, touched))
+    anywhere = F.count(F.when(changes & touched.isNull(), 1))  # a truncate has no key
+    everywhere = F.lit(place is None) | (anywhere > 0) | (F.size(values) > MAX_PARTITIONS)
+    rows = (
+        frame.groupBy("_window")
+        .agg(
+            F.count(F.when(~F.col("_kind").isin(REPLACED, SNAPSHOT), 1)).alias("rows"),
+            F.count(F.when(F.col("_kind") == REJECTED, 1)).alias("rejected"),
+            F.count(F.when(F.col("_kind") == SKIPPED, 1)).alias("skipped"),
+            F.count(F.when(F.col("_kind") == REPLACED, 1)).alias("replaced"),
+            F.min(F.when(kept, first)).cast("string").alias("first"),
+            F.count(F.when(kept & first.isNull(), 1)).alias("unordered"),
+            everywhere.alias("everywhere"),
+            F.slice(values, 1, MAX_PARTITIONS).alias("partitions"),
+        )
+        .head(len(of))
+    )
+    nothing = Facts(partitions=[] if place else None)
+    return {window.key: nothing for window in of} | {
+        row["_window"]: Facts(
+            rows=row.rows,
+            rejected=row.rejected,
+            skipped=row.skipped,
+            replaced=row.replaced,
+            partitions=None if row.everywhere else sorted(row.partitions),
+            first_sequence=None if row.unordered else row["first"],
+        )
+        for row in rows
+    }
+
+
+def has_torn_keys(judged: DataFrame, table: Table, facts: Iterable[Facts]) -> bool:
+    """Whether a key may have two partitions within a window; where all rows are of one, nobody need look.
+
+    Rows that are rejected count, too: perhaps for another collision, before which they were as good as the others.
+    """
+    place = tearing_column(table)
+    if place is None or all(fact.of_one_partition for fact in facts):
+        return False
+    by_key = judged.groupBy("_window", *map(col, table.changes.keys))
+    torn = by_key.agg((F.min(col(place)) != F.max(col(place))).alias("torn")).filter("torn")
+    return not torn.isEmpty()

@@ -1,0 +1,88 @@
+"""A window that is landed again: which of its old rows stay, and which keys lost one."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.loading.columns import (
+    CHANGES,
+    DELETE,
+    REJECTED,
+    REPLACED,
+    TRUNCATE,
+    UPSERTS,
+    col,
+    row_id_sql,
+    sets,
+)
+from incload_assets.loading.context import Context
+
+if TYPE_CHECKING:
+    from incload_assets.loading.landing import Landing
+
+STAYING = (*UPSERTS, DELETE, TRUNCATE)
+"""Kinds of old rows that may stay; the marks of snapshots are made anew."""
+
+
+def _former(context: Context, landing: Landing) -> DataFrame:
+    """What the log holds of the window."""
+    return context.log.read(context.spark, landing.log_version, [landing.window.key])
+
+
+def with_staying(context: Context, landing: Landing, judged: DataFrame) -> DataFrame:
+    """The new rows, and the old rows that stay.
+
+    The old rows are judged by the contract as it is now; of those that were rejected only the payload is left, so they
+    stay rejected.
+    """
+    table = context.table
+    if (staying := _staying(context, landing, _former(context, landing), judged)) is None:
+        return judged
+    reasons = table.contract.reasons(given=sets if table.by_column else None)
+    is_upsert = F.col("_kind").isin(*UPSERTS)
+    broken = F.when(is_upsert, reasons).otherwise(F.col("_reasons"))
+    kept = staying.withColumn("_reasons", broken).withColumn(
+        "_kind", F.when(is_upsert & (F.size("_reasons") > 0), REJECTED).otherwise(F.col("_kind"))
+    )
+    return judged.unionByName(kept.select(*judged.columns))
+
+
+def with_replaced(context: Context, landing: Landing, fresh: DataFrame) -> DataFrame:
+    """The rows to be landed, and a marker for each key that had a row taken away.
+
+    A marked key has to be folded in full: the table may hold what was taken away. Markers of a landing that is not
+    settled are kept, because nobody is known to have folded their keys.
+    """
+    table, former = context.table, _former(context, landing)
+    names = table.write.marked(table.contract, table.changes)
+    if not names:  # written by scope: nothing to be told of single rows
+        return fresh
+    marked, row_id = list(map(col, names)), F.expr(row_id_sql(names)).alias("_id")
+    new = fresh.filter(F.col("_kind").isin(*CHANGES)).select("_kind", "_hash", row_id)
+    old = former.filter(F.col("_kind").isin(*CHANGES)).select("_kind", "_hash", row_id, *marked)
+    taken = old.join(new, ["_kind", "_hash", "_id"], "left_anti").select("_id", *marked)
+    if not landing.settled:
+        taken = taken.unionByName(former.filter(F.col("_kind") == REPLACED).select(row_id, *marked))
+    markers = taken.dropDuplicates(["_id"]).drop("_id").withColumn("_kind", F.lit(REPLACED))
+    return fresh.unionByName(markers.withColumn("_window", F.lit(landing.window.key)), allowMissingColumns=True)
+
+
+def _staying(context: Context, landing: Landing, former: DataFrame, judged: DataFrame) -> DataFrame | None:
+    """The old rows that stay although the source does not show them now: of files that are gone, or of absent keys."""
+    source, changes = context.table.source, context.table.changes
+    stay = []
+    if source.keeps:
+        row_id = F.expr(row_id_sql(changes.keys or context.table.columns))
+        place = {"_id": row_id, "_keeper": source.keeper(F.col("_source.file"))}
+        shown, rows = (frame.filter(F.col("_kind").isin(*STAYING)).withColumns(place) for frame in (judged, former))
+        kept = rows.filter(F.col("_keeper").isNotNull())
+        stay.append(kept.join(shown.select(*place), list(place), "left_anti").select(*former.columns))
+    if carried := source.carried(landing.position):
+        gone = context.spark.createDataFrame([(name,) for name in carried], "file string")
+        rows = former.filter(F.col("_kind").isin(*STAYING, REJECTED))
+        stay.append(rows.join(gone, rows["_source.file"] == gone["file"], "left_semi"))
+    return reduce(DataFrame.unionByName, stay) if stay else None
