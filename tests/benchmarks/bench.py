@@ -41,6 +41,7 @@ class Sizes:
         loads: After which the memory is looked at.
         soak: Loads through one server.
         warm: Rounds that a server of small loads has behind it: Java compiles what runs often, for some ten of them.
+        often: How many times as many pairs of small loads count: these differ more, and take little time.
     """
 
     partition: int = 20_000
@@ -61,11 +62,12 @@ class Sizes:
     loads: int = 5
     soak: int = 500
     warm: int = 8
+    often: int = 3
 
 
 SMALL = Sizes(
     partition=200, partitions=2, plain=4, growth=(2, 4), largest=6, big=2_000, steps=(200, 400), state=10_000, files=40,
-    windows=10, tables=2, backfill=4, single=2, keys=50, versions=4, loads=1, soak=10, warm=0,
+    windows=10, tables=2, backfill=4, single=2, keys=50, versions=4, loads=1, soak=10, warm=0, often=1,
 )  # fmt: skip
 """To see that everything runs; the ratios mean nothing."""
 
@@ -102,6 +104,13 @@ class Bench:
     def compare(self, name: str, a: Callable[[int], object], b: Callable[[int], object], **options: Any) -> Comparison:
         """Both ways, as often as this bench has them run; see :func:`tests.benchmarks.pairs.compare`."""
         return compare(name, a, b, **{"pairs": self.pairs, "warm_up": self.warm_up} | options)
+
+    def rounds(self, *, small: bool) -> dict[str, int]:
+        """How many pairs count, and how many rounds before them do not; of small loads more, of both."""
+        return {
+            "pairs": self.pairs * (self.sizes.often if small else 1),
+            "warm_up": self.warm_up + (self.sizes.warm if small else 0),
+        }
 
     def new(self, name: str) -> Path:
         """The path of a folder that is not there yet."""

@@ -93,7 +93,7 @@ class Contest:
         bound: float | None,
         same: bool = True,
         prepare: Callable[[Batch], object] = lambda _: None,
-        warm_up: int = 0,
+        small: bool = False,
     ) -> Comparison:
         """Load / the other way, each in a copy of the table.
 
@@ -103,12 +103,12 @@ class Contest:
             bound: Asked.
             same: Whether both do the same job, so that both tables have to be the same in the end.
             prepare: Called with each round's changes, which does not count.
-            warm_up: Rounds before those that count, beside the bench's own.
+            small: Whether it takes a second or two: see :class:`~tests.benchmarks.bench.Sizes`, ``warm`` and ``often``.
 
         Raises:
             AssertionError: The tables differ.
         """
-        loads, warm_up = self.loads(), self.bench.warm_up + warm_up
+        loads, rounds = self.loads(), self.bench.rounds(small=small)
         others = f"{self.bench.copy(self.lake)}/{loads.table.table.name}"
         found = self.bench.compare(
             name,
@@ -117,11 +117,11 @@ class Contest:
             prepare=lambda n: prepare(loads.write(n)),
             bound=bound,
             sizes=self.items.sizes,
-            warm_up=warm_up,
+            **rounds,
         )
         if same:
             expect_same(self.spark, loads.table.table.schema.names, loads.table.uri, others)
-        return replace(found, note=loads.profile(warm_up, found.median))
+        return replace(found, note=loads.profile(rounds["warm_up"], found.median))
 
 
 def expect_same(spark: SparkSession, columns: Sequence[str], *uris: str, where: str = "true") -> None:
@@ -158,9 +158,10 @@ def race(bench: Bench, name: str, a: Loads, b: Loads, *, bound: float | None) ->
         for side in (a, b):
             side.write(number)
 
-    warm_up = bench.warm_up + bench.sizes.warm
-    found = bench.compare(name, a.load, b.load, prepare=write, bound=bound, sizes=a.items.sizes, warm_up=warm_up)
+    rounds = bench.rounds(small=True)
+    found = bench.compare(name, a.load, b.load, prepare=write, bound=bound, sizes=a.items.sizes, **rounds)
     merged = [[report.merged for report in side.reports.values()] for side in (a, b)]
     if merged[0] != merged[1]:
         raise AssertionError(f"the same changes did different things: {merged}")
-    return replace(found, note=f"{a.profile(warm_up, found.median)}; {b.profile(warm_up, 1)}")
+    since = rounds["warm_up"]
+    return replace(found, note=f"{a.profile(since, found.median)}; {b.profile(since, 1)}")

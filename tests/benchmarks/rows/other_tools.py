@@ -31,7 +31,7 @@ def by_dlt(bench: Bench) -> Iterator[Comparison]:
     for days in sizes:
         contest = Contest.of(bench, small_items(bench, days))
         name, other = f"small load / dlt, {contest.items.rows * days:,} rows", with_dlt(bench.new("dlt"))
-        found.append(contest.against(name, other, bound=_bound(contest.items), warm_up=bench.sizes.warm))
+        found.append(contest.against(name, other, bound=_bound(contest.items), small=True))
     yield from told(found, [days * bench.sizes.partition for days in sizes], "rows in the table")
 
 

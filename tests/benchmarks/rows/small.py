@@ -18,14 +18,13 @@ def warm(bench: Bench) -> Iterator[Comparison]:
     """Against the MERGE of somebody who knows how."""
     contest = Contest.of(bench, small_items(bench, bench.sizes.partitions))
     by_hand = merge_partition(bench.session(TUNED))
-    yield contest.against("small load / MERGE by hand, tuned", by_hand, bound=2, warm_up=bench.sizes.warm)
+    yield contest.against("small load / MERGE by hand, tuned", by_hand, bound=2, small=True)
 
 
 def plain(bench: Bench) -> Iterator[Comparison]:
     """Against the MERGE that most people write: by key, with the server's settings, into a large table."""
     contest, by_hand = Contest.of(bench, small_items(bench, bench.sizes.plain)), merge_key(bench.session(), newer="")
-    name, warm_up = "small load / MERGE by hand, plain, into a large table", bench.sizes.warm
-    yield contest.against(name, by_hand, bound=0.8, warm_up=warm_up)
+    yield contest.against("small load / MERGE by hand, plain, into a large table", by_hand, bound=0.8, small=True)
 
 
 def growth(bench: Bench) -> Iterator[Comparison]:
