@@ -28,11 +28,6 @@ STAYING = (*UPSERTS, DELETE, TRUNCATE)
 """Kinds of old rows that may stay; the marks of snapshots are made anew."""
 
 
-def _former(context: Context, landing: Landing) -> DataFrame:
-    """What the log holds of the window."""
-    return context.log.read(context.spark, landing.log_version, [landing.window.key])
-
-
 def with_staying(context: Context, landing: Landing, judged: DataFrame) -> DataFrame:
     """The new rows, and the old rows that stay.
 
@@ -69,6 +64,11 @@ def with_replaced(context: Context, landing: Landing, fresh: DataFrame) -> DataF
         taken = taken.unionByName(former.filter(F.col("_kind") == REPLACED).select(row_id, *marked))
     markers = taken.dropDuplicates(["_id"]).drop("_id").withColumn("_kind", F.lit(REPLACED))
     return fresh.unionByName(markers.withColumn("_window", F.lit(landing.window.key)), allowMissingColumns=True)
+
+
+def _former(context: Context, landing: Landing) -> DataFrame:
+    """What the log holds of the window."""
+    return context.log.read(context.spark, landing.log_version, [landing.window.key])
 
 
 def _staying(context: Context, landing: Landing, former: DataFrame, judged: DataFrame) -> DataFrame | None:
