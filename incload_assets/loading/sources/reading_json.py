@@ -102,7 +102,13 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
             F.array_intersect(names, declared).alias(PRESENT),
             *keep,
         )
-        .withColumn("_rescued", F.when(F.col("__undeclared").isNotNull(), rescued))
+        .withColumns(
+            {
+                "_rescued": F.when(F.col("__undeclared").isNotNull(), rescued),
+                # a struct of NULLs where there is no object, whichever way Spark evaluates it
+                "_raw": F.struct(*(F.col("_raw").getField(field).alias(field) for field in fields)),
+            }
+        )
         .drop("__undeclared")
     )
 
