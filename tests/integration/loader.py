@@ -19,7 +19,7 @@ from unittest import mock
 import dagster as dg
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Merge, asset, landing, load
+from incload_assets.loading import Merge, landing, load, run
 from incload_assets.loading.plan import Plan
 from incload_assets.loading.writes import append, delete_insert, full_reload, history, merge, overwrite, snapshot
 from resources.settings import Settings
@@ -34,7 +34,7 @@ POINTS: dict[str, tuple[Any, str, str]] = {
     "merging": (merge, "merge", "amid"),
     "after merging": (merge, "merge", "after"),
     "after reconciling": (load, "apply_changes", "after"),
-    "before the checkpoint": (asset, "metadata_of", "after"),
+    "before the checkpoint": (run, "metadata_of", "after"),
 }
 """Where a load can be interrupted: module, function, and when; the merging is that of every way of writing."""
 
