@@ -13,8 +13,8 @@ from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.columns import DELETE, UPSERTS, col, content_hash_sql, sets
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.materialization import MASK
-from incload_assets.loading.sources.several import NAME as SOURCE_NAME
-from incload_assets.loading.sources.several import PRIORITY, source_of
+from incload_assets.loading.sources.several_rows import NAME as SOURCE_NAME
+from incload_assets.loading.sources.several_rows import PRIORITY, source_of
 from resources.lake import Lake
 
 NAME = "conflicts"

@@ -1,9 +1,8 @@
-"""What a table's author declares, and the rules a declaration has to keep."""
+"""What a table's author declares."""
 
 import hashlib
 import inspect
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -14,7 +13,15 @@ from pyspark.sql import DataFrame
 
 from incload_assets.loading.conditions import check_conditions
 from incload_assets.loading.contract import Contract, compile_contract
-from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.declaration_rules import (
+    check_columns,
+    check_freshness,
+    check_interval,
+    check_quarantine,
+    check_retention,
+    expect,
+    time_windows,
+)
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.writes.base import Write
 
@@ -67,7 +74,6 @@ class Changes:
 
 INTERVAL = timedelta(seconds=15)
 """How often a source is looked at, unless its table says so."""
-SHORTEST_INTERVAL = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,34 +175,25 @@ def declare(
     """
     table = key.to_user_string()
     partitions_def = time_windows(table, partitions_def)
-    _expect(table, "source", source, Source, 'Files("{landing}/orders/{window:%Y-%m-%d}/*.json")')
-    _expect(table, "changes", changes, Changes, 'Changes(keys=["order_id"], sequence_by=["updated_at"])')
-    _expect(table, "write", write, Write, "Merge() or Merge(partition_by=...)")
-    _expect(table, "quarantine", quarantine, Quarantine, "Quarantine(max_share=0.05)")
+    expect(table, "source", source, Source, 'Files("{landing}/orders/{window:%Y-%m-%d}/*.json")')
+    expect(table, "changes", changes, Changes, 'Changes(keys=["order_id"], sequence_by=["updated_at"])')
+    expect(table, "write", write, Write, "Merge() or Merge(partition_by=...)")
+    expect(table, "quarantine", quarantine, Quarantine, "Quarantine(max_share=0.05)")
     if freshness is not None:
-        _expect(table, "freshness", freshness, Freshness, "Freshness(within=timedelta(hours=6))")
-        if freshness.within <= timedelta(0):
-            raise DeclarationError(
-                f"{table}: freshness.within is {freshness.within}",
-                rule="it is a positive length of time",
-                remedy="write Freshness(within=timedelta(hours=6))",
-            )
-    _expect(table, "interval", interval, timedelta, "timedelta(minutes=5)")
-    if interval < SHORTEST_INTERVAL:
-        raise DeclarationError(
-            f"{table}: interval is {interval}",
-            rule="the sensor looks once a second at most",
-            remedy="write interval=timedelta(minutes=5)",
-        )
+        expect(table, "freshness", freshness, Freshness, "Freshness(within=timedelta(hours=6))")
+        check_freshness(table, freshness)
+    expect(table, "interval", interval, timedelta, "timedelta(minutes=5)")
+    check_interval(table, interval)
     if log_retention is not None:
-        _check_retention(table, log_retention, changes, write)
+        expect(table, "log_retention", log_retention, timedelta, "timedelta(days=90)")
+        check_retention(table, log_retention, write)
     compiled = compile_contract(contract, table)
     source.validate(table)
     source = source.for_contract(compiled)
-    _check_columns(table, compiled, changes, write)
+    check_columns(table, compiled, changes, write)
     write.validate(table, compiled, changes, source)
     write.validate_windows(table, compiled, partitions_def)
-    _check_quarantine(table, quarantine)
+    check_quarantine(table, quarantine)
     control_fields = check_conditions(table, compiled, changes, write, source)
     return Table(
         key=key,
@@ -213,153 +210,6 @@ def declare(
         log_retention=log_retention,
         interval=interval,
     )
-
-
-def time_windows(table: str, partitions_def: dg.PartitionsDefinition) -> dg.TimeWindowPartitionsDefinition:
-    """The partitions definition, if it is one of time windows.
-
-    Raises:
-        DeclarationError: It is not.
-    """
-    if not isinstance(partitions_def, dg.TimeWindowPartitionsDefinition):
-        raise DeclarationError(
-            f"{table}: partitions_def is {type(partitions_def).__name__}",
-            rule="an incremental table is partitioned by time",
-            remedy='write partitions_def=dg.DailyPartitionsDefinition("2026-01-01") or another time window definition',
-        )
-    return partitions_def
-
-
-def _expect(table: str, name: str, value: object, kind: type, example: str) -> None:
-    if not isinstance(value, kind):
-        raise DeclarationError(
-            f"{table}: {name} is {value!r}", rule=f"it is a {kind.__name__}", remedy=f"write {name}={example}"
-        )
-
-
-def _check_retention(table: str, retention: object, changes: Changes, write: Write) -> None:
-    _expect(table, "log_retention", retention, timedelta, "timedelta(days=90)")
-    if isinstance(retention, timedelta) and retention < timedelta(0):
-        raise DeclarationError(
-            f"{table}: log_retention is {retention}",
-            rule="it is a length of time: for so long after its end a window can still be replaced",
-            remedy="write log_retention=timedelta(days=90)",
-        )
-    if not write.compacts:
-        raise DeclarationError(
-            f"{table}: log_retention is {retention}, and write is {write!r}",
-            rule="this way of writing makes the table from all changes of a key, so that its log keeps them all",
-            remedy="drop log_retention; Merge, Snapshot(delete_missing=True) and FullReload can do with the newest",
-        )
-
-
-_NOT_AS_TEXT: dict[str, tuple[type[T.DataType], ...]] = {
-    "changes.sequence_by": (T.BinaryType,),
-    "write.partition_by": (T.BinaryType, T.FloatType, T.DoubleType),
-}
-_UNORDERED = (T.MapType, T.ArrayType, T.StructType, T.VariantType)
-
-
-def _check_columns(table: str, contract: Contract, changes: Changes, write: Write) -> None:
-    types = {field.name: field.data_type for field in contract.fields}
-    for column in (name for field in contract.schema.fields for name in (field.name, *_members(field.dataType))):
-        if bad := sorted(set(column) & set(" ,;{}()\n\t=")):
-            raise DeclarationError(
-                f"{table}: {contract.model_name} has a column {column!r}, with {', '.join(map(repr, bad))} in its name",
-                rule="Delta accepts none of ' ,;{}()=', tabs or line ends in column names",
-                remedy="rename it in the contract, and fill it in the function from a field of the source",
-            )
-    partition = (write.partition_by,) if write.partition_by is not None else ()
-    named = {"changes.keys": changes.keys, "changes.sequence_by": changes.sequence_by, "write.partition_by": partition}
-    for place, columns in named.items():
-        needed = {"changes.keys": write.keyed, "changes.sequence_by": write.ordered}.get(place, False)
-        if not columns and needed:
-            raise DeclarationError(
-                f"{table}: {place} is empty",
-                rule="a change needs a key and a sequence, or the newest of two cannot be told",
-                remedy=f"name columns of the contract, for example {place.split('.')[1]}=[{next(iter(types))!r}]",
-            )
-        if len(set(columns)) < len(columns):
-            raise DeclarationError(f"{table}: {place} names a column twice: {list(columns)}", remedy="name it once")
-        for column in columns:
-            if column not in types:
-                raise DeclarationError(
-                    f"{table}: {place} names {column!r}, which {contract.model_name} does not have",
-                    rule=f"keys, sequence and partition are columns of the contract ({', '.join(types)})",
-                    remedy=f"add {column!r} to {contract.model_name}, or name one of its columns",
-                )
-            if place != "changes.keys" and isinstance(types[column], _NOT_AS_TEXT[place]):
-                raise DeclarationError(
-                    f"{table}: {place} names {column!r} of type {types[column].simpleString()}",
-                    rule="partition and sequence values are kept as text, too, which this type does not survive",
-                    remedy="name a column of another type",
-                )
-            if isinstance(types[column], _UNORDERED):
-                raise DeclarationError(
-                    f"{table}: {place} names {column!r} of type {types[column].simpleString()}",
-                    rule="keys, sequence and partition columns hold single values that can be compared",
-                    remedy="name a column of a plain type",
-                )
-    if write.buckets is not None:
-        _check_buckets(table, types, changes, write)
-    if write.partition_by in changes.sequence_by:
-        raise DeclarationError(
-            f"{table}: {write.partition_by!r} is both write.partition_by and in changes.sequence_by",
-            rule="the partition of a row never changes, its sequence does",
-            remedy="partition by a column that is fixed when the row is created",
-        )
-
-
-def _check_buckets(table: str, types: Mapping[str, T.DataType], changes: Changes, write: Write) -> None:
-    problem, remedy = f"{table}: write.buckets is {write.buckets!r}", "drop buckets"
-    if not write.bucketed:
-        way = type(write).__name__
-        raise DeclarationError(f"{problem}, but {way} has none", rule="Merge and History have buckets", remedy=remedy)
-    if write.partition_by is not None:
-        raise DeclarationError(
-            f"{problem} and write.partition_by is {write.partition_by!r}",
-            rule="a table is divided by a column, or, if none tells where a key is, by a hash of its keys",
-            remedy="drop one of them",
-        )
-    if isinstance(write.buckets, bool) or not isinstance(write.buckets, int) or not 2 <= write.buckets <= 1000:
-        raise DeclarationError(
-            problem,
-            rule="it is a whole number from 2 to 1000, such that a bucket has some tens of megabytes",
-            remedy="write buckets=64, or drop buckets",
-        )
-    if inexact := [name for name in changes.keys if isinstance(types[name], T.FloatType | T.DoubleType)]:
-        raise DeclarationError(
-            f"{problem}, and the key {inexact[0]!r} is of type {types[inexact[0]].simpleString()}",
-            rule="equal keys have to have equal hashes, and 0.0 and -0.0 do not",
-            remedy=f"{remedy}, or make the key a decimal",
-        )
-
-
-def _members(kind: T.DataType) -> Iterator[str]:
-    """The names of all members of a type, at any depth."""
-    if isinstance(kind, T.StructType):
-        for field in kind.fields:
-            yield field.name
-            yield from _members(field.dataType)
-    elif isinstance(kind, T.ArrayType):
-        yield from _members(kind.elementType)
-    elif isinstance(kind, T.MapType):
-        yield from _members(kind.keyType)
-        yield from _members(kind.valueType)
-
-
-def _check_quarantine(table: str, quarantine: Quarantine) -> None:
-    share, rows = quarantine.max_share, quarantine.max_rows
-    if not (isinstance(share, int | float) and math.isfinite(share) and 0 <= share <= 1):
-        raise DeclarationError(
-            f"{table}: quarantine.max_share is {share!r}",
-            rule="it is a share of the rows read, from 0 to 1",
-            remedy="write Quarantine(max_share=0.05) for 5 %",
-        )
-    if rows is not None and (not isinstance(rows, int) or rows < 0):
-        raise DeclarationError(
-            f"{table}: quarantine.max_rows is {rows!r}", rule="it is a number of rows, 0 or more, or None"
-        )
 
 
 def _code_version(function: RowFunction, contract: Contract, changes: Changes, write: Write, source: Source) -> str:

@@ -6,30 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import reduce
 
-import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.contract import Contract
-from incload_assets.loading.contract_types import as_text, convert
 from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.sources.base import (
-    EXTRACTED_COLUMNS,
-    PRESENT,
-    SKIPPED,
-    Absent,
-    Clock,
-    Headroom,
-    Position,
-    Sees,
-    Source,
-)
+from incload_assets.loading.sources.base import Absent, Clock, Headroom, Position, Sees, Source
+from incload_assets.loading.sources.several_rows import NAME, PRIORITY, SEPARATOR, OfSource, source_of, together
 from incload_assets.loading.window import Window
 from resources.lake import Lake
 
-NAME, PRIORITY = "source_name", "source_priority"
 _NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 
 
@@ -159,16 +146,9 @@ class Several(Source):
         for number, (name, part) in enumerate(self.sources.items()):
             of_one = {key: of for key, position in positions.items() if (of := _of(position, name)) is not None}
             if of_one:
-                frames.append((name, number, part.extract_windows(spark, _named(table, name), of_one, theirs)))
-        types = [_types(frame) for _, _, frame in frames]
-        targets = {field.name: field.data_type for field in self.contract.fields} if self.contract else {}
-        alike = {name: len({str(of.get(name)) for of in types}) == 1 for name in theirs}
-        made = (
-            _told(frame, fields, types[i], alike, {NAME: F.lit(name), PRIORITY: F.lit(-number)}, targets)
-            for i, (name, number, frame) in enumerate(frames)
-        )
-        columns = [*EXTRACTED_COLUMNS, PRESENT, SKIPPED, "_window"]
-        return reduce(DataFrame.unionByName, (frame.select(*columns) for frame in made))
+                rows = part.extract_windows(spark, _named(table, name), of_one, theirs)
+                frames.append(OfSource(name, -number, rows))
+        return together(frames, fields, self.contract)
 
     def empty_position(self, window: Window) -> Position:
         """The position of a window for which all sources are declared empty."""
@@ -210,11 +190,6 @@ class Several(Source):
         return F.when(~name.isin([name for name, part in self.sources.items() if not part.keeps]), name)
 
 
-def source_of(file: Column) -> Column:
-    """The name of the source in the place of a row."""
-    return F.substring_index(file, _SEPARATOR, 1)
-
-
 class _OfOne(Mapping[str, Position]):
     """The positions that were landed of one of the sources, by partition key."""
 
@@ -233,16 +208,13 @@ class _OfOne(Mapping[str, Position]):
         return sum(1 for _ in self)
 
 
-_SEPARATOR = ": "
-
-
 def _named(table: str, name: str) -> str:
     """The table as one of its sources knows it: for messages, and for what it writes down under that name."""
     return f"{table}@{name}"
 
 
 def _placed(name: str, places: Iterable[str]) -> list[str]:
-    return [f"{name}{_SEPARATOR}{place}" for place in places]
+    return [f"{name}{SEPARATOR}{place}" for place in places]
 
 
 def _position(parts: Mapping[str, Position]) -> Position:
@@ -265,53 +237,3 @@ def _of(position: Position, name: str) -> Position | None:
     """The position of one of the sources; None for one that was not among them then."""
     part = position.detail.get("sources", {}).get(name)
     return None if part is None else Position(part["fingerprint"], part["detail"], part["summary"])
-
-
-def _types(frame: DataFrame) -> dict[str, T.DataType]:
-    raw = frame.schema["_raw"].dataType
-    assert isinstance(raw, T.StructType)
-    return {field.name: field.dataType for field in raw.fields}
-
-
-def _as_text(value: Column, kind: T.DataType, target: T.DataType | None) -> Column:
-    """A value as the text from which it becomes what it would have become by itself."""
-    target = target or T.StringType()
-    return F.coalesce(as_text(convert(value, kind, target), target), as_text(value, kind))
-
-
-def _told(
-    frame: DataFrame,
-    fields: Sequence[str],
-    types: Mapping[str, T.DataType],
-    alike: Mapping[str, bool],
-    own: Mapping[str, Column],
-    targets: Mapping[str, T.DataType],
-) -> DataFrame:
-    """One source's rows with the fields and places that tell which one it is, in types that all sources share."""
-
-    def value(name: str) -> Column:
-        given = F.col("_raw").getField(name)
-        return own[name] if name in own else given if alike[name] else _as_text(given, types[name], targets.get(name))
-
-    named = F.col(PRESENT) if PRESENT in frame.columns else F.array(*map(F.lit, types)).cast("array<string>")
-    present = F.concat(named, F.array(*(F.lit(name) for name in fields if name in own)).cast("array<string>"))
-    skipped = F.col(SKIPPED) if SKIPPED in frame.columns else F.lit(None).cast("string")
-    bytes_as_text = (
-        (name, F.col("_raw").getField(name))
-        for name, kind in types.items()
-        if not alike[name] and isinstance(kind, T.BinaryType) and isinstance(targets.get(name), T.StringType)
-    )
-    broken = (
-        F.when(given.isNotNull() & convert(given, T.BinaryType(), T.StringType()).isNull(), f"{name}: bytes, not UTF-8")
-        for name, given in bytes_as_text
-    )
-    place = F.concat_ws(_SEPARATOR, own[NAME], F.col("_source").getField("file"))
-    return frame.withColumns(
-        {
-            "_raw": F.struct(*(value(name).alias(name) for name in fields)),
-            "_source": F.col("_source").withField("file", place),
-            "_malformed": F.coalesce("_malformed", *broken),
-            PRESENT: present,
-            SKIPPED: skipped,
-        }
-    )
