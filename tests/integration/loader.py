@@ -65,9 +65,15 @@ def at(point: str, act: Act, patch: Callable[[Any, str, Any], None] = setattr) -
         act: What to do.
         patch: Puts a function in place of another.
     """
-    module, name, when = POINTS[point]
-    for where, called in STATEMENTS if module is merge else [(module, name)]:
+    when = POINTS[point][2]
+    for where, called in functions(point):
         patch(where, called, _interrupted(getattr(where, called), when, act))
+
+
+def functions(point: str) -> list[tuple[Any, str]]:
+    """Modules and names of the functions that a point is before, in or after."""
+    module, name, _ = POINTS[point]
+    return STATEMENTS if module is merge else [(module, name)]
 
 
 def _interrupted(function: Callable[..., Any], when: str, act: Act) -> Callable[..., Any]:

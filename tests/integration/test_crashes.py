@@ -18,7 +18,7 @@ from incload_assets.loading.window import window_of
 from incload_assets.loading.writes.merging import app_id, merge
 from resources.lake import Lake
 from tests.house import House, guest, key
-from tests.integration.loader import POINTS, dagster_house, load_until, materialize, started
+from tests.integration.loader import POINTS, dagster_house, functions, load_until, materialize, started
 from tests.loading.literal_source import Record
 from tests.loading.tables import DAYS, day, item, make
 from tests.loading.writes.case import EXAMPLES, Case
@@ -79,6 +79,11 @@ def first_day(tmp_path_factory: pytest.TempPathFactory, spark_url: str) -> Path:
         assert h.load(1) == [True]
         h.deliver(2, guest("changed", seq=2), {**guest("deleted", seq=2), "op": "d"}, guest("new", seq=2))
     return folder
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_every_point_is_at_functions_that_are_there(point: str) -> None:
+    assert all(callable(getattr(where, called)) for where, called in functions(point))
 
 
 @pytest.mark.parametrize("point", POINTS)
