@@ -1,5 +1,6 @@
 """A Spark session for one load, on whichever Spark the settings name."""
 
+import logging
 import os
 import tempfile
 from collections.abc import Iterator
@@ -105,6 +106,7 @@ def connect(url: str) -> SparkSession:
         if "localhost" not in bypassed.split(","):
             os.environ["no_grpc_proxy"] = ",".join(filter(None, [bypassed, "localhost"]))  # noqa: SIM112
     session = SparkSession.builder.remote(url).create()
+    _quiet()
     try:
         if local:
             # A server on this machine that refuses the connection has died: the default is to ask for ten minutes.
@@ -134,6 +136,15 @@ def _connected(settings: Settings) -> SparkSession:
             raise
         # It ended, idle or dead, in the moment between the two: the next one is new.
         return connect(connect_server.find_or_start(settings))
+
+
+def _quiet() -> None:
+    """Leave the log of PySpark's client off, which Dagster switches on when it configures logging.
+
+    It would tell of each answer that nobody was waiting for when its session was stopped, as if something had failed.
+    """
+    if "SPARK_CONNECT_LOG_LEVEL" not in os.environ:
+        logging.getLogger("pyspark.sql.connect.logging").disabled = True
 
 
 def _retry(session: SparkSession, times: int) -> None:

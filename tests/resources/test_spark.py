@@ -1,6 +1,7 @@
 """Each load gets a session of its own, in UTC, with ANSI casts and Delta, whichever Spark it is."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster import materialize
+from pyspark.sql.connect.logging import getLogLevel
 
 from incload_assets.loading.errors import SparkUnavailable
 from resources.settings import Settings
@@ -61,6 +63,19 @@ def test_a_session_has_delta_and_speaks_utc_and_ansi(spark_settings: Settings, t
         assert session.read.format("delta").load(str(tmp_path / "table")).count() == 3
         conf = {key: session.conf.get(key) for key in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")}
     assert conf == {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
+
+
+def test_the_client_of_a_session_writes_a_log_only_where_one_is_asked_for(
+    spark_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client_log = logging.getLogger("pyspark.sql.connect.logging")
+    for asked, expected in (("", None), ("warning", logging.WARNING)):
+        if asked:
+            monkeypatch.setenv("SPARK_CONNECT_LOG_LEVEL", asked)
+            monkeypatch.setattr(client_log, "level", expected)
+        monkeypatch.setattr(client_log, "disabled", False)  # as Dagster does
+        with open_session(spark_settings):
+            assert getLogLevel() == expected
 
 
 def test_the_fence_of_one_load_does_not_reach_another(spark_settings: Settings) -> None:
