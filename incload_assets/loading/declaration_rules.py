@@ -1,4 +1,4 @@
-"""The rules that a declaration has to keep, as far as they are of no part of it alone."""
+"""The rules that a declaration has to keep, but for those of a contract, a condition, a source or a way of writing."""
 
 from __future__ import annotations
 

@@ -69,6 +69,7 @@ def test_the_client_of_a_session_writes_a_log_only_where_one_is_asked_for(
     spark_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client_log = logging.getLogger("pyspark.sql.connect.logging")
+    monkeypatch.delenv("SPARK_CONNECT_LOG_LEVEL", raising=False)
     for asked, expected in (("", None), ("warning", logging.WARNING)):
         if asked:
             monkeypatch.setenv("SPARK_CONNECT_LOG_LEVEL", asked)

@@ -142,13 +142,13 @@ class Several(Source):
     ) -> DataFrame:
         """Each source reads all windows at once; see :meth:`Source.extract_windows`."""
         theirs = [name for name in fields if name not in (NAME, PRIORITY)]
-        frames = []
+        rows = []
         for number, (name, part) in enumerate(self.sources.items()):
             of_one = {key: of for key, position in positions.items() if (of := _of(position, name)) is not None}
             if of_one:
-                rows = part.extract_windows(spark, _named(table, name), of_one, theirs)
-                frames.append(OfSource(name, -number, rows))
-        return together(frames, fields, self.contract)
+                read = part.extract_windows(spark, _named(table, name), of_one, theirs)
+                rows.append(OfSource(name, -number, read))
+        return together(rows, fields, self.contract)
 
     def empty_position(self, window: Window) -> Position:
         """The position of a window for which all sources are declared empty."""

@@ -42,7 +42,7 @@ def together(parts: Sequence[OfSource], fields: Sequence[str], contract: Contrac
     targets = {field.name: field.data_type for field in contract.fields} if contract else {}
     alike = {name: len({str(of.get(name)) for of in types}) == 1 for name in fields}
     columns = [*EXTRACTED_COLUMNS, PRESENT, SKIPPED, "_window"]
-    made = (_told(part, fields, types[i], alike, targets).select(*columns) for i, part in enumerate(parts))
+    made = (_told(part, fields, its, alike, targets).select(*columns) for part, its in zip(parts, types, strict=True))
     return reduce(DataFrame.unionByName, made)
 
 
