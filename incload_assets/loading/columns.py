@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
@@ -21,6 +21,19 @@ SNAPSHOT = "snapshot"
 EMPTIES = (TRUNCATE, SNAPSHOT)
 """Rows of the log without a key that delete everything older than they are."""
 CHANGES = (*UPSERTS, DELETE, *EMPTIES)
+
+
+TIMES_IN_JSON = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Options of ``to_json``, which cuts to milliseconds unless told otherwise."""
+_TIMES_SQL = "map({})".format(", ".join(f"'{name}', \"{form}\"" for name, form in TIMES_IN_JSON.items()))
+
+
+def let(value: Column, body: Callable[[Column], Column]) -> Column:
+    """An expression over a value that stands in it often, and is computed once."""
+    return F.element_at(F.transform(F.array(value), body), 1)
 
 
 def quoted(name: str) -> str:
@@ -46,7 +59,7 @@ def content_hash_sql(columns: Sequence[str], alias: str = "") -> str:
     """
     prefix = f"{alias}." if alias else ""
     row = ", ".join(prefix + quoted(c) for c in columns)
-    return f"xxhash64(to_json(struct({row}), {_MICROSECONDS}))"
+    return f"xxhash64(to_json(struct({row}), {_TIMES_SQL}))"
 
 
 def row_id_sql(columns: Sequence[str], alias: str = "") -> str:
@@ -57,14 +70,7 @@ def row_id_sql(columns: Sequence[str], alias: str = "") -> str:
     """
     prefix = f"{alias}." if alias else ""
     row = ", ".join(prefix + quoted(c) for c in columns)
-    return f"sha2(to_json(struct({row}), {_MICROSECONDS}), 256)"
-
-
-# to_json cuts to milliseconds unless told otherwise
-_MICROSECONDS = (
-    "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", "
-    "'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\")"
-)
+    return f"sha2(to_json(struct({row}), {_TIMES_SQL}), 256)"
 
 
 def sets(name: str) -> Column:

@@ -11,6 +11,7 @@ table is declared:
 ``Optional[...]`` and ``required=False`` mean nullable: a table always has all its columns.
 """
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +20,9 @@ import pyspark.sql.types as T
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from incload_assets.loading.contract_json import has_undeclared, holds_struct
 from incload_assets.loading.contract_model import Field, read_model
-from incload_assets.loading.contract_types import as_text, convert
+from incload_assets.loading.contract_types import NESTED, as_text, convert
 
 __all__ = ["Contract", "Field", "column_of", "compile_contract"]
 
@@ -90,6 +92,28 @@ class Contract:
             text = f"is not {_cut(field.data_type.simpleString())}"
             reasons.append(F.when(failed, _reason(field, as_text(value, source), text)))
         return not_null(*reasons)
+
+    def undeclared(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> Column | None:
+        """The nested values that hold members which the contract's types do not declare, as JSON object by field.
+
+        Args:
+            raw: As for :meth:`typed`.
+            raw_types: Likewise.
+
+        Returns:
+            Text, NULL where there are none; None if there can be none.
+        """
+        found = []
+        for field in self.fields:
+            source = raw_types.get(field.name)
+            if not holds_struct(field.data_type) or not isinstance(source, (*NESTED, T.StringType)):
+                continue
+            text = as_text(raw(field.name), source)
+            member = F.concat(F.lit(f"{json.dumps(field.name, ensure_ascii=False)}:"), text)
+            found.append(F.when(has_undeclared(text, field.data_type), member))
+        if not found:
+            return None
+        return F.nullif(F.concat(F.lit("{"), F.array_join(not_null(*found), ","), F.lit("}")), F.lit("{}"))
 
     def reasons(self, only: Collection[str] | None = None, *, given: Callable[[str], Column] | None = None) -> Column:
         """``array<string>``: what is wrong with a row of the table's columns, empty if nothing is.

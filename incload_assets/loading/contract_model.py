@@ -9,7 +9,7 @@ from pandera.pyspark import DataFrameModel
 
 from incload_assets.loading.contract_checks import Rule, compile_check
 from incload_assets.loading.contract_literals import Uncompilable
-from incload_assets.loading.contract_types import ambiguous_members
+from incload_assets.loading.contract_types import MAX_LEVELS, ambiguous_members, levels
 from incload_assets.loading.errors import DeclarationError
 
 
@@ -100,6 +100,12 @@ def _field(where: str, column: Any, annotation: Any) -> Field:
             f"{here} is declared with regex=True", rule="a table's columns have fixed names", remedy="name each column"
         )
     data_type = column.dtype.type
+    if (depth := levels(data_type)) > MAX_LEVELS:
+        raise DeclarationError(
+            f"{here} is nested {depth} levels deep",
+            rule=f"arrays, structs and maps are read {MAX_LEVELS} levels deep",
+            remedy="declare what lies deeper as T.StringType: it is kept as JSON",
+        )
     for path in ambiguous_members(data_type, column.name):
         raise DeclarationError(
             f"{here}: member {path} differs from another only by case",

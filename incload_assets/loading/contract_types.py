@@ -13,16 +13,22 @@ from pandera.engines import pyspark_engine
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from incload_assets.loading.columns import TIMES_IN_JSON
+from incload_assets.loading.contract_json import from_json
+
 NESTED = (T.StructType, T.ArrayType, T.MapType)
 FLOATING = (T.FloatType, T.DoubleType)
+MAX_LEVELS = 10
+"""Of nested types: what makes them of a text goes to Spark in a message that has a hundred levels at most."""
 INSTANTS = (T.DateType, T.TimestampType, T.TimestampNTZType)
 
 _FLOAT = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:nan|inf|infinity))\s*$"
 _DATE = r"^\s*\d{4}-\d{1,2}-\d{1,2}([T ]00:00(:00(\.0+)?)?([Zz]|\+00:?00)?)?\s*$"
 _TIMESTAMP = r"^\s*\d{4}-\d{1,2}-\d{1,2}([T ]\d{1,2}:.*)?\s*$"
+_WITHOUT_ZONE = r"^\s*\d{4}-\d{1,2}-\d{1,2}([T ]\d{1,2}:\d{1,2}(:\d{1,2}(\.\d*)?)?)?\s*$"
+# Spark would work out the digits of 1e-999999999
+_SCIENTIFIC = r"[eE][+-]?0*\d{1,3}\s*$"
 _WITHOUT_SECONDS = r"^(\s*\S{8,10}[T ]\d{1,2}:\d{2})(?=\s*($|[Zz+-]|\s[A-Za-z]))"
-# to_json keeps milliseconds unless told otherwise
-_JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 
 
 @pyspark_engine.Engine.register_dtype(equivalents=[T.StructType])
@@ -56,14 +62,14 @@ def convert(value: Column, source: T.DataType, target: T.DataType) -> Column:
     if source == target or (isinstance(target, NESTED) and _same(source, target)):
         return value
     if isinstance(source, NESTED):
-        text = F.to_json(value, _JSON)
+        text = F.to_json(value, TIMES_IN_JSON)
         return convert(text, T.StringType(), target) if isinstance(target, (*NESTED, T.StringType)) else _none(target)
     return _from_native(value, source, target)
 
 
 def _from_text(text: Column, target: T.DataType) -> Column:
     if isinstance(target, NESTED):
-        return _from_json(text, target)
+        return from_json(text, target, _member)
     if isinstance(target, T.BinaryType):
         return F.try_to_binary(text, F.lit("base64"))
     if isinstance(target, T.TimestampType):
@@ -71,6 +77,8 @@ def _from_text(text: Column, target: T.DataType) -> Column:
         whole = F.regexp_replace(F.regexp_replace(text, _WITHOUT_SECONDS, "$1:00"), r"z\s*$", "Z")
         return F.when(text.rlike(_TIMESTAMP), whole.try_cast(target))
     cast = text.try_cast(target)
+    if isinstance(target, T.TimestampNTZType):
+        return F.when(text.rlike(_WITHOUT_ZONE), cast)
     if isinstance(target, T.DateType):
         return F.when(text.rlike(_DATE), F.substring_index(F.upper(F.trim(text)), "T", 1).try_cast(target))
     if isinstance(target, FLOATING):
@@ -79,19 +87,18 @@ def _from_text(text: Column, target: T.DataType) -> Column:
     if isinstance(target, T.DecimalType):
         # more fraction digits than the scale holds would be rounded away
         rounded = text.rlike(rf"\.\d{{{target.scale}}}\d*[1-9]")
-        scientific = text.try_cast("double") == cast.cast("double")
+        scientific = text.rlike(_SCIENTIFIC) & (_digits(text) == _digits(cast.cast("string")))
         return F.when(F.when(text.rlike("[eE]"), scientific).otherwise(~rounded), cast)
     return cast
 
 
-def _from_json(text: Column, target: T.DataType) -> Column:
-    # from_json turns a wrong member of a struct into NULL; only the corrupt-record column tells, and it needs a struct
-    wrapper = T.StructType([T.StructField("v", target), T.StructField("_corrupt", T.StringType())])
-    wrapped = F.concat(F.lit('{"v":'), text, F.lit("}"))
-    parsed = F.from_json(wrapped, wrapper, {"columnNameOfCorruptRecord": "_corrupt"})
-    # the wrapper alone would accept '1}, "v": {"x": 2'
-    whole = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1
-    return F.when(whole & parsed["_corrupt"].isNull(), parsed["v"])
+def _digits(number: Column) -> Column:
+    """The digits of a decimal from its first to its last that is not 0: fewer where it was rounded."""
+    return F.regexp_replace(F.regexp_replace(number, r"[eE].*|[^0-9eE]", ""), "^0+|0+$", "")
+
+
+def _member(text: Column, target: T.DataType) -> Column:
+    return convert(text, T.StringType(), target)
 
 
 def _from_native(value: Column, source: T.DataType, target: T.DataType) -> Column:
@@ -123,8 +130,19 @@ def _same(left: T.DataType, right: T.DataType) -> bool:
 def as_text(value: Column, data_type: T.DataType) -> Column:
     """A value as people read it in a reason."""
     if isinstance(data_type, NESTED):
-        return F.to_json(value, _JSON)
+        return F.to_json(value, TIMES_IN_JSON)
     return F.base64(value) if isinstance(data_type, T.BinaryType) else value.cast("string")
+
+
+def levels(data_type: T.DataType) -> int:
+    """How deep a type is nested; 0 of a plain one."""
+    if isinstance(data_type, T.StructType):
+        inner = [field.dataType for field in data_type.fields]
+    elif isinstance(data_type, T.MapType):
+        inner = [data_type.keyType, data_type.valueType]
+    else:
+        inner = [data_type.elementType] if isinstance(data_type, T.ArrayType) else []
+    return 1 + max(map(levels, inner), default=0) if isinstance(data_type, NESTED) else 0
 
 
 def ambiguous_members(data_type: Any, path: str) -> list[str]:

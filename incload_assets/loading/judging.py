@@ -78,7 +78,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
         "_window",
         "_source",
         "_payload",
-        "_rescued",
+        _rescued(table.contract.undeclared(raw, raw_types)).alias("_rescued"),
         "_malformed",
         skipped.alias("_is_skipped"),
         table.contract.type_reasons(raw, raw_types).alias("_type_reasons"),
@@ -97,6 +97,15 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
     if table.changes.snapshot_when:
         record = record.withField("_is_snapshot", F.expr(table.changes.snapshot_when))
     return typed.withColumn(RECORD, record)
+
+
+def _rescued(nested: Column | None) -> Column:
+    """What the source has rescued, and nested values of which the contract declares a part, as one JSON object."""
+    flat = F.col("_rescued")
+    if nested is None:
+        return flat
+    both = F.concat(F.regexp_replace(flat, r"\}\s*$", ","), F.substring(nested, F.lit(2), F.length(nested)))
+    return F.coalesce(both, flat, nested)
 
 
 def _condition(sql: str | None) -> Column:

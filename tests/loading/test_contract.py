@@ -13,6 +13,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.contract import Contract, column_of, compile_contract
+from incload_assets.loading.contract_types import MAX_LEVELS
 from incload_assets.loading.errors import DeclarationError
 
 TEXT = T.StringType()
@@ -148,6 +149,12 @@ def test_text_becomes_decimals_without_rounding(spark: SparkSession) -> None:
     ]  # fmt: skip
     widest = "12345678901234567890.123456789012345678"
     assert convert(spark, Annotated[T.DecimalType, 38, 18], widest, widest + "1") == [Decimal(widest), None]
+    exponents = ["12345678901234567890.4e0", "12345678901234567890e0", "123456789012345678901.0e-1", "1E37", "0e0"]
+    whole = [None, Decimal("12345678901234567890"), None, Decimal(10**37), Decimal(0)]
+    assert convert(spark, Annotated[T.DecimalType, 38, 0], *exponents) == whole
+    tiny = ["1234567890.12345678901e0", "1234567890.1234567890e0", "-5e-10", "9.99e-10", "1e-999999999", "1e999999999"]
+    exact = [None, Decimal("1234567890.1234567890"), Decimal("-5e-10"), None, None, None]
+    assert convert(spark, Annotated[T.DecimalType, 20, 10], *tiny) == exact
 
 
 def test_text_becomes_floats_but_not_infinity_by_overflow_nor_java_notation(spark: SparkSession) -> None:
@@ -194,6 +201,93 @@ def test_json_text_becomes_nested_values_or_nothing(spark: SparkSession) -> None
     assert convert(spark, point, *values) == [(1, ["a", None]), None, None, None, None, None]
     assert convert(spark, T.ArrayType(T.LongType()), "[1, 2]", '[1, "b"]', "[]") == [[1, 2], None, []]
     assert convert(spark, T.MapType(TEXT, T.LongType()), '{"a": 1}', '{"a": "z"}') == [{"a": 1}, None]
+
+
+MONEY = T.StructType([T.StructField("sum", T.DecimalType(10, 2)), T.StructField("to", T.DateType())])
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "value"),
+    [
+        (T.ArrayType(T.DecimalType(10, 2)), "[1.23, 1.230, null]", [Decimal("1.23"), Decimal("1.23"), None]),
+        (T.ArrayType(T.DecimalType(10, 2)), "[1.23, 1.239]", None),
+        (T.ArrayType(T.DecimalType(38, 0)), "[12345678901234567890123456789e1]", [123456789012345678901234567890]),
+        (
+            T.ArrayType(T.DecimalType(38, 30)),
+            "[1.100000000000000000000000000001]",
+            [Decimal("1.100000000000000000000000000001")],
+        ),
+        (T.ArrayType(T.DoubleType()), "[1e999]", None),
+        (T.ArrayType(T.DoubleType()), "[1e99, -1]", [1e99, -1.0]),
+        (T.ArrayType(T.DateType()), '["2026"]', None),
+        (T.ArrayType(T.DateType()), '["2026-01-02T13:00:00Z"]', None),
+        (T.ArrayType(T.DateType()), '["2026-01-02"]', [dt.date(2026, 1, 2)]),
+        (T.ArrayType(T.TimestampType()), '["12:30"]', None),
+        (T.ArrayType(T.TimestampType()), '["2026-01-03T03:00:00.123456+02:00"]', [AT.replace(microsecond=123456)]),
+        (T.ArrayType(T.LongType()), "[1.0]", None),
+        (T.ArrayType(TEXT), '[1.50, {"b": 1e5, "a": [true]}, "1e5"]', ["1.50", '{"b":1e5,"a":[true]}', "1e5"]),
+        (T.ArrayType(T.ArrayType(T.LongType())), "[[1, 2], null, []]", [[1, 2], None, []]),
+        (T.ArrayType(T.ArrayType(T.LongType())), "[[1, 2], 3]", None),
+        (T.ArrayType(MONEY), '[{"sum": 1.5, "to": "2026-01-02"}]', [(Decimal("1.50"), dt.date(2026, 1, 2))]),
+        (T.ArrayType(MONEY), '[{"sum": 1.5}, {"sum": 1e-20}]', None),
+        (T.MapType(TEXT, MONEY), '{"a.b": {"sum": 1}}', {"a.b": (Decimal("1.00"), None)}),
+        (T.MapType(TEXT, MONEY), '{"a": {"sum": 1.005}}', None),
+        (T.MapType(T.LongType(), TEXT), '{"1": "x", "2": null}', {1: "x", 2: None}),
+        (T.MapType(T.LongType(), TEXT), '{"1": "x", "01": "y"}', None),
+        (T.MapType(T.LongType(), TEXT), '{"1.5": "x"}', None),
+        (T.ArrayType(TEXT), "['a']", None),
+        (T.ArrayType(T.DoubleType()), "[NaN]", None),
+        (T.ArrayType(T.LongType()), '[{"a": 1, "a": 2}]', None),
+        (T.ArrayType(T.TimestampNTZType()), '["2026-01-03T01:00:00.5"]', [AT.replace(microsecond=500000)]),
+        (T.ArrayType(T.TimestampNTZType()), '["2026-01-03T01:00:00+02:00"]', None),
+        (MONEY, "null", None),
+    ],
+)
+def test_members_of_nested_values_become_their_types_by_the_rules_of_columns(
+    spark: SparkSession, annotation: Any, text: str, value: Any
+) -> None:
+    assert convert(spark, annotation, text) == [value]
+
+
+def test_deeply_nested_values_are_converted(spark: SparkSession) -> None:
+    deep: T.DataType = T.LongType()
+    text = "1"
+    for level in range(MAX_LEVELS // 2):
+        deep = T.ArrayType(T.StructType([T.StructField(f"l{level}", deep), T.StructField("more", T.DateType())]))
+        text = f'[{{"l{level}": {text}, "more": "2026-01-02"}}]'
+    found = convert(spark, deep, text, text.replace(": 1,", ": 1.5,"), text.replace(": 1,", ': 1, "x": 1,'))
+    for level in reversed(range(MAX_LEVELS // 2)):
+        found[0] = found[0][0][f"l{level}"]
+    assert found[0] == 1
+    assert found[1] is None
+    assert found[2] is not None
+
+
+def test_members_that_a_struct_does_not_declare_are_told_of(spark: SparkSession) -> None:
+    class Model(pa.DataFrameModel):
+        one: MONEY = pa.Field(nullable=True)  # type: ignore[valid-type]
+        many: T.ArrayType(MONEY) = pa.Field(nullable=True)  # type: ignore[valid-type]
+        by_name: T.MapType(TEXT, MONEY) = pa.Field(nullable=True)  # type: ignore[valid-type]
+        plain: T.ArrayType(TEXT) = pa.Field(nullable=True)  # type: ignore[valid-type]
+
+    contract = compile_contract(Model, "t")
+    types = dict.fromkeys(contract.names, TEXT)
+    rows = [
+        {"one": '{"sum": 1, "note": "x"}', "many": '[{"sum": 1}, {"Sum": 2}]', "by_name": '{"a": {"b": null}}'},
+        {"one": '{"sum": 1}', "many": '[{"to": null}, null]', "by_name": '{"a": {}}', "plain": '[{"a": 1}]'},
+        {"one": "[1]", "many": "nope", "by_name": None},
+    ]
+    schema = T.StructType([T.StructField("raw", T.StructType([T.StructField(n, TEXT) for n in types]))])
+    frame = spark.createDataFrame([(tuple(row.get(name) for name in types),) for row in rows], schema)
+    found = contract.undeclared(raw, types)
+    assert found is not None
+    texts = [row[0] for row in frame.select(found).collect()]
+    assert [text and json.loads(text) for text in texts] == [
+        {"one": {"sum": 1, "note": "x"}, "many": [{"sum": 1}, {"Sum": 2}], "by_name": {"a": {"b": None}}},
+        None,
+        None,
+    ]
+    assert compile_contract(Order, "orders").undeclared(raw, {"order_id": TEXT}) is None
 
 
 def test_typed_files_convert_only_without_loss(spark: SparkSession) -> None:
@@ -308,6 +402,10 @@ def _without_annotation() -> type[Any]:
     return Model
 
 
+def _nested(levels: int) -> T.DataType:
+    return T.ArrayType(_nested(levels - 1)) if levels else T.LongType()
+
+
 TWO_CASES = T.StructType([T.StructField("x", T.LongType()), T.StructField("X", T.LongType())])
 
 REFUSED: dict[str, tuple[Callable[[], Any], list[str]]] = {
@@ -331,6 +429,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "a mark that is no boolean": (_field(metadata={"personal": "yes"}), ["personal", "'yes'"]),
     "names that differ by case": (_named("id", "ID"), ["fields id and ID", "only by case"]),
     "members that differ by case": (_field(TWO_CASES), ["value.x", "only by case"]),
+    "a type nested too deep": (_field(_nested(11)), ["11 levels", "10 levels", "T.StringType"]),
     "an alias of the loader's": (_named("_hash"), ["'_hash'", "underscore", "alias"]),
     "a name of the loader's": (_underscore, ["'_window'", "underscore"]),
     "unique of no field": (_config(unique=["id"]), ["Config.unique", "'id'", "value"]),

@@ -209,7 +209,7 @@ MUTANTS = [
            ("tests/loading/test_contract.py::"
             "test_a_raw_value_that_cannot_become_its_type_is_null_and_named_unless_it_is_personal",)),
     Mutant("microseconds in the hash", INSTANTS, f"{LOADING}/columns.py",
-           'return f"xxhash64(to_json(struct({row}), {_MICROSECONDS}))"', 'return f"xxhash64(to_json(struct({row})))"',
+           'return f"xxhash64(to_json(struct({row}), {_TIMES_SQL}))"', 'return f"xxhash64(to_json(struct({row})))"',
            (f"{LOAD}a_correction_of_one_microsecond_takes_effect",)),
     Mutant("fence of the compaction", CONVERGENCE, f"{LOADING}/compaction.py",
            "commit(context, content, controls, _app_id(table), number, note=note)",
@@ -291,7 +291,7 @@ MUTANTS = [
            "return self.identity(changes) if changes.keys else contract.names", "return contract.names",
            (f"{APPEND}an_event_taken_back_leaves_unless_another_window_has_it",)),
     Mutant("append: a hash that does not collide", CONVERGENCE, f"{LOADING}/columns.py",
-           'return f"sha2(to_json(struct({row}), {_MICROSECONDS}), 256)"',
+           'return f"sha2(to_json(struct({row}), {_TIMES_SQL}), 256)"',
            "return f\"sha2(concat_ws('|', {row}), 256)\"",
            (f"{APPEND}rows_without_a_key_are_told_apart_by_all_they_say",)),
     Mutant("append: the oldest content stays", CONVERGENCE, f"{WRITES}/append.py",

@@ -1,18 +1,13 @@
 """Decimals as Kafka Connect writes them: base64 of the unscaled value, in two's complement, highest byte first."""
 
-from collections.abc import Callable
-
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+
+from incload_assets.loading.columns import let
 
 _WORD = 2**32
 _DIGITS = 32
 """Hexadecimal digits of 128 bits, which hold every decimal that Spark can hold."""
-
-
-def let(value: Column, body: Callable[[Column], Column]) -> Column:
-    """An expression over a value that stands in it often, and is computed once."""
-    return F.element_at(F.transform(F.array(value), body), 1)
 
 
 def decimal_text(value: Column, scale: Column) -> Column:

@@ -12,7 +12,8 @@ import pyspark.sql.types as T
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from incload_assets.loading.sources.debezium_decimals import decimal_text, let
+from incload_assets.loading.columns import let
+from incload_assets.loading.sources.debezium_decimals import decimal_text
 
 UNAVAILABLE = "__debezium_unavailable_value"
 """Debezium's default of ``unavailable.value.placeholder``."""

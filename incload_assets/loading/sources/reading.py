@@ -16,7 +16,7 @@ from incload_assets.loading.sources.formats import Format, format_of
 from incload_assets.loading.sources.reading_csv import read_csv
 from incload_assets.loading.sources.reading_json import read_json
 from incload_assets.loading.sources.reading_parquet import read_parquet
-from incload_assets.loading.sources.records import Records
+from incload_assets.loading.sources.records import TIMES_AS_JSON, Records
 from incload_assets.loading.sources.storage import is_s3
 from incload_assets.loading.sources.template import Template
 
@@ -125,4 +125,6 @@ def _as(value: Column, was: DataType | None, wanted: DataType) -> Column:
         return F.lit(None).cast(wanted)
     if was == wanted:
         return value
-    return F.to_json(value) if isinstance(was, ArrayType | MapType | StructType) else value.cast("string")
+    return (
+        F.to_json(value, TIMES_AS_JSON) if isinstance(was, ArrayType | MapType | StructType) else value.cast("string")
+    )

@@ -1,10 +1,7 @@
 """JSON lines: one object per line, nothing of it lost.
 
-Every line is parsed as a *variant*, because the other ways through Spark change what they read: ``from_json`` and
-``get_json_object`` take numbers through a double (1.10000000000000000000001 becomes 1.1), both stop silently after
-the first value of a line, and ``from_json`` accepts single quotes and NaN. A variant keeps up to 38 digits and
-refuses names that occur twice. Numbers keep their value and not their spelling (1.10 is 1.1); ``_payload`` has the
-line as it was.
+Every line is parsed as a *variant*, see :mod:`incload_assets.loading.exact_json`. Numbers keep their value and not
+their spelling (1.10 is 1.1); ``_payload`` has the line as it was.
 
 Of the 1.2 s that 400,000 lines of five members take on two cores, parsing is 0.35, the members' strings 0.45 (Spark
 makes a cast of its own for each), what tells of undeclared names 0.25. ``spark.read.json`` into strings keeps
@@ -19,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from incload_assets.loading.columns import quoted
+from incload_assets.loading.exact_json import is_single, loses_digits, marked, parsed, unmarked, unmarked_members
 from incload_assets.loading.sources.base import PRESENT
 from incload_assets.loading.sources.records import Records, numbered, source_column, spark_path
 from incload_assets.loading.sources.template import Template
@@ -70,12 +68,8 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
         >>> where = "named_struct('file', topic, 'block', bigint(partition), 'row', offset) AS _source"
         >>> json_records(messages.selectExpr("string(value)", where), ["id", "name"])  # doctest: +SKIP
     """
-    text = F.col("value")
-    # inside an array with a last element of our own, whatever follows the first value of a text shows
-    parsed = F.try_parse_json(F.concat(F.lit("["), text, F.lit(',"end"]')))
-    json = F.col("__json")
-    single = F.try_variant_get(json, "$[1]", "string").eqNullSafe("end")
-    record = F.when(single, F.try_variant_get(json, "$[0]", "map<string,variant>"))
+    text, json = F.col("value"), F.col("__json")
+    record = F.when(is_single(json), F.try_variant_get(json, "$[0]", "map<string,variant>"))
     names, declared = F.map_keys("__record"), F.array(*map(F.lit, fields))
     # a variant has its names in order: most records have all that are declared and no others, which is quick to see
     usual = names == F.array(*map(F.lit, sorted(fields)))
@@ -87,19 +81,25 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
         .when(text.isNull(), "no value")
         .when(~F.is_valid_utf8(text), "not valid UTF-8")
         .when(json.isNull(), "not valid JSON, or a name occurs twice in an object")
-        .when(~single, "more than one JSON value in the line")
+        .when(~is_single(json), "more than one JSON value in the line")
         .otherwise("not a JSON object")
     )
+    exact = F.when(F.col("__loses_digits"), marked(text)).otherwise(text)
+    members = F.try_variant_get(json, "$[0]", _strings(fields))
+    raw = F.when(F.col("__loses_digits"), unmarked_members(members, _strings(fields))).otherwise(members)
+    rescued = F.when(F.col("__loses_digits"), unmarked(rescued)).otherwise(rescued)
     return (
-        texts.withColumn("__json", F.when(F.is_valid_utf8(text), parsed))
+        texts.withColumn("__loses_digits", loses_digits(text))
+        .withColumn("__json", F.when(F.is_valid_utf8(text), parsed(exact)))
         .withColumn("__record", record)
         .select(
-            F.when(F.col("__record").isNotNull(), F.try_variant_get(json, "$[0]", _strings(fields))).alias("_raw"),
+            F.when(F.col("__record").isNotNull(), raw).alias("_raw"),
             F.make_valid_utf8(text).alias("_payload"),
             undeclared.alias("__undeclared"),
             malformed.alias("_malformed"),
             "_source",
-            F.array_intersect(names, declared).alias(PRESENT),
+            F.when(usual, names).otherwise(F.array_intersect(names, declared)).alias(PRESENT),
+            "__loses_digits",
             *keep,
         )
         .withColumns(
@@ -109,7 +109,7 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
                 "_raw": F.struct(*(F.col("_raw").getField(field).alias(field) for field in fields)),
             }
         )
-        .drop("__undeclared")
+        .drop("__undeclared", "__loses_digits")
     )
 
 

@@ -8,14 +8,11 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
+from incload_assets.loading.columns import TIMES_IN_JSON
 from incload_assets.loading.sources.storage import is_s3
 from incload_assets.loading.sources.template import Template
 
-TIMES_AS_JSON = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-    "ignoreNullFields": "false",
-}
+TIMES_AS_JSON = {**TIMES_IN_JSON, "ignoreNullFields": "false"}
 """Options of ``to_json`` that lose neither microseconds nor the difference between NULL and absent."""
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.loading.contract import Contract
-from incload_assets.loading.contract_types import as_text, convert
+from incload_assets.loading.contract_types import NESTED, as_text, convert
 from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT, SKIPPED
 
 NAME, PRIORITY, SEPARATOR = "source_name", "source_priority", ": "
@@ -60,6 +60,8 @@ def _types(frame: DataFrame) -> dict[str, T.DataType]:
 def _as_text(value: Column, kind: T.DataType, target: T.DataType | None) -> Column:
     """A value as the text from which it becomes what it would have become by itself."""
     target = target or T.StringType()
+    if isinstance(target, NESTED):  # members that it does not declare are to be rescued
+        return as_text(value, kind)
     return F.coalesce(as_text(convert(value, kind, target), target), as_text(value, kind))
 
 

@@ -45,6 +45,16 @@ def test_a_line_becomes_a_record_with_its_place(spark: SparkSession, landing: Pa
         ("-0.000000000000000001", "-0.000000000000000001"),
         ("9223372036854775807", "9223372036854775807"),
         ("123456789012345678901234567890", "123456789012345678901234567890"),
+        ("1234567890123456789012345678901234567890", "1234567890123456789012345678901234567890"),
+        ("0.12345678901234567890123456789012345678901", "0.12345678901234567890123456789012345678901"),
+        ("1.2345678901234567891e0", "1.2345678901234567891e0"),
+        ("-1E-400", "-1E-400"),
+        ("1e999", "1e999"),
+        (
+            '{"b":[1e999,1.5,"1e5",{"c":"2, 3e4"}],"a\\"1e5":1e05}',
+            '{"a\\"1e5":1e05,"b":[1e999,1.5,"1e5",{"c":"2, 3e4"}]}',
+        ),
+        ('["x", 1e999]', '["x",1e999]'),
         ('"007"', "007"),
         ('""', ""),
         ("null", None),
@@ -66,6 +76,10 @@ def test_a_value_is_kept_exactly(spark: SparkSession, landing: Path, text: str, 
         (b'{"id":1,"id":2}', "not valid JSON, or a name occurs twice in an object"),
         (b'{"id":NaN}', "not valid JSON, or a name occurs twice in an object"),
         (b"{'id':1}", "not valid JSON, or a name occurs twice in an object"),
+        (b'{"id":01e5}', "not valid JSON, or a name occurs twice in an object"),
+        (b'{"id":1e5, 1e5:2}', "not valid JSON, or a name occurs twice in an object"),
+        (b'{"id":1e5}{"id":1e5}', "not valid JSON, or a name occurs twice in an object"),
+        (b'{"id":1},"end"', "more than one JSON value in the line"),
         (b'{"id":1} {"id":2}', "not valid JSON, or a name occurs twice in an object"),
         (b'{"id":1},{"id":2}', "more than one JSON value in the line"),
         (b'{"id":1}], {"id":2}', "more than one JSON value in the line"),
@@ -83,6 +97,13 @@ def test_a_malformed_line_is_kept_with_the_reason(spark: SparkSession, landing: 
     assert column(rows, "_malformed") == [None, reason, None]
     assert rows[1]["_payload"] == line.decode(errors="replace")
     assert rows[1]["_rescued"] is None
+
+
+def test_what_is_rescued_of_a_record_has_all_digits(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.json", '{"id":"a","more":1.2345678901234567891e0,"deep":{"n":[1e999]}}')
+    rows = extracted(spark, SOURCE, ["id"])
+    assert column(rows, "_rescued") == ['{"deep":{"n":[1e999]},"more":1.2345678901234567891e0}']
+    assert raw(rows) == [("a",)]
 
 
 def test_names_are_compared_exactly(spark: SparkSession, landing: Path) -> None:

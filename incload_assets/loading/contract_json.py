@@ -1,0 +1,119 @@
+"""JSON texts as arrays, structs and maps, whose members become their types by the rules that hold for columns.
+
+By itself ``from_json`` turns 1.239 into ``decimal(10,2)`` 1.24, ``"2026"`` into a date and 1e999 into infinity, and
+says nothing of members that a struct does not declare. So it only takes the text apart, into texts; that no member is
+of another shape, it tells by a column for corrupt records, which needs a struct around the value.
+"""
+
+from collections.abc import Callable
+
+import pyspark.sql.types as T
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from incload_assets.loading.columns import let
+from incload_assets.loading.exact_json import all_marked, is_single, parsed, unmarked
+
+Convert = Callable[[Column, T.DataType], Column]
+"""From the text of a member and its declared type to its value, NULL where it cannot become that."""
+
+
+def from_json(text: Column, target: T.DataType, convert: Convert) -> Column:
+    """The value of a JSON text, NULL where it is none, has another shape, or any member cannot become its type.
+
+    Args:
+        text: A JSON text.
+        target: An array, struct or map. Names of a struct's members are compared exactly.
+        convert: How the texts in it become their types.
+    """
+    wrapper = T.StructType([T.StructField("v", _texts(target)), T.StructField("_corrupt", T.StringType())])
+    wrapped = F.concat(F.lit('{"v":'), all_marked(text), F.lit("}"))
+    taken = F.from_json(wrapped, wrapper, {"columnNameOfCorruptRecord": "_corrupt"})
+    # the wrapper alone would accept '1}, "v": {"x": 2', and more than JSON
+    whole = let(parsed(F.when(F.is_valid_utf8(text), text)), is_single)
+
+    def made(it: Column) -> Column:
+        failed = F.coalesce(_failed(it["v"], target, convert), F.lit(False))
+        return F.when(it["_corrupt"].isNull() & ~failed, _made(it["v"], target, convert))
+
+    return F.when(whole, let(taken, made))
+
+
+def has_undeclared(text: Column, target: T.DataType) -> Column:
+    """Whether a JSON text holds members that a struct in the type does not declare; never NULL."""
+    json = F.try_variant_get(parsed(F.when(F.is_valid_utf8(text), text)), "$[0]", "variant")
+    return F.coalesce(_undeclared(json, target), F.lit(False))
+
+
+def holds_struct(data_type: T.DataType) -> bool:
+    """Whether there may be members that a type does not declare."""
+    if isinstance(data_type, T.ArrayType):
+        return holds_struct(data_type.elementType)
+    return isinstance(data_type, T.StructType) or (
+        isinstance(data_type, T.MapType) and holds_struct(data_type.valueType)
+    )
+
+
+def _texts(target: T.DataType) -> T.DataType:
+    if isinstance(target, T.ArrayType):
+        return T.ArrayType(_texts(target.elementType))
+    if isinstance(target, T.MapType):
+        return T.MapType(T.StringType(), _texts(target.valueType))
+    if isinstance(target, T.StructType):
+        return T.StructType([T.StructField(field.name, _texts(field.dataType)) for field in target.fields])
+    return T.StringType()
+
+
+def _made(taken: Column, target: T.DataType, convert: Convert) -> Column:
+    if isinstance(target, T.ArrayType):
+        return F.transform(taken, lambda member: _made(member, target.elementType, convert))
+    if isinstance(target, T.MapType):
+        values = F.transform(F.map_values(taken), lambda member: _made(member, target.valueType, convert))
+        return F.map_from_arrays(_keys(taken, target, convert), values)
+    if isinstance(target, T.StructType):
+        members = [_made(taken[field.name], field.dataType, convert).alias(field.name) for field in target.fields]
+        return F.when(taken.isNotNull(), F.struct(*members))
+    return convert(unmarked(taken), target)
+
+
+def _failed(taken: Column, target: T.DataType, convert: Convert) -> Column:
+    """Whether any text in it cannot become its type; NULL where there is none of some level.
+
+    As flat as it can be: a message to Spark has a hundred levels at most.
+    """
+    if isinstance(target, T.ArrayType):
+        return F.exists(taken, lambda member: _failed(member, target.elementType, convert))
+    if isinstance(target, T.MapType):
+        keys = _keys(taken, target, convert)
+        # what differs as text may be the same key
+        lost = F.size(F.array_distinct(F.array_compact(keys))) < F.size(taken)
+        bad = F.exists(F.map_values(taken), lambda member: _failed(member, target.valueType, convert))
+        return lost | bad
+    if isinstance(target, T.StructType):
+        members = [_failed(taken[field.name], field.dataType, convert) for field in target.fields]
+        return F.array_contains(F.array(*members), True)
+    return taken.isNotNull() & convert(unmarked(taken), target).isNull()
+
+
+def _keys(taken: Column, target: T.MapType, convert: Convert) -> Column:
+    if isinstance(target.keyType, T.StringType):
+        return F.map_keys(taken)
+    return F.transform(F.map_keys(taken), lambda key: convert(key, target.keyType))
+
+
+def _undeclared(json: Column, target: T.DataType) -> Column:
+    if isinstance(target, T.ArrayType):
+        members = F.try_variant_get(json, "$", "array<variant>")
+        return F.exists(members, lambda member: _undeclared(member, target.elementType))
+    if isinstance(target, T.MapType):
+        values = F.map_values(F.try_variant_get(json, "$", "map<string,variant>"))
+        return F.exists(values, lambda member: _undeclared(member, target.valueType))
+    assert isinstance(target, T.StructType)
+    members = F.try_variant_get(json, "$", "map<string,variant>")
+    own = F.size(F.array_except(F.map_keys(members), F.array(*map(F.lit, target.names)))) > 0
+    deeper = [
+        _undeclared(F.try_element_at(members, F.lit(field.name)), field.dataType)
+        for field in target.fields
+        if holds_struct(field.dataType)
+    ]
+    return F.array_contains(F.array(own, *deeper), True)
