@@ -2,7 +2,6 @@
 
 import codecs
 import csv
-import gzip
 import io
 import zlib
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 import zstandard
 
 from incload_assets.loading.errors import SourceUnreadable
+from incload_assets.loading.sources.compressed import cut_off, unpacked
 from incload_assets.loading.sources.formats import compression_of
 from incload_assets.loading.sources.storage import store_errors, store_of
 from incload_assets.loading.sources.template import Template
@@ -104,22 +104,17 @@ def _head_of(table: str, key: str, path: str, size: int) -> tuple[bytes, bool]:
     compression = compression_of(key)
     if compression is None:
         return stored, len(stored) < size
-    stream = (
-        gzip.GzipFile(fileobj=io.BytesIO(stored))
-        if compression == "gz"
-        else zstandard.ZstdDecompressor().stream_reader(io.BytesIO(stored), read_across_frames=True)
-    )
-    unpacked = b""
     try:
-        while len(unpacked) < size and (block := stream.read1(_HEAD)):
-            unpacked += block
-    except EOFError:  # the bytes end here, of the part or of a file cut off, which Spark will name
-        pass
-    except (OSError, zlib.error, zstandard.ZstdError):
+        head, ends = unpacked(stored, compression, size)
+    except (zlib.error, zstandard.ZstdError):
         raise SourceUnreadable(
             f"{table}: the file {key} is not {compression}", remedy="write the file again, or correct its name"
         ) from None
-    return unpacked, len(stored) < size and len(unpacked) < size
+    if len(stored) == size or len(head) >= size:
+        return head, False
+    if not ends:
+        raise cut_off(table, key)
+    return head, True
 
 
 def _header(text: str, options: CsvOptions) -> tuple[str, ...] | None:

@@ -9,6 +9,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructTy
 
 from incload_assets.loading.errors import SourceChanged, SourceUnreadable
 from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT
+from incload_assets.loading.sources.compressed import check_frames
 from incload_assets.loading.sources.csv_shape import CsvOptions
 from incload_assets.loading.sources.file_hashes import local_hashes
 from incload_assets.loading.sources.file_position import File
@@ -59,6 +60,8 @@ def read(
     """
     _check_unchanged(table, template, files)
     by_format: dict[Format, list[str]] = {}
+    sizes = {template.path_of(file.key): file.size for file in files}
+    check_frames(table, template, sizes)
     for file in files:
         kind = declared or format_of(file.key)
         if kind is None:

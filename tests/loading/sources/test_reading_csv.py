@@ -170,6 +170,33 @@ def test_a_gzip_name_on_something_else_is_refused(spark: SparkSession, landing: 
         extracted(spark, SOURCE, ["id"])
 
 
+@pytest.mark.parametrize("kept", [4, 12, 14, -1])
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.csv.zst"])
+def test_a_compressed_file_cut_off_before_its_header_is_named(
+    spark: SparkSession, landing: Path, name: str, kept: int
+) -> None:
+    text = b"id\n" + b"1\n" * 20_000
+    whole = gzip.compress(text) if name.endswith("gz") else zstandard.compress(text)
+    write(landing / FOLDER / name, whole[:kept])
+    with pytest.raises(SourceUnreadable, match=rf"the file 2026-01-01/{name} is cut off: its compression does not end"):
+        extracted(spark, SOURCE, ["id"])
+
+
+def test_a_compressed_file_of_several_parts_and_one_of_nothing_are_whole(spark: SparkSession, landing: Path) -> None:
+    parts = [b"id", b"\n1\n", b"", b"2\n"]
+    write(landing / FOLDER / "a.csv.gz", b"".join(map(gzip.compress, parts)))
+    write(landing / FOLDER / "b.csv.zst", b"".join(map(zstandard.compress, parts)))
+    write(landing / FOLDER / "c.csv.gz", gzip.compress(b""))
+    write(landing / FOLDER / "d.csv.zst", zstandard.compress(b""))
+    assert raw(extracted(spark, SOURCE, ["id"])) == [("1",), ("2",)] * 2
+
+
+def test_a_header_after_more_compressed_nothing_than_the_first_read(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.csv.gz", gzip.compress(b"") * 5000 + gzip.compress(b"id\n1\n"))
+    write(landing / FOLDER / "b.csv.zst", zstandard.compress(b"") * 9000 + zstandard.compress(b"id\n1\n"))
+    assert raw(extracted(spark, SOURCE, ["id"])) == [("1",)] * 2
+
+
 FIELD = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"], include_characters='\n",;'), max_size=6)
 
 

@@ -103,6 +103,34 @@ def test_a_compressed_file_cut_off_is_named(spark: SparkSession, landing: Path, 
     assert f"2026-01-01/{name}" in str(error)
 
 
+SKIPPED = b"\x50\x2a\x4d\x18" + (4).to_bytes(4, "little") + b"skip"
+"""A frame of Zstandard that holds no data."""
+
+
+@pytest.mark.parametrize("lines", [0, 500, 60_000])
+@pytest.mark.parametrize("kept", [1, 3, 4, 5, 11, 13, 16, 17, 100, -4, -1])
+def test_a_file_of_several_frames_that_is_cut_off_in_the_last_one_is_named(
+    spark: SparkSession, landing: Path, lines: int, kept: int
+) -> None:
+    # Spark reads on to the end in silence, unless the frame is the first or a block of it is whole
+    text = b"".join(b'{"id":%d}\n' % number**3 for number in range(lines))
+    last = zstandard.ZstdCompressor(write_checksum=True).compress(b"".join(b"%d\n" % n**3 for n in range(100)))
+    write(landing / FOLDER / "a.json.zst", (zstandard.compress(text) if text else b"") + (SKIPPED + last)[:kept])
+    with pytest.raises(SourceUnreadable, match=r"the file 2026-01-01/a.json.zst is cut off"):
+        extracted(spark, SOURCE, ["id"])
+
+
+def test_what_looks_like_the_beginning_of_a_frame_is_no_reason_to_refuse_a_file(
+    spark: SparkSession, landing: Path
+) -> None:
+    magic = b"\x28\xb5\x2f\xfd"
+    lines = b'{"id":1}\n' + magic + b"\n"
+    header = magic + b"\x00\x58" + (len(lines) << 3 | 1).to_bytes(3, "little")
+    write(landing / FOLDER / "a.json.zst", header + lines)
+    write(landing / FOLDER / "b.json.zst", SKIPPED + zstandard.compress(b'{"id":2}\n') + SKIPPED)
+    assert raw(extracted(spark, SOURCE, ["id"])) == [("1",), (None,), ("2",)]
+
+
 def test_other_errors_are_not_about_files(spark: SparkSession) -> None:
     with pytest.raises(PySparkException) as raised:
         spark.sql("SELECT 1 / 0").collect()
