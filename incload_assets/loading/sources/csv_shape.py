@@ -22,6 +22,9 @@ ENCODINGS = ("utf-8", "iso-8859-1", "us-ascii", "utf-16", "utf-16be", "utf-16le"
 REPLACEMENT = "\ufffd"
 """What a decoder puts in the place of bytes that are no character."""
 
+_END = "\n\0"
+"""Put after a text: shows whether it ends within quotes."""
+
 _HEAD = 1 << 16
 _TAIL = 1 << 12
 
@@ -54,7 +57,7 @@ def shapes_of(table: str, template: Template, paths: Sequence[str], options: Csv
     Reads the first 64 kB of a file, and of a larger one that is not compressed the last 4 kB.
 
     Raises:
-        SourceUnreadable: A header cannot be decoded, decompressed, or has a name twice.
+        SourceUnreadable: A header cannot be decoded, decompressed, has a name twice or a quote that is never closed.
         SourceChanged: A file has vanished.
     """
     with ThreadPoolExecutor(16) as readers:
@@ -69,12 +72,19 @@ def _shape_of(table: str, template: Template, path: str, options: CsvOptions) ->
     while True:
         head, whole = _head_of(table, key, path, size)
         text = codecs.getincrementaldecoder(encoding)("replace").decode(head, final=whole)
-        if whole or _is_complete(text, options):
+        found = _header(table, key, text, options)
+        if whole or found.is_complete:
             break
         size *= 4
-    header = _header(text, options)
-    if header is None:
+    if found.record is None:
         return None
+    if found.is_open:
+        raise SourceUnreadable(
+            f"{table}: the header of {key} has a quote that is never closed",
+            rule="what follows a quote is part of a name until the next quote",
+            remedy="write the file again with the quote closed",
+        )
+    header = tuple(name.strip() for name in found.record)
     if any(REPLACEMENT in name for name in header):
         raise SourceUnreadable(
             f"{table}: the header of {key} is not {options.encoding}",
@@ -117,13 +127,26 @@ def _head_of(table: str, key: str, path: str, size: int) -> tuple[bytes, bool]:
     return head, True
 
 
-def _header(text: str, options: CsvOptions) -> tuple[str, ...] | None:
-    record = next(filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=options.delimiter)), None)
-    return tuple(name.strip() for name in record) if record else None
+@dataclass(frozen=True)
+class _Header:
+    """The first record of a text, if it has one; whether its last quote is open; whether something follows it."""
+
+    record: list[str] | None
+    is_open: bool
+    is_complete: bool
 
 
-def _is_complete(text: str, options: CsvOptions) -> bool:
-    """Whether something follows the first record."""
-    lines = io.StringIO(text, newline="")
-    record = next(filter(None, csv.reader(lines, delimiter=options.delimiter)), None)
-    return record is not None and bool(lines.read())
+def _header(table: str, key: str, text: str, options: CsvOptions) -> _Header:
+    lines = io.StringIO(text + _END, newline="")
+    try:
+        record = next(filter(None, csv.reader(lines, delimiter=options.delimiter)))
+    except csv.Error:
+        raise SourceUnreadable(
+            f"{table}: the header of {key} has a name of more than {csv.field_size_limit()} characters",
+            rule="a quote in a header is closed",
+            remedy="write the file again, with the quote closed or with shorter names",
+        ) from None
+    rest = lines.read()
+    if record[-1].endswith(_END):
+        return _Header(record, True, False)
+    return _Header(record if rest else None, False, len(rest) > 1)

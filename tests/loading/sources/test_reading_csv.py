@@ -130,6 +130,33 @@ def test_a_name_twice_in_the_header_is_refused(spark: SparkSession, landing: Pat
         extracted(spark, SOURCE, ["id"])
 
 
+@pytest.mark.parametrize("text", ['id,"name\n1,a\n2,b\n', '"id,name\n1,a', 'id,"name'])
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_a_quote_that_the_header_never_closes_is_refused(
+    spark: SparkSession, landing: Path, name: str, text: str
+) -> None:
+    write(landing / FOLDER / name, gzip.compress(text.encode()) if name.endswith("gz") else text)
+    with pytest.raises(SourceUnreadable, match=rf"the header of 2026-01-01/{name} has a quote that is never closed"):
+        extracted(spark, SOURCE, ["id"])
+
+
+@pytest.mark.parametrize("text", ['id,"name\n' + "1,a\n" * 40_000, "x" * 140_000])
+def test_a_header_with_a_name_too_long_is_refused(spark: SparkSession, landing: Path, text: str) -> None:
+    write(landing / FOLDER / "a.csv", text)
+    with pytest.raises(
+        SourceUnreadable, match=r"the header of 2026-01-01/a.csv has a name of more than 131072 characters.*quote"
+    ):
+        extracted(spark, SOURCE, ["id"])
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [('"a\nb"\n1\n', "a\nb"), ('"a\n"\r\n1', "a"), ("\0\n1", "\0"), ('\r\r"""a"""\r1', '"a"')]
+)
+def test_a_header_with_line_breaks_and_odd_characters(spark: SparkSession, landing: Path, text: str, name: str) -> None:
+    write(landing / FOLDER / "a.csv", text)
+    assert raw(extracted(spark, SOURCE, [name])) == [("1",)]
+
+
 def test_names_that_differ_in_case_are_different(spark: SparkSession, landing: Path) -> None:
     write(landing / FOLDER / "a.csv", "id,ID\n1,2\n")
     rows = extracted(spark, SOURCE, ["id"])
