@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.assignment import by_window
 from incload_assets.loading.sources.base import Absent, Position, Sees, Source
-from incload_assets.loading.sources.csv_shape import ENCODINGS, CsvOptions
+from incload_assets.loading.sources.csv_shape import ENCODINGS, REPLACEMENT, CsvOptions
 from incload_assets.loading.sources.file_hashes import local_hashes
 from incload_assets.loading.sources.file_position import File, files_in, gone_from, position_of
 from incload_assets.loading.sources.formats import Format, format_of
@@ -69,12 +69,7 @@ class Files(Source):
             if value not in allowed:
                 choices = ", ".join(repr(choice) for choice in allowed if choice is not None)
                 raise DeclarationError(f"{table}: source: {name} is {value!r}", remedy=f"write one of {choices}")
-        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
-            raise DeclarationError(
-                f"{table}: source: delimiter is {self.delimiter!r}",
-                rule="a delimiter is one character, not a quote or a line break",
-                remedy="write ',' or ';' or a tab, '\\t'",
-            )
+        self._check_delimiter(table)
         last = self.path.rpartition("/")[2]
         # a name that ends in a glob says nothing: there each file's own extension decides
         if self.format is None and not last.endswith(("*", "?")) and format_of(last) is None:
@@ -83,6 +78,22 @@ class Files(Source):
                 rule="extensions are .json, .jsonl, .ndjson, .csv and .parquet, the text ones also with .gz or .zst",
                 remedy="give format='json', 'csv' or 'parquet'",
             )
+
+    def _check_delimiter(self, table: str) -> None:
+        if len(self.delimiter) != 1 or self.delimiter in f'"\r\n{REPLACEMENT}':
+            raise DeclarationError(
+                f"{table}: source: delimiter is {self.delimiter!r}",
+                rule="a delimiter is one character, not a quote, a line break or the mark of what cannot be decoded",
+                remedy="write ',' or ';' or a tab, '\\t'",
+            )
+        try:
+            self.delimiter.encode(self.encoding)
+        except UnicodeEncodeError:
+            raise DeclarationError(
+                f"{table}: source: delimiter is {self.delimiter!r}, which is no character of {self.encoding}",
+                rule="a delimiter is a character of the encoding of the files",
+                remedy="write ',' or ';' or a tab, '\\t', or the encoding of the files",
+            ) from None
 
     def detect(
         self,

@@ -72,7 +72,7 @@ def _read_group(
         multiLine=True,
         mode="PERMISSIVE",
         columnNameOfCorruptRecord="__corrupt",
-        sep=options.delimiter,
+        sep=options.delimiter.replace("\\", "\\\\"),  # Spark takes one as the beginning of a way to write another
         encoding=options.encoding,
         quote='"',
         escape='"',

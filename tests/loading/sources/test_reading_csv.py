@@ -182,6 +182,16 @@ def test_declared_encodings_and_delimiters(spark: SparkSession, landing: Path, e
     assert raw(extracted(spark, source, ["id", "größe"])) == [("1", "é"), ("2", "a;b")]
 
 
+@pytest.mark.parametrize(
+    "delimiter", ["\\", "\t", " ", "\0", "|", "#", "'", "x", "\x1f", "\u00a7", "\u2028", "\U0001f600"]
+)
+def test_any_one_character_is_a_delimiter(spark: SparkSession, landing: Path, delimiter: str) -> None:
+    write(landing / FOLDER / "a.csv", 'id,name\n1,a\n2,"b,c"\n,\n'.replace(",", delimiter))
+    source = Files(SOURCE.path, delimiter=delimiter)
+    source.validate("orders")
+    assert raw(extracted(spark, source, ["id", "name"])) == [("1", "a"), ("2", f"b{delimiter}c"), (None, None)]
+
+
 def test_malformed_records_can_be_counted_without_reading_anything_else(spark: SparkSession, landing: Path) -> None:
     write(landing / FOLDER / "a.csv", "id,name\n1,a\n2\n3,b,c\n")
     position = SOURCE.detect("orders", [day(1)], {}, first=FIRST)[FOLDER]

@@ -118,6 +118,13 @@ def test_a_wrong_path_is_refused_with_what_to_write(path: str, says: str) -> Non
         ({"deleted": "drop"}, "deleted is 'drop'. Remedy: write one of 'keep', 'retract'"),
         ({"encoding": "cp1252"}, "encoding is 'cp1252'"),
         ({"delimiter": "||"}, "delimiter is '||'"),
+        ({"delimiter": '"'}, "delimiter is '\"'"),
+        ({"delimiter": "\ufffd"}, "delimiter is '\ufffd'"),
+        ({"delimiter": "\ud800"}, r"delimiter is '\ud800', which is no character of utf-8"),
+        (
+            {"delimiter": "\u20ac", "encoding": "iso-8859-1"},
+            "delimiter is '\u20ac', which is no character of iso-8859-1",
+        ),
     ],
 )
 def test_a_wrong_option_is_refused_with_what_to_write(wrong: dict[str, str], says: str) -> None:
