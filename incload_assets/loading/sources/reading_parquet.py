@@ -3,18 +3,29 @@
 Spark takes the schema of many files from one of them, so files are grouped by the schema in their footers.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from operator import itemgetter
 from typing import cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from incload_assets.loading.columns import quoted
 from incload_assets.loading.errors import SourceUnreadable
+from incload_assets.loading.sources.parquet_types import (
+    fields_of,
+    in_microseconds,
+    is_nanoseconds,
+    is_too_large,
+    keys_in,
+    kinds_in,
+)
 from incload_assets.loading.sources.read_errors import read_error
 from incload_assets.loading.sources.records import TIMES_AS_JSON, Records, key_column, source_column, spark_path
 from incload_assets.loading.sources.storage import store_errors, store_of
@@ -36,7 +47,7 @@ def read_parquet(
         fields: Names of the members of ``_raw``.
 
     Raises:
-        SourceUnreadable: A footer cannot be read, or two columns differ in case only.
+        SourceUnreadable: A footer cannot be read, two columns differ in case only, or a type has no place here.
     """
     groups: dict[Schema, list[str]] = {}
     with ThreadPoolExecutor(16) as readers:
@@ -57,44 +68,59 @@ def read_parquet(
 
 
 def schema_of(table: str, template: Template, path: str) -> Schema:
-    """The columns of a file by name, read from its footer.
+    """The columns of a file by name, read from its footer; times written as INT96 are instants.
 
     Raises:
-        SourceUnreadable: The footer cannot be read, or two columns differ in case only.
+        SourceUnreadable: The footer cannot be read, two columns differ in case only, or a type has no place here.
         SourceChanged: The file has vanished.
     """
     key = template.name_of(path)
     with store_errors(table, path, key), store_of(path).open(path, "rb", cache_type="none") as file:
         try:
-            schema = pq.read_schema(file)
+            schema = fields_of(pq.read_metadata(file))
         except pa.ArrowInvalid:
             raise SourceUnreadable(
                 f"{table}: the file {key} is not a whole Parquet file",
                 rule="a Parquet file ends with a footer",
                 remedy="write the file again; it may have been cut off",
             ) from None
-    names = [name.casefold() for name in schema.names]
-    for name in schema.names:
-        if names.count(name.casefold()) > 1:
+    names = Counter(field.name.casefold() for field in schema)
+    for field in schema:
+        if names[field.name.casefold()] > 1:
             raise SourceUnreadable(
-                f"{table}: the file {key} has several columns {name!r}, upper and lower case aside",
+                f"{table}: the file {key} has several columns {field.name!r}, upper and lower case aside",
                 rule="Spark does not tell such Parquet columns apart",
                 remedy="write the file with different names",
             )
-    return tuple(sorted((field.name, field.type) for field in schema))
+        _check_type(table, key, field)
+    return tuple(sorted(((field.name, field.type) for field in schema), key=itemgetter(0)))
+
+
+def _check_type(table: str, key: str, field: pa.Field) -> None:
+    if any(map(is_nanoseconds, keys_in(field.type))):
+        raise SourceUnreadable(
+            f"{table}: the keys of the map {field.name!r} in {key} are nanoseconds",
+            rule="times are microseconds here, of which two such keys could be the same",
+            remedy="write the file with keys in microseconds",
+        )
+    if any(map(is_too_large, kinds_in(field.type))):
+        raise SourceUnreadable(
+            f"{table}: the column {field.name!r} in {key} is {field.type}",
+            rule="a decimal has up to 38 digits",
+            remedy="write the file with fewer digits, or with strings",
+        )
 
 
 def _read_group(
     spark: SparkSession, template: Template, schema: Schema, paths: Sequence[str], fields: Sequence[str]
 ) -> Records:
-    nanoseconds = {name for name, kind in schema if pa.types.is_timestamp(kind) and kind.unit == "ns"}
-    if nanoseconds:
-        # pandas writes these; Spark reads them only as the number they are stored as
+    if any(is_nanoseconds(inner) for _, kind in schema for inner in kinds_in(kind)):
+        # To Spark these are the number they are stored as, or nothing. It stays set, as it must until the rows are
+        # read; of files without nanoseconds it changes nothing.
         spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
     frame = spark.read.option("mergeSchema", "false").parquet(*map(spark_path, paths))
     metadata = frame.metadataColumn("_metadata")
-    zones = {name: kind.tz for name, kind in schema if name in nanoseconds}
-    values = {name: _column(name, zones) for name, _ in schema}
+    values = {name: in_microseconds(F.col(quoted(name)), kind) for name, kind in schema}
     rescued = [values[name].alias(name) for name in values if name not in fields]
     records = frame.select(
         F.struct(*(values.get(field, F.lit(None)).alias(field) for field in fields)).alias("_raw"),
@@ -110,11 +136,3 @@ def _read_group(
         records.select("_raw", "_payload", "_rescued", "_malformed", source_column()),
         [raw[field].dataType if field in values else None for field in fields],
     )
-
-
-def _column(name: str, zones: dict[str, str | None]) -> Column:
-    column = F.col(f"`{name.replace('`', '``')}`")
-    if name not in zones:
-        return column
-    instant = F.timestamp_micros(F.floor(column / 1000))
-    return instant if zones[name] else instant.cast("timestamp_ntz")

@@ -2,8 +2,11 @@
 
 import datetime as dt
 import json
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -63,6 +66,88 @@ def test_nanoseconds_as_pandas_writes_them_become_microseconds(spark: SparkSessi
     ]
 
 
+def test_microseconds_are_exact_whatever_the_nanoseconds(spark: SparkSession, landing: Path) -> None:
+    random = Random(1)
+    # the bounds of the type, and numbers that a double does not hold
+    numbers = [-(2**63), 2**63 - 1, 0, *(random.randrange(-(10**18), 18 * 10**17) for _ in range(2000))]
+    numbers += [number // 1000 * 1000 for number in numbers[3:]]
+    put(landing / FOLDER / "a.parquet", at=pa.array(numbers, pa.timestamp("ns", "UTC")))
+    position = SOURCE.detect("orders", [day(1)], {}, first=FIRST)[FOLDER]
+    frame = SOURCE.extract(spark, "orders", position, ["at"]).orderBy("_source.row")
+    assert [row[0] for row in frame.selectExpr("unix_micros(_raw.at)").collect()] == [n // 1000 for n in numbers]
+
+
+def test_nanoseconds_within_lists_structs_and_maps_become_microseconds(spark: SparkSession, landing: Path) -> None:
+    zoned, local = pa.timestamp("ns", "UTC"), pa.timestamp("ns")
+    inner = pa.struct([("at", local), ("i", pa.int64()), ("x.y", pa.list_(zoned))])
+    put(
+        landing / FOLDER / "a.parquet",
+        list=pa.array([[NOON, None], None], pa.list_(zoned)),
+        struct=pa.array([{"at": NOON, "i": 1, "x.y": [NOON]}, None], inner),
+        map=pa.array([[("k", {"at": None, "i": 2, "x.y": None}), ("n", None)], None], pa.map_(pa.string(), inner)),
+        deep=pa.array([[[{"at": NOON, "i": 1, "x.y": []}, None]], [None]], pa.list_(pa.large_list(inner))),
+        plain=pa.array([[1], None], pa.list_(pa.int64())),
+    )
+    position = SOURCE.detect("orders", [day(1)], {}, first=FIRST)[FOLDER]
+    names = ["list", "struct", "map", "deep", "plain"]
+    frame = SOURCE.extract(spark, "orders", position, names).orderBy("_source.row")
+    struct = "struct<at:timestamp_ntz,i:bigint,x.y:array<timestamp>>"
+    assert [kind for _, kind in frame.select("_raw.*").dtypes] == [
+        "array<timestamp>", struct, f"map<string,{struct}>", f"array<array<{struct}>>", "array<bigint>",
+    ]  # fmt: skip
+    at = "2026-01-01T12:00:00.123456"
+    first, second = (json.loads(row[0]) for row in frame.select("_payload").collect())
+    assert first == {
+        "list": [f"{at}Z", None],
+        "struct": {"at": at, "i": 1, "x.y": [f"{at}Z"]},
+        "map": {"k": {"at": None, "i": 2, "x.y": None}, "n": None},
+        "deep": [[{"at": at, "i": 1, "x.y": []}, None]],
+        "plain": [1],
+    }
+    assert second == {"list": None, "struct": None, "map": None, "deep": [None], "plain": None}
+
+
+def test_nanoseconds_in_the_keys_of_a_map_are_refused(spark: SparkSession, landing: Path) -> None:
+    put(landing / FOLDER / "a.parquet", m=pa.array([[(NOON, 1)]], pa.map_(pa.timestamp("ns"), pa.int64())))
+    with pytest.raises(SourceUnreadable, match=r"the keys of the map 'm' in 2026-01-01/a.parquet are nanoseconds"):
+        extracted(spark, SOURCE, ["m"])
+
+
+def test_times_written_as_int96_are_instants_also_beside_other_ways_to_write_times(
+    spark: SparkSession, landing: Path
+) -> None:
+    times = [NOON, dt.datetime(1, 1, 1), dt.datetime(1500, 2, 28), dt.datetime(9999, 12, 31, 23, 59, 59, 999_999), None]
+    within = [pa.list_, lambda t: pa.struct([("n", pa.int64()), ("at", t)]), lambda t: pa.map_(t, pa.list_(t))]
+    made = [lambda t: [t], lambda t: {"n": 1, "at": t}, lambda t: [(NOON, [t])]]
+
+    def columns(kind: pa.DataType, times: Sequence[dt.datetime | None]) -> dict[str, pa.Array]:
+        nested = {
+            str(number): pa.array([make(time) for time in times], outer(kind))
+            for number, (outer, make) in enumerate(zip(within, made, strict=True))
+        }
+        return {"name": pa.array(["x"] * len(times)).dictionary_encode(), **nested, "at": pa.array(times, kind)}
+
+    path = put(landing / FOLDER / "a.parquet", **columns(pa.timestamp("us"), times))
+    pq.write_table(pq.read_table(path), path, use_deprecated_int96_timestamps=True)
+    put(landing / FOLDER / "b.parquet", **columns(pa.timestamp("us", "UTC"), times))
+    short = columns(pa.timestamp("ns", "UTC"), [NOON, None])
+    put(landing / FOLDER / "c.parquet", **{name: column for name, column in short.items() if name != "2"})
+    position = SOURCE.detect("orders", [day(1)], {}, first=FIRST)[FOLDER]
+    frame = SOURCE.extract(spark, "orders", position, ["at", "0", "1"])
+    assert [kind for _, kind in frame.select("_raw.*").dtypes] == [
+        "timestamp", "array<timestamp>", "struct<n:bigint,at:timestamp>",
+    ]  # fmt: skip
+    found = frame.orderBy("_source.file", "_source.row").selectExpr("_raw.at::string", "_payload").collect()
+    assert [at for at, _ in found[:5]] == [
+        "2026-01-01 12:00:00.123456", "0001-01-01 00:00:00", "1500-02-28 00:00:00", "9999-12-31 23:59:59.999999", None,
+    ]  # fmt: skip
+    assert found[:5] == found[5:10]
+    assert [at for at, _ in found[10:]] == ["2026-01-01 12:00:00.123456", None]
+    assert (
+        json.loads(found[0][1])["1"] == json.loads(found[10][1])["1"] == {"n": 1, "at": "2026-01-01T12:00:00.123456Z"}
+    )
+
+
 def test_files_with_other_columns_are_read_by_name(spark: SparkSession, landing: Path) -> None:
     put(landing / FOLDER / "a.parquet", id=pa.array([1]), name=pa.array(["a"]))
     put(landing / FOLDER / "b.parquet", name=pa.array(["b"]), id=pa.array([2]))
@@ -113,6 +198,18 @@ def test_columns_that_differ_in_case_only_are_refused(spark: SparkSession, landi
     put(landing / FOLDER / "a.parquet", id=pa.array([1]), Id=pa.array([1]))
     with pytest.raises(SourceUnreadable, match=r"a.parquet has several columns 'id'"):
         extracted(spark, SOURCE, ["id"])
+
+
+@pytest.mark.parametrize("outer", [lambda kind: kind, pa.list_])
+def test_a_decimal_with_too_many_digits_is_refused(spark: SparkSession, landing: Path, outer: Any) -> None:
+    put(landing / FOLDER / "a.parquet", d=pa.array([None], outer(pa.decimal256(50, 3))))
+    with pytest.raises(SourceUnreadable, match=r"the column 'd' in 2026-01-01/a.parquet is .*decimal256\(50, 3\)"):
+        extracted(spark, SOURCE, ["d"])
+
+
+def test_a_decimal_of_256_bits_whose_digits_have_a_place_is_read(spark: SparkSession, landing: Path) -> None:
+    put(landing / FOLDER / "a.parquet", d=pa.array([Decimal("1.5"), None], pa.decimal256(20, 3)))
+    assert raw(extracted(spark, SOURCE, ["d"])) == [(Decimal("1.500"),), (None,)]
 
 
 def test_a_type_that_spark_does_not_read_is_refused(spark: SparkSession, landing: Path) -> None:
