@@ -23,7 +23,7 @@ from incload_assets.loading.sources.records import (
 )
 from incload_assets.loading.sources.template import Template
 
-_NEVER = "\u0000"
+_NEVER = "\u0000\uffff\u0000"
 """A text that no field is: makes Spark tell an unquoted empty field (this one, hence NULL) from a quoted one."""
 
 
@@ -80,10 +80,12 @@ def _read_group(
         emptyValue="",
     )
     # where line breaks are mixed, Spark leaves the first half of some; alone in a record it is a blank line
-    blank = first.eqNullSafe("\r") & F.coalesce(*names[1:], F.lit(None)).isNull()
+    blank = first.eqNullSafe("\r")
+    if len(names) > 1:  # else a field of nothing but "\r", in quotes, looks the same
+        blank = blank & F.coalesce(corrupt.isin("", "\r"), F.lit(False))
     lines = lines.select(
         *names[:-1],
-        F.regexp_replace(last, "\r$", "").alias(names[-1]),
+        F.regexp_replace(last, r"\r\z", "").alias(names[-1]),
         "__corrupt",
         F.col("_metadata.file_path").alias("__path"),
         F.lit(0).alias("__block"),

@@ -56,6 +56,15 @@ def test_unquoted_empty_is_null_and_quoted_empty_is_text(spark: SparkSession, la
     assert raw(extracted(spark, SOURCE, ["a", "b"])) == [(None, ""), ("", None), (" ", " x")]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_fields_of_control_characters_are_kept(spark: SparkSession, landing: Path, end: str) -> None:
+    lines = ["a,b", "\0,", '"\0","\r\x85"', '"\r",', '"\r"', "1,2", ""]
+    write(landing / FOLDER / "a.csv", end.join(lines))
+    rows = extracted(spark, SOURCE, ["a", "b"])
+    assert raw(rows) == [("\0", None), ("\0", "\r\x85"), ("\r", None), (None, None), ("1", "2")]
+    assert [row["_malformed"] is None for row in rows] == [True, True, True, False, True]
+
+
 def test_too_many_or_too_few_fields_are_malformed(spark: SparkSession, landing: Path) -> None:
     write(landing / FOLDER / "a.csv", "id,name\n1,a\n2\n3,b,c\n4,d\n")
     rows = extracted(spark, SOURCE, ["id", "name"])
