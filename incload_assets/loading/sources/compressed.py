@@ -4,8 +4,9 @@ Spark notices a file that is cut off, with one exception, for which files are lo
 Zstandard that is not the first has no whole block, Spark takes what comes before it for all of the file.
 """
 
+import io
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Literal
 
@@ -51,8 +52,8 @@ def cut_off(table: str, key: str) -> SourceUnreadable:
     )
 
 
-def check_frames(table: str, template: Template, sizes: Mapping[str, int]) -> None:
-    """Make sure that files under Zstandard, by path, do not end within a frame where Spark would not notice.
+def check_frames(table: str, template: Template, paths: Iterable[str]) -> None:
+    """Make sure that files under Zstandard do not end within a frame where Spark would not notice; others pass.
 
     Reads the last 128 kB of each file, and where these may hold the beginning of a frame the file.
 
@@ -60,25 +61,25 @@ def check_frames(table: str, template: Template, sizes: Mapping[str, int]) -> No
         SourceUnreadable: A file is cut off.
         SourceChanged: A file has vanished.
     """
-    compressed = [path for path in sizes if compression_of(path) == "zst"]
+    compressed = [path for path in paths if compression_of(path) == "zst"]
     with ThreadPoolExecutor(16) as readers:
-        whole = readers.map(lambda path: _is_whole(table, template.name_of(path), path, sizes[path]), compressed)
+        whole = readers.map(lambda path: _is_whole(table, template.name_of(path), path), compressed)
         for path, ends in zip(compressed, whole, strict=True):
             if not ends:
                 raise cut_off(table, template.name_of(path))
 
 
-def _is_whole(table: str, key: str, path: str, size: int) -> bool:
-    start = max(0, size - _HEADER - 3 - _BLOCK)
-    with store_errors(table, path, key):
-        tail: bytes = store_of(path).cat_file(path, start=start, end=size)
+def _is_whole(table: str, key: str, path: str) -> bool:
+    with store_errors(table, path, key), store_of(path).open(path, "rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        start = file.seek(max(0, size - _HEADER - 3 - _BLOCK))
+        tail: bytes = file.read()
         # in its first frame Spark does notice
         looked_at = tail[1:] if start == 0 and tail.startswith(_FRAME) else tail
         begun = any(looked_at.endswith(begin[:count]) for begin in (_FRAME, *_SKIPPED) for count in (1, 2, 3))
         if not begun and not any(begin in looked_at for begin in (_FRAME, *_SKIPPED)):
             return True
-        with store_of(path).open(path, "rb") as file:
-            return _ends_with_a_frame(file, size)
+        return _ends_with_a_frame(file, size)
 
 
 def _ends_with_a_frame(file: IO[bytes], size: int) -> bool:

@@ -60,8 +60,7 @@ def read(
     """
     _check_unchanged(table, template, files)
     by_format: dict[Format, list[str]] = {}
-    sizes = {template.path_of(file.key): file.size for file in files}
-    check_frames(table, template, sizes)
+    check_frames(table, template, [template.path_of(file.key) for file in files])
     for file in files:
         kind = declared or format_of(file.key)
         if kind is None:

@@ -12,11 +12,13 @@ from hashlib import md5
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
 from incload_assets.loading.errors import IncrementalLoadError, SourceChanged, SourceUnavailable, SourceUnreadable
 from incload_assets.loading.sources import Files
+from incload_assets.loading.sources.compressed import check_frames
 from incload_assets.loading.sources.csv_shape import CsvOptions, Shape, shapes_of
 from incload_assets.loading.sources.reading_parquet import schema_of
 from incload_assets.loading.sources.template import Template
@@ -144,6 +146,18 @@ def test_headers_and_footers_are_read_from_objects(s3_server: S3Server, use: Use
         shapes_of("orders", template, [template.path_of("d.csv")], CsvOptions())
     with pytest.raises(SourceChanged, match=r"the file d.parquet has vanished"):
         schema_of("orders", template, template.path_of("d.parquet"))
+
+
+def test_ends_of_compressed_objects_are_looked_at(s3_server: S3Server, use: Use) -> None:
+    use(s3_server, "ends")
+    two = zstandard.compress(b"1\n" * 100) + zstandard.compress(b"2\n" * 100)
+    s3_server.put("ends", {"in/a.csv.zst": two, "in/b c%.csv.zst": two[:-1], "in/c.csv.zst": b""})
+    template = Template.parse("orders", "{landing}/*", "s3://ends/in")
+    check_frames("orders", template, map(template.path_of, ["a.csv.zst", "c.csv.zst"]))
+    with pytest.raises(SourceUnreadable, match=r"the file b c%.csv.zst is cut off"):
+        check_frames("orders", template, [template.path_of("b c%.csv.zst")])
+    with pytest.raises(SourceChanged, match=r"the file d.csv.zst has vanished"):
+        check_frames("orders", template, [template.path_of("d.csv.zst")])
 
 
 def refused(source: Files = DAILY) -> tuple[IncrementalLoadError, float]:
