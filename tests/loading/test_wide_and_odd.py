@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pandera.pyspark as pa
+import pyarrow
+import pyarrow.parquet as pq
 import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
@@ -13,7 +15,7 @@ from pyspark.sql import SparkSession
 from incload_assets.loading import Append, Changes, DeleteInsert, Files, Merge
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.writes.base import Write
-from tests.loading.tables import Item, day, make
+from tests.loading.tables import Item, Loaded, day, make
 from tests.loading.writes.case import EXAMPLES
 
 WORDS = ["order", "select", "window", "log", "row", "values", "from", "a.b", "a-b", "per`cent`", "naïve", "😀"]
@@ -114,3 +116,52 @@ def test_a_member_with_a_name_that_delta_cannot_hold_is_refused(spark: SparkSess
     fields = {"__annotations__": {"more": inner}, "__module__": __name__}
     with pytest.raises(DeclarationError, match="a column 'a b', with ' ' in its name"):
         make(spark, tmp_path, contract=type("Nested", (Item,), fields))
+
+
+ADDRESS = T.StructType([T.StructField("city", T.StringType())])
+
+
+class Customer(Item):
+    """With a struct of which the contract keeps a part."""
+
+    address: ADDRESS = pa.Field(nullable=True)  # type: ignore[valid-type]
+
+
+def test_members_that_the_contract_does_not_declare_are_rescued_whatever_the_format(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "landing" / day(1)
+    folder.mkdir(parents=True)
+    records = [
+        {"id": "1", "seq": 1, "address": {"city": "Bern", "zip": "3011"}, "more": 1.5},
+        {"id": "2", "seq": 1, "address": {"city": "Bern", "zip": "3012"}},
+        {"id": "3", "seq": 1, "address": {"city": "Bern"}},
+    ]
+    (folder / "a.json").write_text("\n".join(map(json.dumps, records)))
+    columns = {"id": ["4"], "seq": [1], "address": [{"city": "Thun", "floor": 2}]}
+    pq.write_table(pyarrow.table(columns), folder / "b.parquet")
+    source = Files(f"{tmp_path}/landing/{{window:%Y-%m-%d}}/*")
+    table = make(
+        spark,
+        tmp_path / "lake",
+        source=source,
+        contract=Customer,
+        changes=Changes(keys=["id"], sequence_by=["seq"]),
+    )
+    table.load(1)
+    assert {(row[0], row[1]["city"]) for row in _pairs(table)} == {
+        ("1", "Bern"), ("2", "Bern"), ("3", "Bern"), ("4", "Thun"),
+    }  # fmt: skip
+    rescued = {key: text and json.loads(text) for key, text in table.log("upsert", "id", "_rescued")}
+    assert rescued == {
+        "1": {"more": 1.5, "address": {"city": "Bern", "zip": "3011"}},
+        "2": {"address": {"city": "Bern", "zip": "3012"}},
+        "3": None,
+        "4": {"address": {"city": "Thun", "floor": 2}},
+    }
+
+
+def _pairs(table: Loaded) -> list[tuple[Any, ...]]:
+    delta = table.lake.delta(table.uri)
+    assert delta is not None
+    return [(row["id"], row["address"]) for row in delta.to_pyarrow_table(columns=["id", "address"]).to_pylist()]

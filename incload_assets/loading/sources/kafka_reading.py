@@ -7,6 +7,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.contract import not_null
+from incload_assets.loading.exact_json import loses_digits, marked, unmarked
 from incload_assets.loading.sources.base import PRESENT, SKIPPED
 from incload_assets.loading.sources.kafka_windows import Ranges
 from incload_assets.loading.sources.reading_json import json_records
@@ -133,12 +134,13 @@ def _about(key: Column) -> dict[str, Column]:
 
 def _payload(text: Column) -> Column:
     """A JSON text without the schema that is around it, where there is one; NULL if nothing is left."""
-    parsed = F.try_parse_json(F.when(F.is_valid_utf8(text), text))
+    exact = F.when(loses_digits(text), marked(text)).otherwise(text)
+    parsed = F.try_parse_json(F.when(F.is_valid_utf8(text), exact))
     names = F.map_keys(F.try_variant_get(parsed, "$", "map<string,variant>"))
     around = F.array_sort(names) == F.array(*map(F.lit, _SCHEMA_AND_PAYLOAD))
     typed = F.try_variant_get(parsed, "$.schema.type", "string").isNotNull()
     may_be = text.contains('"schema"') & text.contains('"payload"')
-    return F.when(may_be & around & typed, F.try_variant_get(parsed, "$.payload", "string")).otherwise(text)
+    return F.when(may_be & around & typed, unmarked(F.try_variant_get(parsed, "$.payload", "string"))).otherwise(text)
 
 
 def _is_object(text: Column) -> Column:
