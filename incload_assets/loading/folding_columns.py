@@ -7,9 +7,6 @@ these changes that sets it; where the newest of them gave the row a new key, tha
 so independent of the order of loads.
 """
 
-from functools import reduce
-from operator import and_, or_
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
@@ -27,6 +24,7 @@ from incload_assets.loading.columns import (
     sets,
     truncate_order,
 )
+from incload_assets.loading.combining import all_of, any_of
 from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.ledger import entry
@@ -158,7 +156,7 @@ def _states(
         F.first("_last").alias("_last"),
         F.first("_ended").alias("_ended"),
         F.array(F.first("_last"), *sources).alias("_sources"),
-        reduce(or_, unknown, F.lit(False)).alias("_unknown"),
+        any_of(unknown).alias("_unknown"),
     )
     is_deleted = F.coalesce(ended > last, F.lit(False))
     of = F.when(is_deleted, ended).otherwise(last) if soft_delete else last
@@ -168,7 +166,7 @@ def _states(
     }
     row = [value.get(name, col(name)).alias(name) for name in table.columns]
     required = {field.name for field in table.contract.fields if not field.nullable} if table.by_column else set()
-    complete = reduce(and_, (value[name].isNotNull() for name in free if name in required), ~F.col("_unknown"))
+    complete = all_of([*(value[name].isNotNull() for name in free if name in required), ~F.col("_unknown")])
     alive = last.isNotNull() & (F.lit(soft_delete is not None) | ~is_deleted)
     return folded.select(
         *map(col, table.identity),

@@ -1,8 +1,6 @@
 """From extracted records to typed rows, each with the reasons why it cannot be accepted."""
 
 from collections.abc import Iterable
-from functools import reduce
-from operator import and_
 
 import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
@@ -22,6 +20,7 @@ from incload_assets.loading.columns import (
     order_sql,
     sets,
 )
+from incload_assets.loading.combining import all_of
 from incload_assets.loading.contract import not_null
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
@@ -157,7 +156,7 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
             kind = F.when((kind == MOVED) & (F.size("_unset") == 0), UPSERT).otherwise(kind)
     absent = _identity_reasons(out, table)
     if table.changes.truncate_when:
-        unordered = reduce(and_, (col(name).isNull() for name in table.changes.sequence_by))
+        unordered = all_of(col(name).isNull() for name in table.changes.sequence_by)
         text = f"{', '.join(table.changes.sequence_by)}: NULL, but a truncate deletes what is older"
         absent = F.when(kind == TRUNCATE, not_null(F.when(unordered, text))).otherwise(absent)
     if table.changes.snapshot_when:
@@ -165,11 +164,14 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
         undated = kind.isin(*UPSERTS, DELETE) & record.getField("_is_snapshot") & col(first).isNull()
         text = f"{first}: NULL, but it tells when the snapshot was taken"
         absent = F.concat(absent, not_null(F.when(undated, text)))
+    misplaced = []
     for window in windows:
         if broken := table.write.reasons(table, window):
             here = record.getField("_window") == window.key
-            absent = F.concat(absent, F.when(here, not_null(*broken)).otherwise(F.array()))
-    of_values = F.array_distinct(F.concat(record.getField("_type_reasons"), _contract_reasons(kind, table), absent))
+            misplaced.append(F.when(here, not_null(*broken)).otherwise(F.array()))
+    of_values = F.array_distinct(
+        F.concat(record.getField("_type_reasons"), _contract_reasons(kind, table), absent, *misplaced)
+    )
     reasons = F.when(malformed.isNotNull(), F.array(malformed)).when(kind != SKIPPED, of_values).otherwise(F.array())
     row = out.select(
         *(col(name) for name in table.columns),
@@ -265,9 +267,8 @@ def _unique(judged: DataFrame, table: Table, *, places: bool) -> DataFrame:
 
 def _owner(accepted: Column, table: Table) -> Column:
     """A hash of the key where the row is the newest change of it in the window and holds a unique value, else NULL."""
-    holds = F.col("_kind").isin(*UPSERTS)
-    for name in table.contract.unique if table.by_column else ():
-        holds = holds & sets(name)
+    sets_all = map(sets, table.contract.unique) if table.by_column else ()
+    holds = all_of([F.col("_kind").isin(*UPSERTS), *sets_all])
     order = F.lit(0)
     if table.write.ordered:
         order = F.expr(order_sql(table, is_delete=f"_kind = '{DELETE}'", content_hash="_hash"))

@@ -9,13 +9,13 @@ inherit, through as many keys as the row has had. Like every fold this is a func
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import reduce
 from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import DELETE, MOVED, UPSERTS, col, log_order, truncate_order
+from incload_assets.loading.combining import union_of
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.statement import named
 
@@ -84,7 +84,7 @@ class Moves:
         found = self._follow(step(keys.select(_key(self._table), "_window", never)), step)
         if not found:
             return keys
-        reached = reduce(DataFrame.unionByName, found).select("_key.*", "_window")
+        reached = union_of(found).select("_key.*", "_window")
         return self._hold(keys.unionByName(reached).distinct())
 
     def inherited(self, changes: DataFrame, keys: DataFrame) -> DataFrame | None:
@@ -116,7 +116,7 @@ class Moves:
         found = self._follow(last.select("_key", F.array("links._order").alias("_path"), *of_heir), step)
         if not found:
             return None
-        return self._hold(_told_on(changes, reduce(DataFrame.unionByName, found), self._table))
+        return self._hold(_told_on(changes, union_of(found), self._table))
 
     def _follow(self, start: DataFrame, step: Callable[[DataFrame], DataFrame]) -> list[DataFrame]:
         """All that is reached, step by step; each is a few rows, and earlier or later than the one before."""

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import reduce
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import col
+from incload_assets.loading.combining import union_of
 from incload_assets.loading.delta_tables import schema_of
 from resources.lake import bytes_of
 
@@ -61,7 +61,7 @@ class ParquetFiles:
         """Their rows, with the columns of the table."""
         if not self.names:
             return spark.createDataFrame([], self.schema)
-        rows = reduce(DataFrame.unionByName, [self._in(spark, values) for values in self.names])
+        rows = union_of(self._in(spark, values) for values in self.names)
         return rows.coalesce(1) if self.size <= ONE_TASK_BYTES else rows
 
     def _in(self, spark: SparkSession, values: tuple[Value, ...]) -> DataFrame:

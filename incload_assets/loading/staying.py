@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -19,6 +18,7 @@ from incload_assets.loading.columns import (
     row_id_sql,
     sets,
 )
+from incload_assets.loading.combining import union_of
 from incload_assets.loading.context import Context
 
 if TYPE_CHECKING:
@@ -85,4 +85,4 @@ def _staying(context: Context, landing: Landing, former: DataFrame, judged: Data
         gone = context.spark.createDataFrame([(name,) for name in carried], "file string")
         rows = former.filter(F.col("_kind").isin(*STAYING, REJECTED))
         stay.append(rows.join(gone, rows["_source.file"] == gone["file"], "left_semi"))
-    return reduce(DataFrame.unionByName, stay) if stay else None
+    return union_of(stay) if stay else None

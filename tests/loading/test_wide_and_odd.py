@@ -1,6 +1,7 @@
 """Many columns with names and values that trip loaders, through every way of writing by rows."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,11 +12,15 @@ import pyarrow.parquet as pq
 import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from incload_assets.loading import Append, Changes, DeleteInsert, Files, Merge
+from incload_assets.loading import Append, Changes, DeleteInsert, Files, Merge, Quarantine
+from incload_assets.loading.combining import all_of, any_of, combined
+from incload_assets.loading.compaction import compact
+from incload_assets.loading.context import Context
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.writes.base import Write
-from tests.loading.tables import Item, Loaded, day, make
+from tests.loading.tables import Item, Loaded, day, item, make
 from tests.loading.writes.case import EXAMPLES
 
 WORDS = ["order", "select", "window", "log", "row", "values", "from", "a.b", "a-b", "per`cent`", "naïve", "😀"]
@@ -91,6 +96,61 @@ def test_many_columns_with_odd_names_and_values_arrive_as_they_are(
     assert {name: value for name, value in row.items() if value is not None} == record(
         seq=2, exact=Decimal("0.000000000000000001")
     )
+
+
+def plain(width: int) -> type[Any]:
+    """Columns that are nothing but many."""
+    fields = {f"c{i}": pa.Field(nullable=True, ne="bad") for i in range(width)}
+    annotations = dict.fromkeys(fields, T.StringType)
+    return type("Plain", (Item,), {"__annotations__": annotations, "__module__": __name__, **fields})
+
+
+BY_COLUMN = {
+    "partial": (Merge(partial=True), {}),
+    "unavailable": (Merge(soft_delete="is_deleted"), {"unavailable": "__unavailable", "moved_when": "op = 'c'"}),
+}
+
+
+@pytest.mark.parametrize(("write", "more"), BY_COLUMN.values(), ids=BY_COLUMN)
+def test_a_row_that_is_made_column_by_column_may_have_many_columns(
+    spark: SparkSession, tmp_path: Path, write: Write, more: dict[str, Any]
+) -> None:
+    changes = Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd'", **more)
+    content = {
+        day(1): [item("a", "v", 1, c0="first", c49="first"), item("b", "v", 1, c49="bad")],
+        day(2): [item("a", "v", 2, c0="second", c49="__unavailable" if more else "first")],
+    }
+    keep = {"log_retention": timedelta(days=30), "quarantine": Quarantine(max_share=0.5)}
+    table = make(spark, tmp_path, content, contract=plain(50), write=write, changes=changes, **keep)
+    table.load(1)
+    table.load(2)
+    assert table.rows("id", "seq", "c0", "c1", "c49") == {("a", 2, "second", None, "first")}
+    context = Context(spark, table.table, table.lake)
+    compact(
+        context,
+        datetime(2026, 1, 3, tzinfo=UTC),
+        lambda keys: {key: control.fingerprint for key, control in context.log.controls().items() if key in keys},
+        run_id="r",
+        say=lambda _: None,
+    )
+    assert table.log("upsert", "id", "c0", "c49")[-1] == ("a", "second", None if more else "first")
+
+
+def test_conditions_are_joined_as_sql_joins_them_and_nest_no_deeper_than_they_must(spark: SparkSession) -> None:
+    assert combined("({}{})".format, ["a", "b", "c", "d", "e"]) == "((ab)(c(de)))"
+    yes, no, unknown = F.lit(True), F.lit(False), F.lit(None).cast("boolean")
+    cases = [
+        (any_of([]), False),
+        (any_of([no] * 1000), False),
+        (any_of([no, unknown, no]), None),
+        (any_of([unknown, no, yes]), True),
+        (all_of([]), True),
+        (all_of([yes] * 1000), True),
+        (all_of([yes, unknown, yes]), None),
+        (all_of([unknown, yes, no]), False),
+    ]
+    [row] = spark.range(1).select(*(condition for condition, _ in cases)).head(1)
+    assert [*row] == [held for _, held in cases]
 
 
 class Twins(Item):

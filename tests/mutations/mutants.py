@@ -418,7 +418,7 @@ MUTANTS = [
            '(_sequence(order, table) < F.col("_at")) &', "F.lit(True) &",
            (f"{MOVES}nothing_is_handed_on_from_before_a_deletion_of_the_old_key_nor_from_after_the_move",)),
     Mutant("moves: what is not known waits", CONVERGENCE, f"{LOADING}/folding_columns.py",
-           '~F.col("_unknown"))', "F.lit(True))",
+           '~F.col("_unknown")])', "F.lit(True)])",
            (f"{MOVES}nothing_is_handed_on_from_before_a_deletion_of_the_old_key_nor_from_after_the_move",)),
     Mutant("moves: a delete that is taken away", CONVERGENCE, f"{LOADING}/folding_columns.py",
            "        if at.replaced:  # by", "        if False:  # by",

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import or_
 from typing import ClassVar
 
 import pyspark.sql.types as T
@@ -12,6 +10,7 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import DELETE, EMPTIES, UPSERTS, col, log_order, sets
+from incload_assets.loading.combining import any_of
 from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.control_rows import Control
@@ -166,7 +165,7 @@ class Merge(Write):
         same = [*map(col, table.identity), *map(F.col, ["_kind", "_order", *(["_unset"] if table.by_column else [])])]
         first = F.row_number().over(Over.partitionBy(*same).orderBy("_window", "_source")) == 1
         ordered = changes.alias("log").withColumn("_order", log_order(table))
-        kept = ordered.withColumns({"_decides": reduce(or_, newest), "_first": first})
+        kept = ordered.withColumns({"_decides": any_of(newest), "_first": first})
         return kept.filter((F.col("_decides") & F.col("_first")) | F.col("_kind").isin(*EMPTIES)).select(
             *map(col, changes.columns)
         )
