@@ -90,7 +90,7 @@ class Contract:
             value = raw(field.name)
             failed = value.isNotNull() & self._typed(field, raw, raw_types).isNull()
             text = f"is not {_cut(field.data_type.simpleString())}"
-            reasons.append(F.when(failed, _reason(field, as_text(value, source), text)))
+            reasons.append(F.when(failed, reason(field, as_text(value, source), text)))
         return not_null(*reasons)
 
     def undeclared(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> Column | None:
@@ -131,7 +131,7 @@ class Contract:
                 missing = column.isNull() if given is None else column.isNull() & given(field.name)
                 reasons.append(F.when(missing, F.lit(f"{field.name}: NULL is not allowed")))
             for rule in field.rules:
-                shown = _reason(field, as_text(column, field.data_type), rule.broken)
+                shown = reason(field, as_text(column, field.data_type), rule.broken)
                 reasons.append(F.when(~rule.holds(column), shown))
         return not_null(*reasons)
 
@@ -156,7 +156,8 @@ def not_null(*texts: Column) -> Column:
     return F.array_except(F.array(*texts).cast("array<string>"), F.array(F.lit(None).cast("string")))
 
 
-def _reason(field: Field, text: Column, broken: str) -> Column:
+def reason(field: Field, text: Column, broken: str) -> Column:
+    """The text of a reason: the field, its value as far as it may be shown, and what is wrong with it."""
     if field.personal:
         return F.lit(f"{field.name}: *** {broken}")
     short = F.when(F.length(text) > SHOWN, F.concat(F.substring(text, 1, SHOWN - 3), F.lit("..."))).otherwise(text)

@@ -24,6 +24,7 @@ from incload_assets.loading.combining import all_of
 from incload_assets.loading.contract import not_null
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.places import landed, misplaced
 from incload_assets.loading.presence import known, told_by_record, unset
 from incload_assets.loading.sources import base
 from incload_assets.loading.window import Window as LoadWindow
@@ -154,7 +155,7 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
         out = out.withColumn("_unset", unset(record, table))
         if table.changes.moved_when:
             kind = F.when((kind == MOVED) & (F.size("_unset") == 0), UPSERT).otherwise(kind)
-    absent = _identity_reasons(out, table)
+    absent = _identity_reasons(table)
     if table.changes.truncate_when:
         unordered = all_of(col(name).isNull() for name in table.changes.sequence_by)
         text = f"{', '.join(table.changes.sequence_by)}: NULL, but a truncate deletes what is older"
@@ -200,18 +201,13 @@ def _contract_reasons(kind: Column, table: Table) -> Column:
     return F.when(kind == DELETE, contract.reasons(only=needed)).otherwise(reasons)
 
 
-def _identity_reasons(out: DataFrame, table: Table) -> Column:
+def _identity_reasons(table: Table) -> Column:
     """Why a row cannot be told from others, or cannot be put in its partition."""
     absent = not_null(
         *(F.when(col(name).isNull(), F.lit(f"{name}: NULL, but it identifies the row")) for name in table.identity)
     )
-    partition = table.write.partition_by
-    if partition is not None and isinstance(out.schema[partition].dataType, T.StringType):
-        # Delta keeps both as NULL
-        text = F.concat(F.lit(f"{partition}: '"), col(partition), F.lit("' cannot be the value of a partition"))
-        unusable = F.when(col(partition).isin("", "__HIVE_DEFAULT_PARTITION__"), text)
-        absent = F.concat(absent, not_null(unusable))
-    return absent
+    place = [misplaced(field) for field in table.contract.fields if field.name == table.write.partition_by]
+    return F.concat(absent, *(not_null(*reasons) for reasons in place if reasons))
 
 
 def _unique(judged: DataFrame, table: Table, *, places: bool) -> DataFrame:
@@ -250,8 +246,9 @@ def _unique(judged: DataFrame, table: Table, *, places: bool) -> DataFrame:
         torn = F.max(rejected).over(Over.partitionBy("_window", *map(col, together)))
         reason = F.lit(f"{', '.join(together)}: another row with the same is quarantined, and they only come together")
         judged = judged.withColumn("_reasons", F.when(torn & ~rejected, F.array(reason)).otherwise(F.col("_reasons")))
+    partition = table.write.partition_by
     return judged.select(
-        *(col(name) for name in table.columns),
+        *(landed(field) if field.name == partition else col(field.name) for field in table.contract.fields),
         F.when(rejected, REJECTED).otherwise(F.col("_kind")).alias("_kind"),
         "_window",
         "_hash",

@@ -3,14 +3,16 @@
 from pathlib import Path
 
 import dagster as dg
+import pandera.pyspark as pa
+import pyspark.sql.types as T
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading import Files, Merge, Quarantine
+from incload_assets.loading import Changes, Files, Merge, Quarantine
 from incload_assets.loading.errors import ContractViolation, DeclarationError, SourceMissing
 from incload_assets.loading.reconciliation import Evidence
-from tests.loading.tables import DatedItem, GoodItem, StampedItem, day, item, make
+from tests.loading.tables import DatedItem, GoodItem, Item, StampedItem, day, item, make
 
 
 def bins(evidence: Evidence) -> tuple[int, int, int, int]:
@@ -273,6 +275,109 @@ def test_hours_and_odd_partition_values_are_windows_and_partitions_too(spark: Sp
     table.content[hour] = [item("0", "a/b=c", 2)]
     table.load(hour)
     assert table.rows() == {("0", "a/b=c", 2)}
+
+
+class PlacedItem(Item):
+    """An item with a column whose name is not plain."""
+
+    place: T.StringType = pa.Field(alias="a:b", nullable=False)
+
+
+class PrivateItem(Item):
+    """An item with a partition that nobody is to see."""
+
+    place: T.StringType = pa.Field(nullable=False, metadata={"personal": True})
+
+
+def test_a_text_that_no_folder_can_be_named_after_is_quarantined_and_the_longest_one_is_loaded(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    room = 255 - len("a%3Ab=")
+    fit = [
+        "x" * room,
+        "é" * (room // 2),
+        ":" * (room // 3),
+        "x" * (room % 3) + "\n" * (room // 3),
+        "\x7f{[]^~|<>`$&+; ",
+    ]
+    unfit = ["a\0b", "x" * (room + 1), "é" * (room // 2 + 1), "x" * (room % 3 + 1) + "\n" * (room // 3)]
+    rows = [item(str(n), "v", 1, **{"a:b": value}) for n, value in enumerate([*fit, *unfit])]
+    table = make(
+        spark,
+        tmp_path,
+        {day(1): rows},
+        contract=PlacedItem,
+        write=Merge(partition_by="a:b"),
+        quarantine=Quarantine(max_share=0.5),
+    )
+    table.load(1)
+    assert table.rows("a:b") == {(value,) for value in fit}
+    reasons = sorted(reason for (reasons,) in table.log("rejected", "_reasons") for reason in reasons)
+    assert reasons.pop(0) == (
+        "a:b: 'a\\0b' cannot be the value of a partition: no folder has the character NUL in its name"
+    )
+    assert [reason.partition("' ")[2] for reason in reasons] == [
+        "cannot be the value of a partition: its folder's name would exceed 255 bytes"
+    ] * 3
+    assert max(map(len, reasons)) < 200
+
+
+def test_a_partition_of_a_person_is_not_shown_where_it_cannot_be_one(spark: SparkSession, tmp_path: Path) -> None:
+    content = {day(1): [item("1", "v", 1, place="some\0one")]}
+    table = make(
+        spark,
+        tmp_path,
+        content,
+        contract=PrivateItem,
+        write=Merge(partition_by="place"),
+        quarantine=Quarantine(max_share=1),
+    )
+    table.load(1)
+    [([reason],)] = table.log("rejected", "_reasons")
+    assert reason.startswith("place: *** cannot be the value of a partition")
+
+
+@pytest.mark.parametrize(("contract", "column"), [(DatedItem, "day"), (StampedItem, "at")])
+@pytest.mark.parametrize("year", [10_000, 0, -5])
+def test_a_partition_of_a_year_that_readers_spell_differently_is_quarantined(
+    spark: SparkSession, tmp_path: Path, contract: type, column: str, year: int
+) -> None:
+    def far(changes: DataFrame) -> DataFrame:
+        value = F.make_date(F.lit(year), F.lit(1), F.lit(1)).cast(changes.schema[column].dataType)
+        return changes.withColumn(column, F.when(F.col("id") == "far", value).otherwise(F.col(column)))
+
+    content = {day(1): [item("far", "v", 1, **{column: day(1)}), item("late", "v", 1, **{column: "9999-12-31"})]}
+    table = make(
+        spark,
+        tmp_path,
+        content,
+        contract=contract,
+        write=Merge(partition_by=column),
+        function=far,
+        quarantine=Quarantine(max_share=0.5),
+    )
+    assert bins(table.load(1).evidence) == (1, 0, 0, 1)
+    assert table.rows("id") == {("late",)}
+    [([reason],)] = table.log("rejected", "_reasons")
+    assert reason.startswith(f"{column}: '")
+    assert reason.endswith("cannot be the value of a partition: its year is not in 1..9999")
+
+
+def test_a_key_and_a_sequence_of_a_far_year_are_as_good_as_any(spark: SparkSession, tmp_path: Path) -> None:
+    def far(changes: DataFrame) -> DataFrame:
+        return changes.withColumn("day", F.make_date(F.lit(10_000), F.lit(1), F.col("seq").cast("int")))
+
+    changes = Changes(keys=["id", "day"], sequence_by=["seq"])
+    content = {day(number): [item("1", "v", 1), item("1", str(number), 2)] for number in (1, 2)}
+    table = make(spark, tmp_path, content, contract=DatedItem, changes=changes, function=far)
+    table.load(1)
+    assert bins(table.load(2).evidence)[3] == 0
+    by_day = Changes(keys=["id"], sequence_by=["day"])
+    table = make(spark, tmp_path, content, contract=DatedItem, changes=by_day, function=far, name="ordered")
+    table.load(2)
+    table.load(1)
+    rows = spark.sql(f"SELECT id, seq FROM {table.lake.sql_name(table.uri)}")
+    assert [tuple(row) for row in rows.head(2)] == [("1", 2)]
 
 
 def test_a_column_taken_out_of_the_contract_leaves_every_window_loadable(spark: SparkSession, tmp_path: Path) -> None:
