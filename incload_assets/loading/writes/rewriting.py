@@ -50,40 +50,45 @@ def rewrite(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     assert part is not None
     counts = Observation()
     rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri)).filter(part)
-    both = _joined(context, rows, plan).observe(
-        counts, *(F.count(F.when(F.col("_does") == what, 1)).alias(what) for what in PENDING)
+    own = _prefix(rows.columns)
+    both = _joined(context, rows, plan, own).observe(
+        counts, *(F.count(F.when(F.col(f"{own}does") == what, 1)).alias(what) for what in PENDING)
     )
-    if not fenced_overwrite(context, at, _outcome(context, rows.columns, both), part):
+    if not fenced_overwrite(context, at, _outcome(context, rows.columns, both, own), part):
         return None
     done = counts.get
     return Merged(inserted=done["insert"], updated=done["update"], deleted=done["delete"], rewrites=1)
 
 
-def _joined(context: Context, rows: DataFrame, plan: Plan) -> DataFrame:
+def _prefix(columns: list[str]) -> str:
+    """Of names that no column has: somebody may have added columns to the table, whatever they are called."""
+    return "_" * (1 + max(len(name) - len(name.lstrip("_")) for name in columns))
+
+
+def _joined(context: Context, rows: DataFrame, plan: Plan, own: str) -> DataFrame:
     """Rows (``t``) and actions (``s``) side by side, and what each action does: NULL where it does nothing."""
-    pending = plan.actions.filter(F.col("_action").isin(*PENDING)).withColumn("_planned", F.lit(True))
-    held = rows.withColumn("_held", F.lit(True))
+    pending = plan.actions.filter(F.col("_action").isin(*PENDING)).withColumn(f"{own}planned", F.lit(True))
+    held = rows.withColumn(f"{own}held", F.lit(True))
     both = held.alias("t").join(pending.alias("s"), F.expr(matching_sql(context.table, plan)), "full_outer")
     is_delete = F.col("s._action") == "delete"
-    here, valid = F.col("_held").isNotNull(), F.coalesce(F.expr(plan.valid), F.lit(False))
+    here, valid = F.col(f"{own}held").isNotNull(), F.coalesce(F.expr(plan.valid), F.lit(False))
     does = (
-        F.when(F.col("_planned").isNull(), None)
+        F.when(F.col(f"{own}planned").isNull(), None)
         .when(here, F.when(valid, F.when(is_delete, "delete").otherwise("update")))
         .when(F.col("s._action") == "insert", "insert")
     )
-    return both.withColumn("_does", does)
+    return both.withColumn(f"{own}does", does)
 
 
-def _outcome(context: Context, columns: list[str], both: DataFrame) -> DataFrame:
+def _outcome(context: Context, columns: list[str], both: DataFrame, own: str) -> DataFrame:
     """The rows that the partition should have; a column that the contract does not know stays as it is."""
     table = context.table
     new = {name: col(name, "s._row") for name in table.schema.names}
     if bucket := bucket_sql(table, "s._row"):
         new[BUCKET] = F.expr(bucket)
-    changed = F.col("_does").isNotNull()
-    kept = both.filter(
-        F.col("_does").isin("insert", "update") | (F.col("_held") & ~F.col("_does").eqNullSafe("delete"))
-    )
+    does = F.col(f"{own}does")
+    changed = does.isNotNull()
+    kept = both.filter(does.isin("insert", "update") | (F.col(f"{own}held") & ~does.eqNullSafe("delete")))
     return kept.select(
         *(F.when(changed, new[n]).otherwise(col(n, "t")).alias(n) if n in new else col(n, "t") for n in columns)
     )

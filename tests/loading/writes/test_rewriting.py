@@ -123,14 +123,17 @@ def test_a_few_changes_of_a_large_partition_are_merged() -> None:
     assert not rewriting.pays(replace(at, newer=False))
 
 
-def test_a_column_that_the_contract_does_not_know_stays_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("column", ["note", "_held", "_Planned", "__does"])
+def test_a_column_that_the_contract_does_not_know_stays_as_it_is_whatever_its_name(
+    spark: SparkSession, tmp_path: Path, column: str
+) -> None:
     table = make(spark, tmp_path, CONTENT, **MERGE_REWRITTEN.declared)
     table.load(1)
     name = table.lake.sql_name(table.uri)
-    spark.sql(f"ALTER TABLE {name} ADD COLUMNS (note string)")
-    spark.sql(f"UPDATE {name} SET note = concat('of ', id)")
+    spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({column} string)")
+    spark.sql(f"UPDATE {name} SET {column} = concat('of ', id)")
     table.load(2)
-    assert table.rows("id", "value", "note") == {
+    assert table.rows("id", "value", column) == {
         ("kept", "a", "of kept"), ("changed", "c", "of changed"), ("new", "b", None), ("x", "a", "of x"),
     }  # fmt: skip
 
