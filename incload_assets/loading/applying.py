@@ -8,6 +8,7 @@ from time import monotonic
 from pyspark.sql import functions as F
 
 from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.copies import copies_told
 from incload_assets.loading.errors import ConcurrentLoad, ReconciliationFailed
 from incload_assets.loading.plan import PENDING, Merged, Plan
 from incload_assets.loading.reconciliation import Evidence, check_bins, examine
@@ -74,10 +75,27 @@ def apply_changes(
 
     Raises:
         ConcurrentLoad: Other loads won the races.
-        ReconciliationFailed: Table and log still differ after several repairs.
+        ReconciliationFailed: Table and log still differ after several repairs, or a key has several rows.
     """
+    where = f"{context.table.name} {windows[0].key}" + (f"..{windows[-1].key}" if len(windows) > 1 else "")
+    with copies_told(context, where):
+        return _until_they_agree(
+            context, windows, app_id, where, of_range=of_range, is_quiet=is_quiet, phases=phases, say=say
+        )
+
+
+def _until_they_agree(
+    context: Context,
+    windows: tuple[Window, ...],
+    app_id: str,
+    where: str,
+    *,
+    of_range: bool,
+    is_quiet: Callable[[Snapshot], bool],
+    phases: Phases,
+    say: Callable[[str], None],
+) -> Applied:
     table = context.table
-    where = f"{table.name} {windows[0].key}" + (f"..{windows[-1].key}" if len(windows) > 1 else "")
     total, committed, full, lost = {window.key: Merged() for window in windows}, False, False, 0
     with ExitStack() as held:
         held.callback(context.kept.release)

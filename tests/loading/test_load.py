@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading import Changes, Files, Merge, Quarantine
-from incload_assets.loading.errors import ContractViolation, DeclarationError, SourceMissing
+from incload_assets.loading.errors import ContractViolation, DeclarationError, ReconciliationFailed, SourceMissing
 from incload_assets.loading.reconciliation import Evidence
 from tests.loading.tables import DatedItem, GoodItem, Item, StampedItem, day, item, make
 
@@ -378,6 +378,26 @@ def test_a_key_and_a_sequence_of_a_far_year_are_as_good_as_any(spark: SparkSessi
     table.load(1)
     rows = spark.sql(f"SELECT id, seq FROM {table.lake.sql_name(table.uri)}")
     assert [tuple(row) for row in rows.head(2)] == [("1", 2)]
+
+
+@pytest.mark.parametrize("write", [Merge(), Merge(soft_delete="is_deleted")], ids=["plain", "soft delete"])
+def test_a_key_that_somebody_doubled_in_the_table_is_named_and_the_remedy_makes_the_table_right(
+    spark: SparkSession, tmp_path: Path, write: Merge
+) -> None:
+    content = {day(1): [item("a", "v", 1), item("b", "v", 1)], day(2): [item("a", "w", 2)]}
+    table = make(spark, tmp_path, content, write=write)
+    table.load(1)
+    name = table.lake.sql_name(table.uri)
+    spark.sql(f"INSERT INTO {name} SELECT * FROM {name} WHERE id = 'a'")
+    said = (
+        r"items 2026-01-02: 1 keys have several rows in the table, for example id: 'a'\. Rule: .*somebody else.*delete"
+    )
+    with pytest.raises(ReconciliationFailed, match=said):
+        table.load(2)
+    spark.sql(f"DELETE FROM {name} WHERE id = 'a'")
+    for number in (1, 2):
+        table.load(number)
+    assert table.rows("id", "value") == {("a", "w"), ("b", "v")}
 
 
 def test_a_column_taken_out_of_the_contract_leaves_every_window_loadable(spark: SparkSession, tmp_path: Path) -> None:
