@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyspark.sql.types as T
 import sqlglot
 from sqlglot import exp
 
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
     from incload_assets.loading.declaration import Changes
     from incload_assets.loading.sources.base import Source
     from incload_assets.loading.writes.base import Write
+
+CONDITIONS = ("delete_when", "truncate_when", "snapshot_when", "moved_when")
+"""The conditions of ``Changes``."""
+_OF_MANY_ROWS: dict[type[Any], str] = {
+    exp.Query: "a query",
+    exp.Window: "a window",
+    exp.AggFunc: "an aggregate",
+    exp.UDTF: "a table function",
+}
 
 
 def check_conditions(table: str, contract: Contract, changes: Changes, write: Write, source: Source) -> tuple[str, ...]:
@@ -67,7 +77,7 @@ def check_conditions(table: str, contract: Contract, changes: Changes, write: Wr
             remedy="declare both, or drop moved_when",
         )
     names: dict[str, None] = {}
-    for field in ("delete_when", "truncate_when", "snapshot_when", "moved_when"):
+    for field in CONDITIONS:
         if (condition := getattr(changes, field)) is None:
             continue
         if field in ("delete_when", "truncate_when") and not source.sees.deletes:
@@ -91,11 +101,27 @@ def _names_in(table: str, contract: Contract, place: str, condition: str) -> lis
             rule="it is a SQL condition on the source's columns",
             remedy=example,
         ) from None
-    names = list(dict.fromkeys(column.name for column in parsed.find_all(exp.Column)))
+    for kind, what in _OF_MANY_ROWS.items():
+        if parsed.find(kind):
+            raise DeclarationError(
+                f"{table}: {place} is {condition!r}, with {what} in it",
+                rule="it tells of each change by itself what kind it is",
+                remedy=example,
+            )
+    columns = list(parsed.find_all(exp.Column))
+    for column in columns:
+        _check_member(table, contract, place, condition, column)
+    names = list(dict.fromkeys(column.parts[0].name for column in columns))
     if not names:
         raise DeclarationError(
             f"{table}: {place} is {condition!r}, which names no column",
             rule="it tells for each change what kind it is",
+            remedy=example,
+        )
+    if isinstance(parsed.unnest(), exp.Column) and not _is_boolean(contract, columns[0]):
+        raise DeclarationError(
+            f"{table}: {place} is {condition!r}, a column that is neither true nor false",
+            rule="it is a SQL condition; a column that the contract does not have is a text",
             remedy=example,
         )
     spelled = {name.lower(): name for name in contract.names}
@@ -107,3 +133,19 @@ def _names_in(table: str, contract: Contract, place: str, condition: str) -> lis
                 remedy="spell both alike, or rename the column of the contract",
             )
     return names
+
+
+def _check_member(table: str, contract: Contract, place: str, condition: str, column: exp.Column) -> None:
+    name, *members = (part.name for part in column.parts)
+    if members and not (name in contract.names and isinstance(contract.type_of(name), T.StructType)):
+        raise DeclarationError(
+            f"{table}: {place} is {condition!r}, with a member of {name!r}",
+            rule=f"only a column that {contract.model_name} declares as a struct has members",
+            remedy=f"declare {name!r} with its members, or quote the whole name: `{'.'.join([name, *members])}`",
+        )
+
+
+def _is_boolean(contract: Contract, column: exp.Column) -> bool:
+    """Whether it may be; of members only Spark knows."""
+    name, *members = (part.name for part in column.parts)
+    return bool(members) or (name in contract.names and isinstance(contract.type_of(name), T.BooleanType))

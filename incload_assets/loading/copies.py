@@ -47,8 +47,8 @@ def _check_copies(context: Context, where: str, cause: Exception) -> None:
     if found is None or not found["keys"]:
         return
     raise ReconciliationFailed(
-        f"{where}: {found['keys']:,} keys have several rows in the table, for example {', '.join(keys)}: "
-        f"{found['example']!r}",
+        f"{where}: the table has several rows of a key, for example of {', '.join(keys)} {found['example']!r}; "
+        f"such keys: {found['keys']:,}",
         rule="a key has one row; no load makes another, so somebody else has written to the table",
         remedy="delete all rows of these keys, then materialize every partition that holds changes of them again",
     ) from cause

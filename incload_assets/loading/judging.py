@@ -1,6 +1,6 @@
 """From extracted records to typed rows, each with the reasons why it cannot be accepted."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
@@ -25,7 +25,7 @@ from incload_assets.loading.contract import not_null
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.places import landed, misplaced
-from incload_assets.loading.presence import known, told_by_record, unset
+from incload_assets.loading.presence import Raw, known, told_by_record, unset
 from incload_assets.loading.sources import base
 from incload_assets.loading.window import Window as LoadWindow
 
@@ -63,14 +63,29 @@ def tearing_column(table: Table) -> str | None:
     return partition if keys and partition not in keys else None
 
 
-def _typed(extracted: DataFrame, table: Table) -> DataFrame:
+def fields_of(extracted: DataFrame, table: Table) -> DataFrame:
+    """What conditions are worked out of."""
+    return extracted.select(*_fields(known(_given, _raw_types(extracted), table), _raw_types(extracted), table))
+
+
+def _raw_types(extracted: DataFrame) -> dict[str, T.DataType]:
     raw_type = extracted.schema["_raw"].dataType
     assert isinstance(raw_type, T.StructType)
-    raw_types = {field.name: field.dataType for field in raw_type.fields}
+    return {field.name: field.dataType for field in raw_type.fields}
 
-    def given(name: str) -> Column:
-        return F.col("_raw").getField(name)
 
+def _given(name: str) -> Column:
+    return F.col("_raw").getField(name)
+
+
+def _fields(raw: Raw, raw_types: Mapping[str, T.DataType], table: Table) -> list[Column]:
+    """Those of the contract, typed, and those that only conditions ask for."""
+    control = [raw(name).cast("string").alias(name) for name in table.control_fields]
+    return [*table.contract.typed(raw, raw_types), *control]
+
+
+def _typed(extracted: DataFrame, table: Table) -> DataFrame:
+    raw_types, given = _raw_types(extracted), _given
     told = told_by_record(extracted, given, raw_types, table) if table.by_column else []
     raw = known(given, raw_types, table)
     skipped = F.col(base.SKIPPED).isNotNull() if base.SKIPPED in extracted.columns else F.lit(False)
@@ -84,8 +99,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
         table.contract.type_reasons(raw, raw_types).alias("_type_reasons"),
         *told,
     )
-    control = [raw(name).cast("string").alias(name) for name in table.control_fields]
-    typed = extracted.select(*table.contract.typed(raw, raw_types), *control, record.alias(RECORD))
+    typed = extracted.select(*_fields(raw, raw_types, table), record.alias(RECORD))
     kind = (
         F.when(F.col(RECORD).getField("_is_skipped"), SKIPPED)
         .when(_condition(table.changes.truncate_when), TRUNCATE)
@@ -109,7 +123,7 @@ def _rescued(nested: Column | None) -> Column:
 
 
 def _condition(sql: str | None) -> Column:
-    return F.coalesce(F.expr(sql), F.lit(False)) if sql else F.lit(False)
+    return F.expr(sql) if sql else F.lit(False)  # NULL chooses no kind, and whatever is no condition is refused
 
 
 def _check_output(out: DataFrame, table: Table) -> None:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from incload_assets.loading import window as windows
+from incload_assets.loading.broken_conditions import conditions_told
 from incload_assets.loading.context import Context
 from incload_assets.loading.contract_threshold import check_threshold
 from incload_assets.loading.control_rows import Control
@@ -118,9 +119,10 @@ def _read(
     extracted = table.source.extract_windows(context.spark, table.name, at_source, fields).observe(
         read, F.count(F.lit(1)).alias("rows")
     )
-    judged = judge(extracted, table, positions, places=places).persist()
-    held.callback(judged.unpersist)
-    facts = facts_of(judged, table, positions)
+    with conditions_told(extracted, table, min(at_source)):
+        judged = judge(extracted, table, positions, places=places).persist()
+        held.callback(judged.unpersist)
+        facts = facts_of(judged, table, positions)
     rows = sum(fact.rows for fact in facts.values())
     if read.get.get("rows") != rows:  # nothing is observed of an empty frame, and too much of a repeated task
         _check_row_wise(table, min(at_source), extracted.count(), rows)

@@ -389,15 +389,70 @@ def test_a_key_that_somebody_doubled_in_the_table_is_named_and_the_remedy_makes_
     table.load(1)
     name = table.lake.sql_name(table.uri)
     spark.sql(f"INSERT INTO {name} SELECT * FROM {name} WHERE id = 'a'")
-    said = (
-        r"items 2026-01-02: 1 keys have several rows in the table, for example id: 'a'\. Rule: .*somebody else.*delete"
-    )
+    said = r"items 2026-01-02: the table has several rows of a key, for example of id .a.; such keys: 1\. .*delete"
     with pytest.raises(ReconciliationFailed, match=said):
         table.load(2)
     spark.sql(f"DELETE FROM {name} WHERE id = 'a'")
     for number in (1, 2):
         table.load(number)
     assert table.rows("id", "value") == {("a", "w"), ("b", "v")}
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("count(op) > 1", "with an aggregate in it"),
+        ("row_number() OVER (ORDER BY op) = 1", "with a window in it"),
+        ("op IN (SELECT 'd')", "with a query in it"),
+        ("meta.op = 'd'", "with a member of 'meta'"),
+        ("value.op = 'd'", "with a member of 'value'"),
+        ("op", "a column that is neither true nor false"),
+        ("(value)", "a column that is neither true nor false"),
+    ],
+)
+def test_a_condition_that_is_none_on_a_row_is_refused_where_it_is_declared(
+    spark: SparkSession, tmp_path: Path, condition: str, said: str
+) -> None:
+    changes = Changes(keys=["id"], sequence_by=["seq"], delete_when=condition)
+    with pytest.raises(DeclarationError, match=f"items: changes.delete_when is .*{said}.* Rule: .* Remedy: "):
+        make(spark, tmp_path, changes=changes)
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("opp(op) = 'd'", r"Spark does not understand it \(UNRESOLVED_ROUTINE\)"),
+        ("upper(op)", "it is string, neither true nor false"),
+        ("op = 1", r"it cannot be worked out for a row \(CAST_INVALID_INPUT\)"),
+    ],
+)
+def test_a_condition_that_spark_cannot_work_out_is_named_and_no_value_is(
+    spark: SparkSession, tmp_path: Path, condition: str, said: str
+) -> None:
+    changes = Changes(keys=["id"], sequence_by=["seq"], delete_when=condition)
+    table = make(spark, tmp_path, {day(1): [item("1", "a", 1, "1"), item("2", "a", 1, "secret")]}, changes=changes)
+    with pytest.raises(DeclarationError, match=f"items 2026-01-01: changes.delete_when is .*{said}.* Remedy: ") as told:
+        table.load(1)
+    assert "secret" not in str(told.value)
+
+
+class MemberItem(Item):
+    """An item that says itself whether it is gone."""
+
+    meta: T.StructType([T.StructField("op", T.StringType())]) = pa.Field(nullable=True)  # type: ignore[valid-type]
+    gone: T.BooleanType = pa.Field(nullable=True)
+
+
+@pytest.mark.parametrize("condition", ["meta.op = 'd'", "gone", "op = 'd' OR missing = 'x'"])
+def test_a_condition_may_ask_for_a_member_and_for_what_is_true_or_false_and_null_is_no_delete(
+    spark: SparkSession, tmp_path: Path, condition: str
+) -> None:
+    delete = item("1", "a", 2, "d", meta='{"op": "d"}', gone="true")
+    content = {day(1): [item("1", "a", 1), item("2", "a", 1), delete]}
+    changes = Changes(keys=["id"], sequence_by=["seq"], delete_when=condition)
+    table = make(spark, tmp_path, content, contract=MemberItem, changes=changes)
+    table.load(1)
+    assert table.rows("id") == {("2",)}
 
 
 def test_a_column_taken_out_of_the_contract_leaves_every_window_loadable(spark: SparkSession, tmp_path: Path) -> None:
