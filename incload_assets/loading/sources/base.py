@@ -4,12 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import reduce
 from typing import Any, ClassVar, Literal
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.loading.combining import union_of
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.window import Window
 from resources.lake import Lake
@@ -202,7 +202,7 @@ class Source(ABC):
             self.extract(spark, table, position, fields).withColumn("_window", F.lit(key))
             for key, position in positions.items()
         ]
-        return reduce(DataFrame.unionByName, frames)
+        return union_of(frames)
 
     def empty_position(self, window: Window) -> Position:
         """The position of a window that is declared empty."""

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
 import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from incload_assets.loading.combining import any_of
 from incload_assets.loading.sources.base import PRESENT, SKIPPED
 from incload_assets.loading.sources.debezium_envelope import PSEUDO_FIELDS, member, taken_apart
 from incload_assets.loading.sources.debezium_types import item, text_of, texts_of
@@ -127,7 +126,7 @@ def _malformed(reading: Reading, lost: Column) -> Column:
         ),
         F.when((op.isin(*wholly) | F.lit(reading.whole_before)) & (lost != ""), moved),
         F.when(
-            (op == "u") & reduce(or_, changed, F.lit(False)),
+            (op == "u") & any_of(changed),
             "the key has another value before: not the table's primary key",
         ),
     )

@@ -1,12 +1,12 @@
 """The files of a position as one DataFrame: files that look alike are read together, then put beside the others."""
 
 from collections.abc import Sequence
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
+from incload_assets.loading.combining import union_of
 from incload_assets.loading.errors import SourceChanged, SourceUnreadable
 from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT
 from incload_assets.loading.sources.compressed import check_frames
@@ -82,7 +82,7 @@ def read(
         members = ", ".join(f"`{field.replace('`', '``')}`: string" for field in fields)
         return spark.createDataFrame([], _EMPTY.format(members=members))
     types = [_common_type([group.types[index] for group in groups]) for index in range(len(fields))]
-    return reduce(DataFrame.union, [_with_types(group, fields, types) for group in groups])
+    return union_of(_with_types(group, fields, types) for group in groups)
 
 
 def _check_unchanged(table: str, template: Template, files: Sequence[File]) -> None:

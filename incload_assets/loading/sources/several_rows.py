@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from incload_assets.loading.combining import union_of
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.contract_types import NESTED, as_text, convert
 from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT, SKIPPED
@@ -43,7 +43,7 @@ def together(parts: Sequence[OfSource], fields: Sequence[str], contract: Contrac
     alike = {name: len({str(of.get(name)) for of in types}) == 1 for name in fields}
     columns = [*EXTRACTED_COLUMNS, PRESENT, SKIPPED, "_window"]
     made = (_told(part, fields, its, alike, targets).select(*columns) for part, its in zip(parts, types, strict=True))
-    return reduce(DataFrame.unionByName, made)
+    return union_of(made)
 
 
 def source_of(file: Column) -> Column:
