@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import let
-from incload_assets.loading.exact_json import all_marked, is_single, parsed, unmarked
+from incload_assets.loading.exact_json import all_marked, is_single, parsed, plain_number, unmarked
 
 Convert = Callable[[Column, T.DataType], Column]
 """From the text of a member and its declared type to its value, NULL where it cannot become that."""
@@ -32,11 +32,18 @@ def from_json(text: Column, target: T.DataType, convert: Convert) -> Column:
     # the wrapper alone would accept '1}, "v": {"x": 2', and more than JSON
     whole = let(parsed(F.when(F.is_valid_utf8(text), text)), is_single)
 
-    def made(it: Column) -> Column:
-        failed = F.coalesce(_failed(it["v"], target, convert), F.lit(False))
-        return F.when(it["_corrupt"].isNull() & ~failed, _made(it["v"], target, convert))
+    def checked(it: Column) -> Column:
+        made = _made(it["v"], target, convert)
+        return let(
+            F.struct(it["v"].alias("taken"), made.alias("made"), it["_corrupt"].isNotNull().alias("corrupt")),
+            unless_failed,
+        )
 
-    return F.when(whole, let(taken, made))
+    def unless_failed(both: Column) -> Column:
+        failed = F.coalesce(_failed(both["taken"], both["made"], target), F.lit(False))
+        return F.when(~both["corrupt"] & ~failed, both["made"])
+
+    return F.when(whole, let(taken, checked))
 
 
 def has_undeclared(text: Column, target: T.DataType) -> Column:
@@ -68,37 +75,36 @@ def _made(taken: Column, target: T.DataType, convert: Convert) -> Column:
     if isinstance(target, T.ArrayType):
         return F.transform(taken, lambda member: _made(member, target.elementType, convert))
     if isinstance(target, T.MapType):
+        # keys that are none, or that differ as text alone, leave NULL
+        keys = F.transform(F.map_keys(taken), lambda key: convert(key, target.keyType))
         values = F.transform(F.map_values(taken), lambda member: _made(member, target.valueType, convert))
-        return F.map_from_arrays(_keys(taken, target, convert), values)
+        valid = F.size(F.array_distinct(F.array_compact(keys))) == F.size(taken)
+        return F.when(valid, F.map_from_arrays(keys, values))
     if isinstance(target, T.StructType):
         members = [_made(taken[field.name], field.dataType, convert).alias(field.name) for field in target.fields]
         return F.when(taken.isNotNull(), F.struct(*members))
-    return convert(unmarked(taken), target)
+    if isinstance(target, T.StringType):
+        return unmarked(taken)
+    return convert(plain_number(taken), target)
 
 
-def _failed(taken: Column, target: T.DataType, convert: Convert) -> Column:
-    """Whether any text in it cannot become its type; NULL where there is none of some level.
+def _failed(taken: Column, made: Column, target: T.DataType) -> Column:
+    """Whether any text in it did not become its type; NULL where there is none of some level.
 
     As flat as it can be: a message to Spark has a hundred levels at most.
     """
     if isinstance(target, T.ArrayType):
-        return F.exists(taken, lambda member: _failed(member, target.elementType, convert))
+        each = F.zip_with(taken, made, lambda text, value: _failed(text, value, target.elementType))
+        return F.array_contains(each, True)
     if isinstance(target, T.MapType):
-        keys = _keys(taken, target, convert)
-        # what differs as text may be the same key
-        lost = F.size(F.array_distinct(F.array_compact(keys))) < F.size(taken)
-        bad = F.exists(F.map_values(taken), lambda member: _failed(member, target.valueType, convert))
-        return lost | bad
+        each = F.zip_with(
+            F.map_values(taken), F.map_values(made), lambda text, value: _failed(text, value, target.valueType)
+        )
+        return (taken.isNotNull() & made.isNull()) | F.array_contains(each, True)
     if isinstance(target, T.StructType):
-        members = [_failed(taken[field.name], field.dataType, convert) for field in target.fields]
+        members = [_failed(taken[field.name], made[field.name], field.dataType) for field in target.fields]
         return F.array_contains(F.array(*members), True)
-    return taken.isNotNull() & convert(unmarked(taken), target).isNull()
-
-
-def _keys(taken: Column, target: T.MapType, convert: Convert) -> Column:
-    if isinstance(target.keyType, T.StringType):
-        return F.map_keys(taken)
-    return F.transform(F.map_keys(taken), lambda key: convert(key, target.keyType))
+    return taken.isNotNull() & made.isNull()
 
 
 def _undeclared(json: Column, target: T.DataType) -> Column:

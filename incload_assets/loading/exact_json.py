@@ -56,10 +56,16 @@ def is_single(json: Column) -> Column:
     return F.try_variant_get(json, "$[1]", "string").eqNullSafe(END)
 
 
+def plain_number(value: Column) -> Column:
+    """A string that was taken out of the variant of a marked text, if it holds no JSON: the number."""
+    return F.ltrim(value, F.lit(_MARK))
+
+
 def unmarked(value: Column) -> Column:
-    """A string that was taken out of the variant of a marked text: the number, or JSON with the numbers in it."""
+    """Likewise, if it may hold JSON: the number, or the JSON with the numbers in it."""
     whole = F.regexp_replace(value, f"^{_MARKED_NUMBER}$", "$1")
-    return F.regexp_replace(whole, f'"{_MARKED_NUMBER}"', "$1")
+    within = F.regexp_replace(whole, f'"{_MARKED_NUMBER}"', "$1")
+    return F.when(value.contains(_MARK), within).otherwise(value)
 
 
 def unmarked_members(record: Column, type_sql: str) -> Column:
