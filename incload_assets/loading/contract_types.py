@@ -62,6 +62,8 @@ def convert(value: Column, source: T.DataType, target: T.DataType) -> Column:
     if source == target or (isinstance(target, NESTED) and _same(source, target)):
         return value
     if isinstance(source, NESTED):
+        if _bytes_as_text(source, target):
+            return _none(target)
         text = F.to_json(value, TIMES_IN_JSON)
         return convert(text, T.StringType(), target) if isinstance(target, (*NESTED, T.StringType)) else _none(target)
     return _from_native(value, source, target)
@@ -85,8 +87,8 @@ def _from_text(text: Column, target: T.DataType) -> Column:
         overflow = (F.abs(cast) == F.lit(float("inf"))) & ~text.rlike("(?i)inf")
         return F.when(text.rlike(_FLOAT) & ~overflow, cast)
     if isinstance(target, T.DecimalType):
-        # more fraction digits than the scale holds would be rounded away
-        rounded = text.rlike(rf"\.\d{{{target.scale}}}\d*[1-9]")
+        # more fraction digits than the scale holds would be rounded away; Spark knows the digits of all scripts
+        rounded = text.rlike(rf"\.\d{{{target.scale}}}\d*[1-9]|[^\x00-\x7f]")
         scientific = text.rlike(_SCIENTIFIC) & (_digits(text) == _digits(cast.cast("string")))
         return F.when(F.when(text.rlike("[eE]"), scientific).otherwise(~rounded), cast)
     return cast
@@ -115,7 +117,25 @@ def _from_native(value: Column, source: T.DataType, target: T.DataType) -> Colum
     if isinstance(source, FLOATING) and isinstance(target, FLOATING):
         overflow = (F.abs(cast) == F.lit(float("inf"))) & (F.abs(value) != F.lit(float("inf")))
         return F.when(~overflow, cast)
-    return F.when(cast.try_cast(source).eqNullSafe(value), cast)
+    same = cast.try_cast(source).eqNullSafe(value)
+    if isinstance(source, FLOATING) and isinstance(target, T.LongType):
+        same &= value < F.lit(2.0**63)  # which becomes one less, and that becomes 2**63 again
+    return F.when(same, cast)
+
+
+def _bytes_as_text(source: T.DataType, target: T.DataType) -> bool:
+    """Whether bytes in a nested value would become text, which in JSON is base64."""
+    match source, target:
+        case T.BinaryType(), T.StringType():
+            return True
+        case T.ArrayType(), T.ArrayType():
+            return _bytes_as_text(source.elementType, target.elementType)
+        case T.MapType(), T.MapType():
+            return _bytes_as_text(source.valueType, target.valueType)
+        case T.StructType(), T.StructType():
+            kinds = {field.name: field.dataType for field in source.fields}
+            return any(f.name in kinds and _bytes_as_text(kinds[f.name], f.dataType) for f in target.fields)
+    return False
 
 
 def _none(target: T.DataType) -> Column:
@@ -125,6 +145,20 @@ def _none(target: T.DataType) -> Column:
 def _same(left: T.DataType, right: T.DataType) -> bool:
     """Equal but for nullability and comments."""
     return left.simpleString() == right.simpleString()
+
+
+def text_for(value: Column, kind: T.DataType, target: T.DataType | None) -> Column:
+    """A value as the text from which it becomes what it would have become by itself.
+
+    Args:
+        value: Of a source.
+        kind: Its type.
+        target: What the contract declares; None where nothing does.
+    """
+    target = target or T.StringType()
+    if isinstance(target, NESTED):  # members that it does not declare are to be rescued
+        return as_text(value, kind)
+    return F.coalesce(as_text(convert(value, kind, target), target), as_text(value, kind))
 
 
 def as_text(value: Column, data_type: T.DataType) -> Column:

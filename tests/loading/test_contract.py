@@ -152,6 +152,7 @@ def test_text_becomes_decimals_without_rounding(spark: SparkSession) -> None:
     exponents = ["12345678901234567890.4e0", "12345678901234567890e0", "123456789012345678901.0e-1", "1E37", "0e0"]
     whole = [None, Decimal("12345678901234567890"), None, Decimal(10**37), Decimal(0)]
     assert convert(spark, Annotated[T.DecimalType, 38, 0], *exponents) == whole
+    assert convert(spark, d, "１.２３９", "１.２") == [None, None]
     tiny = ["1234567890.12345678901e0", "1234567890.1234567890e0", "-5e-10", "9.99e-10", "1e-999999999", "1e999999999"]
     exact = [None, Decimal("1234567890.1234567890"), Decimal("-5e-10"), None, None, None]
     assert convert(spark, Annotated[T.DecimalType, 20, 10], *tiny) == exact
@@ -301,6 +302,8 @@ def test_typed_files_convert_only_without_loss(spark: SparkSession) -> None:
     assert convert(spark, T.DateType, AT, dt.datetime(2026, 1, 3), source=T.TimestampType()) == [None, AT.date()]
     assert convert(spark, T.StringType, b"hi", b"\xff", source=T.BinaryType()) == ["hi", None]
     assert convert(spark, T.StringType, 7, source=T.LongType()) == ["7"]
+    assert convert(spark, T.LongType, 2.0**63, -(2.0**63), source=T.DoubleType()) == [None, -(2**63)]
+    assert convert(spark, T.ArrayType(TEXT), [b"ab"], source=T.ArrayType(T.BinaryType())) == [None]
 
 
 def test_nested_values_of_typed_files_convert_by_name(spark: SparkSession) -> None:

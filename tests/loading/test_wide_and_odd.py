@@ -225,3 +225,45 @@ def _pairs(table: Loaded) -> list[tuple[Any, ...]]:
     delta = table.lake.delta(table.uri)
     assert delta is not None
     return [(row["id"], row["address"]) for row in delta.to_pyarrow_table(columns=["id", "address"]).to_pylist()]
+
+
+class Measured(Item):
+    """Whose values files may hold in several types."""
+
+    whole: T.LongType = pa.Field(nullable=True)
+    exact: T.DoubleType = pa.Field(nullable=True)
+    flag: T.BooleanType = pa.Field(nullable=True)
+    note: T.StringType = pa.Field(nullable=True)
+    data: T.BinaryType = pa.Field(nullable=True)
+
+
+def test_what_a_file_holds_becomes_the_same_whatever_files_are_read_with_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    of_pandas = {
+        "id": ["1", "2", "3"], "whole": [1.0, None, 1.5], "exact": pyarrow.array([0.1, 0.5, 1], pyarrow.float32()),
+        "flag": [1, 0, 2], "note": [7, 8, 9], "data": [b"abcd", b"\xff\x00", b"x"],
+    }  # fmt: skip
+    other = {"id": ["4"], "whole": [2], "exact": [0.1], "flag": [True], "note": ["x"], "data": ["YWI="]}
+    for folder, days in (("together", (1, 1)), ("apart", (1, 2))):
+        for number, (content, of_day) in enumerate(zip((of_pandas, other), days, strict=True)):
+            file = tmp_path / folder / day(of_day) / f"{number}.parquet"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pyarrow.table(content), file)
+    together, apart = (
+        make(
+            spark,
+            tmp_path / "lake" / folder,
+            source=Files(f"{tmp_path}/{folder}/{{window:%Y-%m-%d}}/*"),
+            contract=Measured,
+            changes=Changes(keys=["id"], sequence_by=["seq"]),
+            quarantine=Quarantine(max_share=1),
+        )
+        for folder in ("together", "apart")
+    )
+    together.load(1)
+    apart.load(1)
+    apart.load(2)
+    assert together.rows() == apart.rows()
+    assert together.log("rejected", "_reasons") == apart.log("rejected", "_reasons")
+    assert {(row[0], row[-1]) for row in apart.rows("id", "data")} == {("1", b"abcd"), ("2", b"\xff\x00"), ("4", b"ab")}

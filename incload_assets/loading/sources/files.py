@@ -1,13 +1,14 @@
 """Files in a landing area: local folders and S3."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import ClassVar, Literal, get_args
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.loading.contract import Contract
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.assignment import by_window
 from incload_assets.loading.sources.base import Absent, Position, Sees, Source
@@ -54,11 +55,18 @@ class Files(Source):
     deleted: Deleted = "keep"
     delimiter: str = ","
     encoding: str = "utf-8"
+    contract: Contract | None = field(init=False, default=None, repr=False, compare=False)
 
     sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=False)
 
     def __str__(self) -> str:
         return f"Files({self.path!r})"
+
+    def for_contract(self, contract: Contract) -> "Files":
+        """These files, of which some may have a column in another type than others."""
+        made = replace(self)
+        object.__setattr__(made, "contract", contract)
+        return made
 
     def validate(self, table: str) -> None:
         """Check path, format and options; see :meth:`Source.validate`."""
@@ -142,7 +150,8 @@ class Files(Source):
             SourceUnreadable: A file cannot be opened, has no usable header or footer, or an unknown extension.
         """
         options = CsvOptions(self.delimiter, self.encoding)
-        return read(spark, table, self._template(table), files_in(position), fields, self.format, options)
+        targets = {of.name: of.data_type for of in self.contract.fields} if self.contract else {}
+        return read(spark, table, self._template(table), files_in(position), fields, self.format, options, targets)
 
     def extract_windows(
         self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]

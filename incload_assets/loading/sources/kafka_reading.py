@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.contract import not_null
-from incload_assets.loading.exact_json import loses_digits, marked, unmarked
+from incload_assets.loading.exact_json import exact, is_single, parsed, unmarked
 from incload_assets.loading.sources.base import PRESENT, SKIPPED
 from incload_assets.loading.sources.kafka_windows import Ranges
 from incload_assets.loading.sources.reading_json import json_records
@@ -19,7 +19,8 @@ MESSAGES = (
 )
 """The columns of :func:`read_messages`."""
 TOMBSTONE = "kafka_tombstone"
-ABOUT = ("kafka_key", "kafka_timestamp", "kafka_partition", "kafka_offset", "kafka_headers", TOMBSTONE)
+KEY = "kafka_key"
+ABOUT = (KEY, "kafka_timestamp", "kafka_partition", "kafka_offset", "kafka_headers", TOMBSTONE)
 """Fields that every message has beside those of its value."""
 _SCHEMA_AND_PAYLOAD = ("payload", "schema")
 
@@ -91,12 +92,13 @@ def json_messages(
             F.make_valid_utf8(value).alias("__text"),
             names_key.alias("__names_key"),
             F.hex(F.substring("value", 1, 1)).alias("__first_byte"),
+            F.coalesce(F.is_valid_utf8(message_key), F.lit(True)).alias("__key_is_text"),
             F.struct(*(column.alias(name) for name, column in _about(message_key).items())).alias("__about"),
             *keep,
         )
     )
     read = list(dict.fromkeys(name for name in fields if name not in ABOUT))
-    records = json_records(texts, read, "__text", "__names_key", "__first_byte", "__about", *keep)
+    records = json_records(texts, read, "__text", "__names_key", "__first_byte", "__key_is_text", "__about", *keep)
     values: Mapping[str, Column] = {
         name: F.col("__about").getField(name) if name in ABOUT else F.col("_raw").getField(name) for name in fields
     }
@@ -104,6 +106,9 @@ def json_messages(
     if key is not None and key in values:
         values = {**values, key: F.coalesce(values[key], "__names_key")}
     malformed = F.when(F.col("_malformed").isNotNull() & (F.col("__first_byte") == "00"), _FRAMED)
+    # made valid, different keys would be one
+    no_text = F.when(F.col("__key_is_text"), None).otherwise("the key of the message is not valid UTF-8")
+    no_key = no_text if key is not None or KEY in fields else F.lit(None).cast("string")
     is_tombstone = F.col("__about").getField(TOMBSTONE) == "true"
     ignored = F.lit(TOMBSTONE not in fields)
     also = not_null(*told, F.when(F.col("__names_key").isNotNull(), F.lit(key)))
@@ -111,7 +116,7 @@ def json_messages(
         F.struct(*(column.alias(name) for name, column in values.items())).alias("_raw"),
         F.col("__text").alias("_payload"),
         "_rescued",
-        F.when(~is_tombstone, F.coalesce(malformed, "_malformed")).alias("_malformed"),
+        F.coalesce(no_key, F.when(~is_tombstone, F.coalesce(malformed, "_malformed"))).alias("_malformed"),
         "_source",
         F.array_union(F.coalesce(PRESENT, F.array().cast("array<string>")), also).alias(PRESENT),
         F.when(is_tombstone & ignored, "a tombstone").alias(SKIPPED),
@@ -134,19 +139,14 @@ def _about(key: Column) -> dict[str, Column]:
 
 def _payload(text: Column) -> Column:
     """A JSON text without the schema that is around it, where there is one; NULL if nothing is left."""
-    exact = F.when(loses_digits(text), marked(text)).otherwise(text)
-    parsed = F.try_parse_json(F.when(F.is_valid_utf8(text), exact))
-    names = F.map_keys(F.try_variant_get(parsed, "$", "map<string,variant>"))
-    around = F.array_sort(names) == F.array(*map(F.lit, _SCHEMA_AND_PAYLOAD))
-    typed = F.try_variant_get(parsed, "$.schema.type", "string").isNotNull()
+    json = parsed(F.when(F.is_valid_utf8(text), exact(text)))
+    names = F.map_keys(F.try_variant_get(json, "$[0]", "map<string,variant>"))
+    around = is_single(json) & (F.array_sort(names) == F.array(*map(F.lit, _SCHEMA_AND_PAYLOAD)))
+    typed = F.try_variant_get(json, "$[0].schema.type", "string").isNotNull()
     may_be = text.contains('"schema"') & text.contains('"payload"')
-    return F.when(may_be & around & typed, unmarked(F.try_variant_get(parsed, "$.payload", "string"))).otherwise(text)
+    return F.when(may_be & around & typed, unmarked(F.try_variant_get(json, "$[0].payload", "string"))).otherwise(text)
 
 
 def _is_object(text: Column) -> Column:
-    return F.coalesce(
-        F.try_variant_get(
-            F.try_parse_json(F.when(F.is_valid_utf8(text), text)), "$", "map<string,variant>"
-        ).isNotNull(),
-        F.lit(False),
-    )
+    json = parsed(F.when(F.is_valid_utf8(text), text))
+    return is_single(json) & F.try_variant_get(json, "$[0]", "map<string,variant>").isNotNull()

@@ -36,6 +36,12 @@ def is_too_large(kind: pa.DataType) -> bool:
     return bool(pa.types.is_decimal(kind) and kind.precision > _LARGEST_PRECISION)
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is a text."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
 def kinds_in(kind: pa.DataType) -> Iterator[pa.DataType]:
     """A type and those of its members, down to the last."""
     yield kind

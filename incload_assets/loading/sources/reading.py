@@ -1,12 +1,13 @@
 """The files of a position as one DataFrame: files that look alike are read together, then put beside the others."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
+from pyspark.sql.types import DataType, StringType
 
 from incload_assets.loading.combining import union_of
+from incload_assets.loading.contract_types import text_for
 from incload_assets.loading.errors import SourceChanged, SourceUnreadable
 from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT
 from incload_assets.loading.sources.compressed import check_frames
@@ -17,7 +18,7 @@ from incload_assets.loading.sources.formats import Format, format_of
 from incload_assets.loading.sources.reading_csv import read_csv
 from incload_assets.loading.sources.reading_json import read_json
 from incload_assets.loading.sources.reading_parquet import read_parquet
-from incload_assets.loading.sources.records import TIMES_AS_JSON, Records
+from incload_assets.loading.sources.records import Records
 from incload_assets.loading.sources.storage import is_s3
 from incload_assets.loading.sources.template import Template
 
@@ -38,6 +39,7 @@ def read(
     fields: Sequence[str],
     declared: Format | None,
     csv: CsvOptions,
+    targets: Mapping[str, DataType],
 ) -> DataFrame:
     """All records of the files, with the columns of :class:`Source`.
 
@@ -49,10 +51,11 @@ def read(
         fields: Names of the members of ``_raw``.
         declared: The format of all files; None: each file's extension says it.
         csv: How CSV files are written.
+        targets: What the contract declares of fields.
 
     Returns:
         One row per record, with ``_present``. A field has the type it has in the files; where files disagree, it is a
-        string in all.
+        string in all, which becomes what each value would have become by itself.
 
     Raises:
         SourceChanged: A local file is not what its etag says.
@@ -82,7 +85,7 @@ def read(
         members = ", ".join(f"`{field.replace('`', '``')}`: string" for field in fields)
         return spark.createDataFrame([], _EMPTY.format(members=members))
     types = [_common_type([group.types[index] for group in groups]) for index in range(len(fields))]
-    return union_of(_with_types(group, fields, types) for group in groups)
+    return union_of(_with_types(group, fields, types, targets) for group in groups)
 
 
 def _check_unchanged(table: str, template: Template, files: Sequence[File]) -> None:
@@ -112,9 +115,11 @@ def _common_type(types: Sequence[DataType | None]) -> DataType:
     return found.pop() if len(found) == 1 else StringType()
 
 
-def _with_types(group: Records, fields: Sequence[str], types: Sequence[DataType]) -> DataFrame:
+def _with_types(
+    group: Records, fields: Sequence[str], types: Sequence[DataType], targets: Mapping[str, DataType]
+) -> DataFrame:
     members = [
-        _as(F.col("_raw").getField(field), was, wanted).alias(field)
+        _as(F.col("_raw").getField(field), was, wanted, targets.get(field)).alias(field)
         for field, was, wanted in zip(fields, group.types, types, strict=True)
     ]
     named = F.array(*(F.lit(field) for field, was in zip(fields, group.types, strict=True) if was is not None))
@@ -122,11 +127,9 @@ def _with_types(group: Records, fields: Sequence[str], types: Sequence[DataType]
     return group.frame.select(F.struct(*members).alias("_raw"), *EXTRACTED_COLUMNS[1:], present)
 
 
-def _as(value: Column, was: DataType | None, wanted: DataType) -> Column:
+def _as(value: Column, was: DataType | None, wanted: DataType, target: DataType | None) -> Column:
     if was is None:
         return F.lit(None).cast(wanted)
     if was == wanted:
         return value
-    return (
-        F.to_json(value, TIMES_AS_JSON) if isinstance(was, ArrayType | MapType | StructType) else value.cast("string")
-    )
+    return text_for(value, was, target)

@@ -22,6 +22,7 @@ from incload_assets.loading.sources.parquet_types import (
     fields_of,
     in_microseconds,
     is_nanoseconds,
+    is_text,
     is_too_large,
     keys_in,
     kinds_in,
@@ -121,12 +122,17 @@ def _read_group(
     frame = spark.read.option("mergeSchema", "false").parquet(*map(spark_path, paths))
     metadata = frame.metadataColumn("_metadata")
     values = {name: in_microseconds(F.col(quoted(name)), kind) for name, kind in schema}
+    texts = [name for name, kind in schema if is_text(kind)]
+    # Parquet's writers need not look, and other readers of the table would refuse it
+    wrong = (F.when(~F.is_valid_utf8(values[name]), F.lit(f"{name}: not valid UTF-8")) for name in texts)
+    malformed = F.coalesce(F.lit(None).cast("string"), *wrong)
+    values |= {name: F.make_valid_utf8(values[name]) for name in texts}
     rescued = [values[name].alias(name) for name in values if name not in fields]
     records = frame.select(
         F.struct(*(values.get(field, F.lit(None)).alias(field) for field in fields)).alias("_raw"),
         F.to_json(F.struct(*(value.alias(name) for name, value in values.items())), TIMES_AS_JSON).alias("_payload"),
         (F.to_json(F.struct(*rescued), TIMES_AS_JSON) if rescued else F.lit(None).cast("string")).alias("_rescued"),
-        F.lit(None).cast("string").alias("_malformed"),
+        malformed.alias("_malformed"),
         key_column(template, metadata["file_path"]).alias("__file"),
         F.lit(0).alias("__block"),
         (metadata["row_index"] + 1).alias("__row"),

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading.combining import union_of
 from incload_assets.loading.contract import Contract
-from incload_assets.loading.contract_types import NESTED, as_text, convert
+from incload_assets.loading.contract_types import convert, text_for
 from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT, SKIPPED
 
 NAME, PRIORITY, SEPARATOR = "source_name", "source_priority", ": "
@@ -57,14 +57,6 @@ def _types(frame: DataFrame) -> dict[str, T.DataType]:
     return {field.name: field.dataType for field in raw.fields}
 
 
-def _as_text(value: Column, kind: T.DataType, target: T.DataType | None) -> Column:
-    """A value as the text from which it becomes what it would have become by itself."""
-    target = target or T.StringType()
-    if isinstance(target, NESTED):  # members that it does not declare are to be rescued
-        return as_text(value, kind)
-    return F.coalesce(as_text(convert(value, kind, target), target), as_text(value, kind))
-
-
 def _told(
     part: OfSource,
     fields: Sequence[str],
@@ -77,7 +69,7 @@ def _told(
 
     def value(name: str) -> Column:
         given = F.col("_raw").getField(name)
-        return own[name] if name in own else given if alike[name] else _as_text(given, types[name], targets.get(name))
+        return own[name] if name in own else given if alike[name] else text_for(given, types[name], targets.get(name))
 
     named = F.col(PRESENT) if PRESENT in frame.columns else F.array(*map(F.lit, types)).cast("array<string>")
     present = F.concat(named, F.array(*(F.lit(name) for name in fields if name in own)).cast("array<string>"))

@@ -340,9 +340,10 @@ def test_a_schema_around_key_and_value_is_taken_off(spark: SparkSession, kafka: 
 def test_what_is_no_json_object_says_why(spark: SparkSession, kafka: KafkaServer, topic: str) -> None:
     kafka.create(topic)
     bad: list[Any] = ["", "{", "[1]", '{"id":1}{"id":2}', b"\xff{}", '"text"', b"\x00\x00\x00\x00\x01\x02\x0e"]
+    bad += ['{"schema": {"type": "x"}, "payload": {"id": 1}}' + after for after in ("{}", " garbage")]
     kafka.send(topic, [(0, None, value, ms(0)) for value in bad])
     source = Kafka("shop", topic)
-    found = rows(spark, source, whole(topic, {0: (0, 7)}), ["id", "kafka_offset"])
+    found = rows(spark, source, whole(topic, {0: (0, 9)}), ["id", "kafka_offset"])
     assert [(row["_raw"], row["_payload"], row["_malformed"]) for row in found] == [
         ({"id": None, "kafka_offset": "0"}, "", "not valid JSON, or a name occurs twice in an object"),
         ({"id": None, "kafka_offset": "1"}, "{", "not valid JSON, or a name occurs twice in an object"),
@@ -356,7 +357,27 @@ def test_what_is_no_json_object_says_why(spark: SparkSession, kafka: KafkaServer
             "not JSON: begins with a zero byte, as Avro and Protobuf of a schema registry do; "
             "have the producer write JSON",
         ),
+        *(
+            (
+                {"id": None, "kafka_offset": str(number)},
+                bad[number],
+                "not valid JSON, or a name occurs twice in an object",
+            )
+            for number in (7, 8)
+        ),
     ]
+
+
+def test_keys_that_are_no_text_are_refused_where_somebody_asks_for_them(
+    spark: SparkSession, kafka: KafkaServer, topic: str
+) -> None:
+    kafka.create(topic)
+    keys = [number.to_bytes(8, "big") for number in (200, 201)]
+    kafka.send(topic, [(0, keys[0], '{"id": 1}', ms(0)), (0, keys[1], None, ms(0)), (0, None, '{"id": 3}', ms(0))])
+    source, position = Kafka("shop", topic), whole(topic, {0: (0, 3)})
+    asked = rows(spark, source, position, ["id", "kafka_key", "kafka_tombstone"])
+    assert [row["_malformed"] for row in asked] == ["the key of the message is not valid UTF-8"] * 2 + [None]
+    assert [row["_malformed"] for row in rows(spark, source, position, ["id"])] == [None] * 3
 
 
 def test_a_tombstone_has_the_fields_of_its_key_if_the_table_asks_for_it(

@@ -216,3 +216,11 @@ def test_a_type_that_spark_does_not_read_is_refused(spark: SparkSession, landing
     put(landing / FOLDER / "a.parquet", id=pa.array([dt.time(1, 2)]))
     with pytest.raises(SourceUnreadable, match=r"a type in the schema of 2026-01-01/a.parquet \(UNSUPPORTED_TIME_TYPE"):
         extracted(spark, SOURCE, ["id"])
+
+
+def test_a_text_that_is_not_utf8_is_told_of(spark: SparkSession, landing: Path) -> None:
+    broken = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ok", b"\xff"], pa.binary()).buffers())
+    put(landing / FOLDER / "a.parquet", id=pa.array([1, 2]), name=broken)
+    rows = extracted(spark, SOURCE, ["id", "name"])
+    assert raw(rows) == [(1, "ok"), (2, "\ufffd")]
+    assert column(rows, "_malformed") == [None, "name: not valid UTF-8"]
