@@ -3,6 +3,7 @@
 Spark takes the schema of many files from one of them, so files are grouped by the schema in their footers.
 """
 
+import io
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +33,8 @@ from incload_assets.loading.sources.records import TIMES_AS_JSON, Records, key_c
 from incload_assets.loading.sources.storage import store_errors, store_of
 from incload_assets.loading.sources.template import Template
 
+_ENCRYPTED = b"PARE"
+"""The last bytes of a file with an encrypted footer."""
 Schema = tuple[tuple[str, pa.DataType], ...]
 
 
@@ -79,7 +82,16 @@ def schema_of(table: str, template: Template, path: str) -> Schema:
     with store_errors(table, path, key), store_of(path).open(path, "rb", cache_type="none") as file:
         try:
             schema = fields_of(pq.read_metadata(file))
-        except pa.ArrowInvalid:
+        except (pa.ArrowInvalid, OSError) as error:
+            file.seek(max(0, file.seek(0, io.SEEK_END) - len(_ENCRYPTED)))
+            if file.read() == _ENCRYPTED:
+                raise SourceUnreadable(
+                    f"{table}: the file {key} is encrypted",
+                    rule="a Parquet file is read without keys",
+                    remedy="write the file without Parquet's encryption",
+                ) from None
+            if not isinstance(error, pa.ArrowInvalid):
+                raise
             raise SourceUnreadable(
                 f"{table}: the file {key} is not a whole Parquet file",
                 rule="a Parquet file ends with a footer",

@@ -1,5 +1,6 @@
 """Parquet through Spark."""
 
+import base64
 import datetime as dt
 import json
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as encryption
 import pytest
 from pyspark.sql import SparkSession
 
@@ -191,6 +193,22 @@ def test_a_file_cut_off_is_named(spark: SparkSession, landing: Path, cut: int) -
     path = put(landing / FOLDER / "a.parquet", id=pa.array([1]))
     write(path, path.read_bytes()[:-cut])
     with pytest.raises(SourceUnreadable, match=r"the file 2026-01-01/a.parquet is not a whole Parquet file"):
+        extracted(spark, SOURCE, ["id"])
+
+
+def test_an_encrypted_file_is_named(spark: SparkSession, landing: Path) -> None:
+    class Keys(encryption.KmsClient):  # type: ignore[misc]
+        def wrap_key(self, key: bytes, _: str) -> bytes:
+            return base64.b64encode(key)
+
+    factory = encryption.CryptoFactory(lambda _: Keys())
+    wanted = encryption.EncryptionConfiguration(footer_key="k", column_keys={"k": ["id"]})
+    properties = factory.file_encryption_properties(encryption.KmsConnectionConfig(), wanted)
+    (landing / FOLDER).mkdir(parents=True)
+    table = pa.table({"id": [1]})
+    with pq.ParquetWriter(landing / FOLDER / "a.parquet", table.schema, encryption_properties=properties) as writer:
+        writer.write_table(table)
+    with pytest.raises(SourceUnreadable, match=r"a\.parquet is encrypted"):
         extracted(spark, SOURCE, ["id"])
 
 
