@@ -77,27 +77,11 @@ def apply_changes(
         ConcurrentLoad: Other loads won the races.
         ReconciliationFailed: Table and log still differ after several repairs, or a key has several rows.
     """
-    where = f"{context.table.name} {windows[0].key}" + (f"..{windows[-1].key}" if len(windows) > 1 else "")
-    with copies_told(context, where):
-        return _until_they_agree(
-            context, windows, app_id, where, of_range=of_range, is_quiet=is_quiet, phases=phases, say=say
-        )
-
-
-def _until_they_agree(
-    context: Context,
-    windows: tuple[Window, ...],
-    app_id: str,
-    where: str,
-    *,
-    of_range: bool,
-    is_quiet: Callable[[Snapshot], bool],
-    phases: Phases,
-    say: Callable[[str], None],
-) -> Applied:
     table = context.table
+    where = f"{table.name} {windows[0].key}" + (f"..{windows[-1].key}" if len(windows) > 1 else "")
     total, committed, full, lost = {window.key: Merged() for window in windows}, False, False, 0
     with ExitStack() as held:
+        held.enter_context(copies_told(context, where))
         held.callback(context.kept.release)
         for _ in range(MERGES):
             at = context.snapshot(windows, app_id, of_range=of_range)
@@ -126,17 +110,17 @@ def _until_they_agree(
                 total[key] += replace(count, rewrites=done.rewrites)
             committed = True
             say(f"{where}: merged {done.inserted} inserts, {done.updated} updates, {done.deleted} deletes")
-    if lost:
-        raise ConcurrentLoad(
-            f"{where}: other loads won {lost} of {MERGES} attempts to commit",
-            rule="a load redoes its merge a bounded number of times",
-            remedy="it is tried again later; for a table that any load may touch, keep its pool at one slot",
+        if lost:
+            raise ConcurrentLoad(
+                f"{where}: other loads won {lost} of {MERGES} attempts to commit",
+                rule="a load redoes its merge a bounded number of times",
+                remedy="it is tried again later; for a table that any load may touch, keep its pool at one slot",
+            )
+        raise ReconciliationFailed(
+            f"{where}: table and log still differ after {MERGES} merges",
+            rule="a partition is done only when the table holds what the log says",
+            remedy="look for another writer of the table; the partition stays open and is tried again",
         )
-    raise ReconciliationFailed(
-        f"{where}: table and log still differ after {MERGES} merges",
-        rule="a partition is done only when the table holds what the log says",
-        remedy="look for another writer of the table; the partition stays open and is tried again",
-    )
 
 
 def _plan(context: Context, at: Snapshot, full: bool, held: ExitStack) -> Plan:

@@ -49,9 +49,14 @@ class Contract:
         """The columns, in order."""
         return tuple(field.name for field in self.fields)
 
+    @property
+    def types(self) -> dict[str, T.DataType]:
+        """The type of each column."""
+        return {field.name: field.data_type for field in self.fields}
+
     def type_of(self, column: str) -> T.DataType:
         """The type of a column."""
-        return next(field.data_type for field in self.fields if field.name == column)
+        return self.types[column]
 
     @property
     def schema(self) -> T.StructType:

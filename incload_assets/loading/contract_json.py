@@ -30,7 +30,7 @@ def from_json(text: Column, target: T.DataType, convert: Convert) -> Column:
     wrapped = F.concat(F.lit('{"v":'), all_marked(text), F.lit("}"))
     taken = F.from_json(wrapped, wrapper, {"columnNameOfCorruptRecord": "_corrupt"})
     # the wrapper alone would accept '1}, "v": {"x": 2', and more than JSON
-    whole = let(parsed(F.when(F.is_valid_utf8(text), text)), is_single)
+    whole = let(parsed(text), is_single)
 
     def checked(it: Column) -> Column:
         made = _made(it["v"], target, convert)
@@ -48,7 +48,7 @@ def from_json(text: Column, target: T.DataType, convert: Convert) -> Column:
 
 def has_undeclared(text: Column, target: T.DataType) -> Column:
     """Whether a JSON text holds members that a struct in the type does not declare; never NULL."""
-    json = F.try_variant_get(parsed(F.when(F.is_valid_utf8(text), text)), "$[0]", "variant")
+    json = F.try_variant_get(parsed(text), "$[0]", "variant")
     return F.coalesce(_undeclared(json, target), F.lit(False))
 
 

@@ -92,7 +92,7 @@ _UNORDERED = (T.MapType, T.ArrayType, T.StructType, T.VariantType)
 
 def check_columns(table: str, contract: Contract, changes: Changes, write: Write) -> None:
     """Refuse keys, sequence, partition and buckets that do not fit the contract."""
-    types = {field.name: field.data_type for field in contract.fields}
+    types = contract.types
     for column in (name for field in contract.schema.fields for name in (field.name, *_members(field.dataType))):
         if bad := sorted(set(column) & set(" ,;{}()\n\t=")):
             raise DeclarationError(

@@ -35,9 +35,9 @@ def loses_digits(text: Column) -> Column:
     return text.rlike(_MAY_BE_LOST)
 
 
-def marked(text: Column) -> Column:
-    """The text with those numbers as strings that begin with a mark."""
-    return F.regexp_replace(text, _NUMBERS, rf'$1"{_MARK}$2"')
+def marked(text: Column, where: Column) -> Column:
+    """The text with those numbers as strings that begin with a mark, where it :func:`loses_digits`."""
+    return F.when(where, F.regexp_replace(text, _NUMBERS, rf'$1"{_MARK}$2"')).otherwise(text)
 
 
 def all_marked(text: Column) -> Column:
@@ -45,18 +45,15 @@ def all_marked(text: Column) -> Column:
     return F.regexp_replace(text, rf'\G((?:[^"0-9-]++|{_STRING})*+)({_NUMBER}){_ENDED}', rf'$1"{_MARK}$2"')
 
 
-def exact(text: Column) -> Column:
-    """The text, marked where it has to be."""
-    return F.when(loses_digits(text), marked(text)).otherwise(text)
-
-
-def parsed(text: Column) -> Column:
-    """The variant of the array of a JSON value and ``END``, NULL where the text is no JSON or repeats a name.
+def parsed(text: Column, marked: Column | None = None) -> Column:
+    """The variant of the array of a JSON value and ``END``; NULL of no JSON, no UTF-8, or where a name is repeated.
 
     Args:
-        text: Valid UTF-8; marked where it :func:`loses_digits`.
+        text: As it is.
+        marked: The same, with marks, where digits matter; marks hide what is no UTF-8.
     """
-    return F.try_parse_json(F.concat(F.lit("["), text, F.lit(f',"{END}"]')))
+    whole = F.concat(F.lit("["), text if marked is None else marked, F.lit(f',"{END}"]'))
+    return F.when(F.is_valid_utf8(text), F.try_parse_json(whole))
 
 
 def is_single(json: Column) -> Column:

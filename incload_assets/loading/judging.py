@@ -65,7 +65,8 @@ def tearing_column(table: Table) -> str | None:
 
 def fields_of(extracted: DataFrame, table: Table) -> DataFrame:
     """What conditions are worked out of."""
-    return extracted.select(*_fields(known(_given, _raw_types(extracted), table), _raw_types(extracted), table))
+    raw_types = _raw_types(extracted)
+    return extracted.select(*_fields(known(_given, raw_types, table), raw_types, table))
 
 
 def _raw_types(extracted: DataFrame) -> dict[str, T.DataType]:
@@ -85,9 +86,9 @@ def _fields(raw: Raw, raw_types: Mapping[str, T.DataType], table: Table) -> list
 
 
 def _typed(extracted: DataFrame, table: Table) -> DataFrame:
-    raw_types, given = _raw_types(extracted), _given
-    told = told_by_record(extracted, given, raw_types, table) if table.by_column else []
-    raw = known(given, raw_types, table)
+    raw_types = _raw_types(extracted)
+    told = told_by_record(extracted, _given, raw_types, table) if table.by_column else []
+    raw = known(_given, raw_types, table)
     skipped = F.col(base.SKIPPED).isNotNull() if base.SKIPPED in extracted.columns else F.lit(False)
     record = F.struct(
         "_window",
@@ -179,13 +180,13 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
         undated = kind.isin(*UPSERTS, DELETE) & record.getField("_is_snapshot") & col(first).isNull()
         text = f"{first}: NULL, but it tells when the snapshot was taken"
         absent = F.concat(absent, not_null(F.when(undated, text)))
-    misplaced = []
+    elsewhere = []
     for window in windows:
         if broken := table.write.reasons(table, window):
             here = record.getField("_window") == window.key
-            misplaced.append(F.when(here, not_null(*broken)).otherwise(F.array()))
+            elsewhere.append(F.when(here, not_null(*broken)).otherwise(F.array()))
     of_values = F.array_distinct(
-        F.concat(record.getField("_type_reasons"), _contract_reasons(kind, table), absent, *misplaced)
+        F.concat(record.getField("_type_reasons"), _contract_reasons(kind, table), absent, *elsewhere)
     )
     reasons = F.when(malformed.isNotNull(), F.array(malformed)).when(kind != SKIPPED, of_values).otherwise(F.array())
     row = out.select(

@@ -95,7 +95,7 @@ def _samples(
     """A few changes of each window; one query for all of them."""
     log = ChangeLog(table, lake)
     personal = table.contract.personal
-    kinds = {field.name: field.data_type for field in table.contract.fields}
+    kinds = table.contract.types
     shown = [
         (
             F.when(col(name).isNotNull(), F.lit(MASK))

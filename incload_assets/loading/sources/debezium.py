@@ -187,14 +187,13 @@ class Debezium(Wrapping):
         return [*ENVELOPE, PAYLOAD, *_of_record(fields)]
 
     def _rows(self, events: DataFrame, fields: Sequence[str]) -> DataFrame:
-        contract = self.contract.fields if self.contract else ()
         reading = Reading(
             table=self.table,
             keys=tuple(self.keys),
             whole_before=self.replica_identity == "full",
             keys_change=self.keys_change,
             unavailable=self.unavailable,
-            types={field.name: field.data_type for field in contract},
+            types=self.contract.types if self.contract else {},
             encodings=self.encodings,
             default=lambda target: default_encoding(target, self.time_precision_mode, self.decimals),
         )

@@ -150,7 +150,7 @@ class Files(Source):
             SourceUnreadable: A file cannot be opened, has no usable header or footer, or an unknown extension.
         """
         options = CsvOptions(self.delimiter, self.encoding)
-        targets = {of.name: of.data_type for of in self.contract.fields} if self.contract else {}
+        targets = self.contract.types if self.contract else {}
         return read(spark, table, self._template(table), files_in(position), fields, self.format, options, targets)
 
     def extract_windows(

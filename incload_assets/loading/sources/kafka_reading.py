@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.contract import not_null
-from incload_assets.loading.exact_json import exact, is_single, parsed, unmarked
+from incload_assets.loading.exact_json import is_single, loses_digits, marked, parsed, unmarked
 from incload_assets.loading.sources.base import PRESENT, SKIPPED
 from incload_assets.loading.sources.kafka_windows import Ranges
 from incload_assets.loading.sources.reading_json import json_records
@@ -92,7 +92,7 @@ def json_messages(
             F.make_valid_utf8(value).alias("__text"),
             names_key.alias("__names_key"),
             F.hex(F.substring("value", 1, 1)).alias("__first_byte"),
-            F.coalesce(F.is_valid_utf8(message_key), F.lit(True)).alias("__key_is_text"),
+            F.is_valid_utf8(message_key).alias("__key_is_text"),
             F.struct(*(column.alias(name) for name, column in _about(message_key).items())).alias("__about"),
             *keep,
         )
@@ -107,8 +107,8 @@ def json_messages(
         values = {**values, key: F.coalesce(values[key], "__names_key")}
     malformed = F.when(F.col("_malformed").isNotNull() & (F.col("__first_byte") == "00"), _FRAMED)
     # made valid, different keys would be one
-    no_text = F.when(F.col("__key_is_text"), None).otherwise("the key of the message is not valid UTF-8")
-    no_key = no_text if key is not None or KEY in fields else F.lit(None).cast("string")
+    is_asked = F.lit(key is not None or KEY in fields)
+    no_key = F.when(is_asked & ~F.col("__key_is_text"), "the key of the message is not valid UTF-8")
     is_tombstone = F.col("__about").getField(TOMBSTONE) == "true"
     ignored = F.lit(TOMBSTONE not in fields)
     also = not_null(*told, F.when(F.col("__names_key").isNotNull(), F.lit(key)))
@@ -139,7 +139,7 @@ def _about(key: Column) -> dict[str, Column]:
 
 def _payload(text: Column) -> Column:
     """A JSON text without the schema that is around it, where there is one; NULL if nothing is left."""
-    json = parsed(F.when(F.is_valid_utf8(text), exact(text)))
+    json = parsed(text, marked(text, loses_digits(text)))
     names = F.map_keys(F.try_variant_get(json, "$[0]", "map<string,variant>"))
     around = is_single(json) & (F.array_sort(names) == F.array(*map(F.lit, _SCHEMA_AND_PAYLOAD)))
     typed = F.try_variant_get(json, "$[0].schema.type", "string").isNotNull()
@@ -148,5 +148,5 @@ def _payload(text: Column) -> Column:
 
 
 def _is_object(text: Column) -> Column:
-    json = parsed(F.when(F.is_valid_utf8(text), text))
+    json = parsed(text)
     return is_single(json) & F.try_variant_get(json, "$[0]", "map<string,variant>").isNotNull()

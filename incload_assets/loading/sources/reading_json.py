@@ -84,13 +84,12 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
         .when(~is_single(json), "more than one JSON value in the line")
         .otherwise("not a JSON object")
     )
-    exact = F.when(F.col("__loses_digits"), marked(text)).otherwise(text)
     members = F.try_variant_get(json, "$[0]", _strings(fields))
     raw = F.when(F.col("__loses_digits"), unmarked_members(members, _strings(fields))).otherwise(members)
     rescued = F.when(F.col("__loses_digits"), unmarked(rescued)).otherwise(rescued)
     return (
         texts.withColumn("__loses_digits", loses_digits(text))
-        .withColumn("__json", F.when(F.is_valid_utf8(text), parsed(exact)))
+        .withColumn("__json", parsed(text, marked(text, F.col("__loses_digits"))))
         .withColumn("__record", record)
         .select(
             F.when(F.col("__record").isNotNull(), raw).alias("_raw"),

@@ -39,7 +39,7 @@ def together(parts: Sequence[OfSource], fields: Sequence[str], contract: Contrac
         contract: Of the table; None where it is not known.
     """
     types = [_types(part.rows) for part in parts]
-    targets = {field.name: field.data_type for field in contract.fields} if contract else {}
+    targets = contract.types if contract else {}
     alike = {name: len({str(of.get(name)) for of in types}) == 1 for name in fields}
     columns = [*EXTRACTED_COLUMNS, PRESENT, SKIPPED, "_window"]
     made = (_told(part, fields, its, alike, targets).select(*columns) for part, its in zip(parts, types, strict=True))
