@@ -16,6 +16,9 @@ from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.judging import fields_of
 
+_OF_SQL = ("22", "42")
+"""Classes of SQLSTATE: a value that does not fit, and what cannot be understood."""
+
 
 @contextmanager
 def conditions_told(extracted: DataFrame, table: Table, window: str) -> Iterator[None]:
@@ -31,8 +34,8 @@ def conditions_told(extracted: DataFrame, table: Table, window: str) -> Iterator
     """
     try:
         yield
-    except PySparkException:
-        for field in CONDITIONS:
+    except PySparkException as error:
+        for field in CONDITIONS if _is_of_sql(error) else ():  # else the source is asked in vain once more
             condition = getattr(table.changes, field)
             if condition is not None and (broken := _broken(fields_of(extracted, table), condition)):
                 raise DeclarationError(
@@ -45,20 +48,22 @@ def conditions_told(extracted: DataFrame, table: Table, window: str) -> Iterator
 
 
 def _broken(fields: DataFrame, condition: str) -> str | None:
-    """What is wrong with a condition, None if nothing is."""
+    """What is wrong with a condition, None if nothing is, or if that cannot be told: the source may not answer."""
     try:
         held = fields.select(F.expr(condition).alias("held"))
         kind = held.schema["held"].dataType
     except PySparkException as error:
-        return f"Spark does not understand it ({_name_of(error)})"
+        return f"Spark does not understand it ({error.getCondition()})" if _is_of_sql(error) else None
     if not isinstance(kind, T.BooleanType):
         return f"it is {kind.simpleString()}, neither true nor false"
     try:
         held.filter("held").count()
     except PySparkException as error:
-        return f"it cannot be worked out for a row ({_name_of(error)})"
+        return f"it cannot be worked out for a row ({error.getCondition()})" if _is_of_sql(error) else None
     return None
 
 
-def _name_of(error: PySparkException) -> str:
-    return error.getCondition() or type(error).__name__
+def _is_of_sql(error: PySparkException) -> bool:
+    """Whether it is of an expression, by the class of its SQLSTATE; 22000 is what a source says of lost data."""
+    state = error.getSqlState() or ""
+    return state.startswith(_OF_SQL) and state != "22000"

@@ -1,17 +1,20 @@
 """The fold of a table's changes, load by load, on literal rows."""
 
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pandera.pyspark as pa
 import pyspark.sql.types as T
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading import Changes, Files, Merge, Quarantine
 from incload_assets.loading.errors import ContractViolation, DeclarationError, ReconciliationFailed, SourceMissing
 from incload_assets.loading.reconciliation import Evidence
+from tests.loading.literal_source import LiteralSource
 from tests.loading.tables import DatedItem, GoodItem, Item, StampedItem, day, item, make
 
 
@@ -434,6 +437,20 @@ def test_a_condition_that_spark_cannot_work_out_is_named_and_no_value_is(
     with pytest.raises(DeclarationError, match=f"items 2026-01-01: changes.delete_when is .*{said}.* Remedy: ") as told:
         table.load(1)
     assert "secret" not in str(told.value)
+
+
+def test_what_a_source_cannot_read_is_not_said_to_be_of_a_condition(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extract = LiteralSource.extract
+
+    def broken(self: LiteralSource, *args: Any) -> DataFrame:
+        fails = F.when(F.rand() < 2, F.raise_error(F.lit("no answer"))).otherwise(F.col("_raw"))
+        return extract(self, *args).withColumn("_raw", fails)
+
+    monkeypatch.setattr(LiteralSource, "extract", broken)
+    with pytest.raises(PySparkException, match="no answer"):
+        make(spark, tmp_path, {day(1): [item("1", "a", 1)]}).load(1)
 
 
 class MemberItem(Item):
