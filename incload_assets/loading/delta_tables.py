@@ -27,6 +27,8 @@ def ensure_table(
     partition_by: tuple[str, ...],
     table: str,
     properties: Mapping[str, str] | None = None,
+    *,
+    whole: bool = False,
 ) -> None:
     """Create the table, or add the columns it lacks.
 
@@ -41,10 +43,11 @@ def ensure_table(
         table: For messages.
         properties: Table properties. Of ``incload.…``, what its rows are, a table that has other values is refused; one
             that has none gets them, and those of Delta's own.
+        whole: Whether rows are told apart by all that they hold, so that a column that only the table has is refused.
 
     Raises:
         SchemaMismatch: The table's rows are something else, it is partitioned differently, or a column exists with
-            another type or spelling.
+            another type or spelling, or ``whole`` and only in the table.
     """
     properties = properties or {}
     lake.forget_checksum(uri)
@@ -68,6 +71,12 @@ def ensure_table(
             f"{table}: {uri} has {was}, declared is {now}",
             rule="what tells the rows of an existing table apart, and how they are written, is not changed in place",
             remedy="restore the declaration, or give the table another name and load it anew",
+        )
+    if whole and (dropped := [name for name in schema_of(delta).names if name not in schema.names]):
+        raise SchemaMismatch(
+            f"{table}: {uri} has {', '.join(map(repr, dropped))}, which the declaration lacks",
+            rule="an event without a key is told from others by all that it holds; two of them could become one",
+            remedy="keep the column in the contract, or give the table another name and load it anew",
         )
     _add_columns(spark, lake, uri, delta, schema, table)
     if any(known.get(name) != value for name, value in properties.items()):

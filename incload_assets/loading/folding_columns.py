@@ -220,9 +220,9 @@ def _ledger(here: DataFrame, actions: DataFrame, table: Table) -> DataFrame:
         .filter(F.col("_kind").isin(*UPSERTS, DELETE))
         .select(*(col(name, "log") for name in place), "_kind", *_unset(table), log_order(table).alias("_order"))
         .groupBy(*map(col, place), "_kind", *_unset(table), "_order")
-        .count()
+        .agg(F.count(F.lit(1)).alias("_times"))
         .groupBy(*map(col, place))
-        .agg(F.collect_list(F.struct("_kind", "_order", "count")).alias("_mine"))
+        .agg(F.collect_list(F.struct("_kind", "_order", "_times")).alias("_mine"))
     )
     last, ended = F.col("_last"), F.col("_ended")
 
@@ -237,7 +237,7 @@ def _ledger(here: DataFrame, actions: DataFrame, table: Table) -> DataFrame:
     waiting = F.when(F.col("_waiting"), _count(F.filter("_mine", is_source))).otherwise(0)
     is_newest = F.exists("_mine", lambda change: is_source(change) & (change["_order"] == last))
     present = is_newest & (F.col("_wanted") == F.col("_seen"))
-    more = F.aggregate("_mine", F.lit(0).cast("long"), lambda sum, change: sum + change["count"] - 1)
+    more = F.aggregate("_mine", F.lit(0).cast("long"), lambda sum, change: sum + change["_times"] - 1)
     columns = entry(
         keys=F.lit(1),
         pending=F.col("_action").isin(*PENDING),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pyspark.sql.types as T
 from pyspark.sql import SparkSession
 
+from incload_assets.loading.added_columns import leave_unset
 from incload_assets.loading.applying import Applied, Phases, apply_changes
 from incload_assets.loading.checkpoint import NOTHING_KNOWN, Checkpoint
 from incload_assets.loading.compaction import hold_off, refuse_rewrite
@@ -130,12 +131,14 @@ def ensure_tables(context: Context) -> None:
         SchemaMismatch: They and the declaration cannot be brought together.
     """
     spark, table, lake = context.spark, context.table, context.lake
-    rows = {"incload.write": type(table.write).__name__, "incload.keys": ", ".join(sorted(table.identity))}
-    schema, buckets = table.schema, _buckets(table)
-    if buckets:
+    told = table.write.kept_as(table.contract, table.changes)
+    schema = table.schema
+    if table.write.buckets is not None:
         comment = {"comment": "Hash of the key, modulo the number of buckets; for pruning files only"}
         schema = T.StructType([*schema.fields, T.StructField(BUCKET, T.IntegerType(), True, comment)])
-    ensure_table(spark, lake, context.uri, schema, table.write.stored_by, table.name, rows | buckets)
+    properties = {f"incload.{name}": value for name, value in told.items()} | _windows(table)
+    whole = table.write.is_content(table.changes)
+    ensure_table(spark, lake, context.uri, schema, table.write.stored_by, table.name, properties, whole=whole)
     ensure_log(context)
 
 
@@ -146,13 +149,20 @@ def ensure_log(context: Context) -> None:
         SchemaMismatch: It and the declaration cannot be brought together.
     """
     log, table = context.log, context.table
-    properties = _buckets(table) | log.properties
+    told = table.write.kept_as(table.contract, table.changes)
+    # the buckets that control rows tell of
+    buckets = {f"incload.{name}": value for name, value in told.items() if name.startswith("bucket")}
+    properties = buckets | _windows(table) | log.properties
+    leave_unset(context)
     ensure_table(context.spark, context.lake, log.uri, log.schema, ("_window", "_kind"), table.name, properties)
 
 
-def _buckets(table: Table) -> dict[str, str]:
-    """The number of buckets, as a table property; the log's control rows tell buckets of this number."""
-    return {} if table.write.buckets is None else {"incload.buckets": str(table.write.buckets)}
+def _windows(table: Table) -> dict[str, str]:
+    """What the windows are, as a table property: rows of windows that are no more could never be replaced."""
+    if table.write.supersedes:
+        return {}
+    windows = table.partitions_def
+    return {"incload.windows": f"{windows.cron_schedule} {windows.timezone or 'UTC'} {windows.fmt}"}
 
 
 def detect(context: Context, windows: list[Window]) -> dict[str, Position]:

@@ -49,7 +49,8 @@ def with_staying(context: Context, landing: Landing, judged: DataFrame) -> DataF
 def with_replaced(context: Context, landing: Landing, fresh: DataFrame) -> DataFrame:
     """The rows to be landed, and a marker for each key that had a row taken away.
 
-    A marked key has to be folded in full: the table may hold what was taken away. Markers of a landing that is not
+    A marked key has to be folded in full: the table may hold what was taken away. So it may, of any key, where other
+    code judged the old rows: their versions, say, were made by another sequence. Markers of a landing that is not
     settled are kept, because nobody is known to have folded their keys.
     """
     table, former = context.table, _former(context, landing)
@@ -59,7 +60,9 @@ def with_replaced(context: Context, landing: Landing, fresh: DataFrame) -> DataF
     marked, row_id = list(map(col, names)), F.expr(row_id_sql(names)).alias("_id")
     new = fresh.filter(F.col("_kind").isin(*CHANGES)).select("_kind", "_hash", row_id)
     old = former.filter(F.col("_kind").isin(*CHANGES)).select("_kind", "_hash", row_id, *marked)
-    taken = old.join(new, ["_kind", "_hash", "_id"], "left_anti").select("_id", *marked)
+    if landing.before and landing.before.code_version == table.code_version:
+        old = old.join(new, ["_kind", "_hash", "_id"], "left_anti")
+    taken = old.select("_id", *marked)
     if not landing.settled:
         taken = taken.unionByName(former.filter(F.col("_kind") == REPLACED).select(row_id, *marked))
     markers = taken.dropDuplicates(["_id"]).drop("_id").withColumn("_kind", F.lit(REPLACED))

@@ -46,6 +46,10 @@ class Append(Write):
     keyed: ClassVar[bool] = False
     deletes: ClassVar[bool] = False
 
+    def is_content(self, changes: Changes) -> bool:
+        """Events without keys are."""
+        return not changes.keys
+
     def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
         """The key of an event, or all of it where it has none."""
         return self.identity(changes) if changes.keys else contract.names

@@ -54,6 +54,8 @@ class Write(ABC):
     """Whether a change can be a delete."""
     ranges: ClassVar[bool] = True
     """Whether several windows can be planned and applied at once."""
+    supersedes: ClassVar[bool] = False
+    """Whether only the newest window counts, so that windows of another definition do no harm once there is a newer."""
     whole: ClassVar[bool] = False
     """Whether the load of any window concerns the whole table, so that all share one fence."""
 
@@ -127,6 +129,17 @@ class Write(ABC):
     def schema(self, contract: Contract, changes: Changes) -> T.StructType:
         """The table's columns: the contract's, and those that the way of writing adds."""
         return contract.schema
+
+    def kept_as(self, contract: Contract, changes: Changes) -> dict[str, str]:
+        """What the rows of a table rely on, by name: an existing table is not written with anything else."""
+        told = {"write": type(self).__name__, "keys": ", ".join(sorted(self.identity(changes)))}
+        if self.buckets is not None:  # whose numbers are hashes of the keys in their order
+            told |= {"buckets": str(self.buckets), "bucket_keys": ", ".join(changes.keys)}
+        return told
+
+    def is_content(self, changes: Changes) -> bool:
+        """Whether a row is told from others by all that it holds, so that no column of a table can be left out."""
+        return False
 
     def identity(self, changes: Changes) -> tuple[str, ...]:
         """The columns that no change may lack: the keys, and the partition column, which is part of what a row is."""

@@ -50,6 +50,7 @@ class FullReload(Write):
     ordered: ClassVar[bool] = False
     deletes: ClassVar[bool] = False
     ranges: ClassVar[bool] = False
+    supersedes: ClassVar[bool] = True
     whole: ClassVar[bool] = True
 
     def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:

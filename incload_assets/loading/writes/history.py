@@ -66,6 +66,11 @@ class History(Write):
         if self.track is not None:
             object.__setattr__(self, "track", (self.track,) if isinstance(self.track, str) else tuple(self.track))
 
+    def kept_as(self, contract: Contract, changes: Changes) -> dict[str, str]:
+        """Also the names of the columns that tell versions."""
+        versions = ", ".join((self.valid_from, self.valid_to, self.is_current))
+        return super().kept_as(contract, changes) | {"versions": versions}
+
     def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
         """Check names, tracked columns, and that it has no partition of its own."""
         if self.partition_by is not None:

@@ -62,6 +62,7 @@ class Snapshot(Write):
     ordered: ClassVar[bool] = False
     deletes: ClassVar[bool] = False
     ranges: ClassVar[bool] = False
+    supersedes: ClassVar[bool] = True
     whole: ClassVar[bool] = True
 
     def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
@@ -153,11 +154,13 @@ class Snapshot(Write):
 
 def _ranked(context: Context, at: At, windows: list[str]) -> DataFrame:
     """The log's rows of some windows, with the rank of the window."""
-    ranks = context.spark.createDataFrame(list(zip(windows, range(len(windows)), strict=True)), "w string, _rank int")
+    ranks = context.spark.createDataFrame(
+        list(zip(windows, range(len(windows)), strict=True)), "_window string, _rank int"
+    )
     rows = context.changes(at).filter(F.col("_kind").isin(UPSERT, REJECTED))
     if len(windows) == 1:
         rows = rows.filter(F.col("_window") == windows[0])
-    return rows.join(F.broadcast(ranks), F.col("_window") == F.col("w")).alias("log")
+    return rows.join(F.broadcast(ranks), "_window").alias("log")
 
 
 def _folded(rows: DataFrame, table: Table, *more: Column) -> DataFrame:
