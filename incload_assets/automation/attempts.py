@@ -10,6 +10,7 @@ import dagster as dg
 from incload_assets.automation.tags import ATTEMPT_TAG, CODE_VERSION_TAG, fingerprint_in, is_range
 from incload_assets.loading.checkpoint import FAILURE_TAG
 from incload_assets.loading.declaration import Table
+from incload_assets.loading.own_tags import own_tag
 from incload_assets.operations.progress import WindowProgress
 
 Outcome = Literal["loaded", "transient", "missing", "contract", "error", "range", "cancelled"]
@@ -90,7 +91,7 @@ def _outcome(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Outcome:
         return "cancelled" if asked else "transient"
     if run.status is not dg.DagsterRunStatus.FAILURE:
         return "error"
-    cause = run.tags.get(FAILURE_TAG)
+    cause = own_tag(run, FAILURE_TAG)
     if cause is None:  # nothing of ours ran any more: the process was killed, or Dagster could not start it
         return "transient"
     if is_range(run.tags):

@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 from dagster._core.launcher import DefaultRunLauncher  # has no public name
 
+from incload_assets.loading.own_tags import own_tag
 from incload_assets.loading.process import PROCESS_TAG, gone, lives
 
 INTERVAL_SECONDS = 30
@@ -25,8 +26,7 @@ def fail_orphans(instance: dg.DagsterInstance, location: str | None = None) -> l
     Args:
         instance: Whose runs.
         location: Name of a code location. Its runs that died before they could mark themselves are judged by the
-        process
-            id in their log; give it only on the machine where they are launched.
+            process id in their log; give it only on the machine where they are launched.
 
     Returns:
         The ids of the runs.
@@ -34,7 +34,7 @@ def fail_orphans(instance: dg.DagsterInstance, location: str | None = None) -> l
     statuses = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
     failed = []
     for run in instance.get_runs(dg.RunsFilter(statuses=statuses)):
-        why = gone(mark) if (mark := run.tags.get(PROCESS_TAG)) else _gone_by_log(instance, run, location)
+        why = gone(mark) if (mark := own_tag(run, PROCESS_TAG)) else _gone_by_log(instance, run, location)
         current = instance.get_run_by_id(run.run_id)
         if why is None or current is None or current.is_finished:  # it may have ended while it was looked at
             continue

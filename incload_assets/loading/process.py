@@ -5,27 +5,29 @@ import socket
 import dagster as dg
 import psutil
 
+from incload_assets.loading.own_tags import own_tags
+
 PROCESS_TAG = "incload/process"
 CLOCK_TOLERANCE_SECONDS = 2.0
 """A process's start is derived from the machine's boot time, which the clock's adjustments move a little."""
 
 
-def process_tags() -> dict[str, str]:
-    """Tags that name this process: host, process id, and when it started, as an id is used again."""
+def process_tags(run_id: str) -> dict[str, str]:
+    """Tags that name this process as a run's: host, process id, and when it started, as an id is used again."""
     process = psutil.Process()
-    return {PROCESS_TAG: f"{socket.gethostname()}:{process.pid}:{process.create_time():.2f}"}
+    return own_tags(run_id, {PROCESS_TAG: f"{socket.gethostname()}:{process.pid}:{process.create_time():.2f}"})
 
 
 def mark_process(context: dg.AssetExecutionContext) -> None:
     """Note on a step's run which process it is in."""
-    context.instance.add_run_tags(context.run.run_id, process_tags())
+    context.instance.add_run_tags(context.run.run_id, process_tags(context.run.run_id))
 
 
 def gone(mark: str) -> str | None:
     """Why the process of a mark is known to be gone; None if it lives, or is on another machine.
 
     Args:
-        mark: The value of the tag.
+        mark: What the run told by the tag.
     """
     host, pid, started = mark.rsplit(":", 2)
     if host != socket.gethostname() or lives(int(pid), started=float(started)):

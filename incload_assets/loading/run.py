@@ -19,6 +19,7 @@ from incload_assets.loading.errors import ContractViolation, IncrementalLoadErro
 from incload_assets.loading.load import LoadReport, load_window
 from incload_assets.loading.lost_files import lost_file
 from incload_assets.loading.materialization import MASK, Metadata, metadata_of
+from incload_assets.loading.own_tags import own_tags
 from incload_assets.loading.process import mark_process
 from incload_assets.loading.ranges import load_first_windows
 from incload_assets.loading.window import Window, window_of
@@ -150,7 +151,8 @@ def _summary(table: Table, report: LoadReport) -> str:
 def _fail(context: dg.AssetExecutionContext, table: Table, failures: Mapping[str, BaseException], total: int) -> None:
     """Fail the step: again later if nothing but time is needed, for good if a person is."""
     transient = all(isinstance(e, IncrementalLoadError) and e.transient for e in failures.values())
-    context.instance.add_run_tags(context.run.run_id, {FAILURE_TAG: _cause(failures.values())})
+    run_id = context.run.run_id
+    context.instance.add_run_tags(run_id, own_tags(run_id, {FAILURE_TAG: _cause(failures.values())}))
     if transient and context.retry_number < MAX_RETRIES:
         delay = FIRST_DELAY_SECONDS * 2**context.retry_number * random.uniform(0.5, 1.5)
         raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=delay) from next(iter(failures.values()))

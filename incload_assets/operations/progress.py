@@ -12,6 +12,7 @@ from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
+from incload_assets.loading.own_tags import own_tag
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.window import Window
 from resources.lake import Lake
@@ -204,5 +205,5 @@ def _failures(
     causes = {}
     for run_id in set(run_of.values()):
         run = instance.get_run_by_id(run_id)
-        causes[run_id] = run.tags.get(FAILURE_TAG, "error") if run else None
+        causes[run_id] = (own_tag(run, FAILURE_TAG) or "error") if run else None
     return {key: (run_id, causes[run_id]) for key, run_id in run_of.items()}

@@ -12,8 +12,9 @@ import pytest
 from dagster._core.events import EngineEventData
 
 from incload_assets.automation import fail_orphans, orphaned_runs
+from incload_assets.loading.own_tags import own_tags
 from incload_assets.loading.process import PROCESS_TAG, process_tags
-from tests.automation.workshop import Workshop, day, partitions
+from tests.automation.workshop import Workshop, copied_tags, day, partitions
 
 HANGING = """
 import sys, time
@@ -81,31 +82,50 @@ def test_the_partition_of_a_killed_run_is_asked_for_again(workshop: Workshop) ->
 
 
 def test_a_run_of_another_machine_is_left_alone(instance: dg.DagsterInstance) -> None:
-    run = started(instance, {PROCESS_TAG: "elsewhere:1:0.00"})
+    run = started(instance, "elsewhere:1:0.00")
     assert fail_orphans(instance) == []
     assert instance.get_run_by_id(run.run_id).status is dg.DagsterRunStatus.STARTED  # type: ignore[union-attr]
 
 
 def test_a_process_id_that_was_given_to_another_process_is_not_the_run(instance: dg.DagsterInstance) -> None:
-    host, pid, began = process_tags()[PROCESS_TAG].rsplit(":", 2)
-    run = started(instance, {PROCESS_TAG: f"{host}:{pid}:{float(began) - 3600:.2f}"})
+    host, pid, began = process_tags("")[PROCESS_TAG].strip().rsplit(":", 2)
+    run = started(instance, f"{host}:{pid}:{float(began) - 3600:.2f}")
     assert fail_orphans(instance) == [run.run_id]
+
+
+def test_a_retry_is_not_taken_for_the_run_whose_process_is_gone_though_it_has_its_tags(workshop: Workshop) -> None:
+    instance = workshop.instance
+    killed_run(instance, workshop.folder)
+    [run_id] = fail_orphans(instance)
+    parent = instance.get_run_by_id(run_id)
+    assert parent is not None and PROCESS_TAG in parent.tags
+
+    retry = started(instance, **copied_tags(parent))
+    assert instance.event_log_storage.claim_concurrency_slot("items", retry.run_id, "items").is_claimed
+
+    assert fail_orphans(instance) == []
+    assert instance.get_run_by_id(retry.run_id).status is dg.DagsterRunStatus.STARTED  # type: ignore[union-attr]
+    assert instance.event_log_storage.get_concurrency_info("items").active_run_ids == {retry.run_id}
 
 
 def test_a_run_that_died_before_it_marked_itself_is_known_by_its_log(instance: dg.DagsterInstance) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
-    run = started(instance, {"dagster/code_location": "incload"})
+    run = started(instance, **{"dagster/code_location": "incload"})
     instance.report_engine_event("Started process for run", run, EngineEventData.in_process(process.pid))
     assert fail_orphans(instance) == []  # perhaps launched on another machine
     assert fail_orphans(instance, "elsewhere") == []
     assert fail_orphans(instance, "incload") == [run.run_id]
 
 
-def started(instance: dg.DagsterInstance, tags: dict[str, str]) -> dg.DagsterRun:
+def started(instance: dg.DagsterInstance, process: str | None = None, **tags: str) -> dg.DagsterRun:
+    """A run that began, and that marked itself as in a process, if one is given."""
+
     @dg.job
     def nothing() -> None: ...
 
     run = instance.create_run_for_job(nothing, tags=tags, status=dg.DagsterRunStatus.NOT_STARTED)
+    if process is not None:
+        instance.add_run_tags(run.run_id, own_tags(run.run_id, {PROCESS_TAG: process}))
     instance.report_dagster_event(dg.DagsterEvent(dg.DagsterEventType.RUN_START.value, "nothing"), run.run_id)
     return run

@@ -9,7 +9,7 @@ from incload_assets.automation.policy import plan
 from incload_assets.loading import Freshness
 from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.errors import SourceUnavailable
-from tests.automation.workshop import Workshop, day, items_asset, partitions
+from tests.automation.workshop import Workshop, copied_tags, day, items_asset, partitions
 from tests.landed import checkpoint
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
@@ -123,6 +123,18 @@ def test_a_contract_violation_is_tried_again_with_changed_code(workshop: Worksho
     workshop.run(workshop.requests()[0], cause="contract")
     workshop.asset = items_asset(code_version="2")
     assert partitions(workshop.requests()) == [day(2)]
+
+
+def test_a_reexecution_that_was_killed_does_not_wait_for_a_person_though_its_parent_broke_the_contract(
+    workshop: Workshop,
+) -> None:
+    workshop.write(2)
+    broken = workshop.run(workshop.requests()[0], cause="contract").dagster_run
+    run = submit(workshop, copied_tags(workshop.instance.get_run_by_id(broken.run_id)), dg.DagsterRunStatus.STARTED)
+    workshop.instance.report_run_failed(run)
+    [window] = [window for window in workshop.progress() if window.key == day(2)]
+    assert (window.failed_run, window.failure) == (run.run_id, "error")
+    assert partitions(workshop.requests(later=2 * MINUTE)) == [day(2)]
 
 
 def test_a_transient_failure_is_tried_again_after_growing_delays_for_ever(workshop: Workshop) -> None:

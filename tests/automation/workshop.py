@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 import pandera.pyspark as pa
 import pyspark.sql.types as T
+from dagster._core.storage.tags import TAGS_TO_MAYBE_OMIT_ON_RETRY
 from pyspark.sql import DataFrame
 
 from incload_assets.assembly import incremental_definitions
@@ -20,6 +21,7 @@ from incload_assets.loading.asset import table_of
 from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
 from incload_assets.loading.declaration import Table
+from incload_assets.loading.own_tags import own_tags
 from incload_assets.loading.sources.base import Absent
 from incload_assets.operations.progress import progress_of
 from resources.lake import Lake
@@ -120,7 +122,8 @@ class Workshop:
         )
         def load(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
             if cause is not None:
-                context.instance.add_run_tags(context.run.run_id, {FAILURE_TAG: cause})
+                run_id = context.run.run_id
+                context.instance.add_run_tags(run_id, own_tags(run_id, {FAILURE_TAG: cause}))
                 raise dg.Failure(cause, allow_retries=False)
             land(ChangeLog(self.table, self.lake), {key: fingerprints[key] for key in context.partition_keys})
             for key in context.partition_keys:
@@ -151,3 +154,8 @@ def partitions(requests: list[dg.RunRequest]) -> list[str]:
         bounds = request.partition_key_range
         keys += DAYS.get_partition_keys_in_range(bounds) if bounds else [request.partition_key or ""]
     return keys
+
+
+def copied_tags(parent: dg.DagsterRun) -> dict[str, str]:
+    """The tags that Dagster copies from a run to its retry."""
+    return {name: value for name, value in parent.tags.items() if name not in TAGS_TO_MAYBE_OMIT_ON_RETRY}
