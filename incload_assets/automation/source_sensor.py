@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import dagster as dg
+from dagster._core.storage.tags import RUN_KEY_TAG  # has no public name
 
 from incload_assets.automation.attempts import Attempt, last_attempts, last_load
 from incload_assets.automation.pace import NEWEST, Pace
@@ -57,7 +58,8 @@ def source_sensor(table: Table, *, name: str, job_name: str, partitions_per_run:
             pace.took(time.monotonic() - began)
         if not planned.asks:
             return dg.SkipReason(summary(table, progress, planned, newest))
-        return dg.SensorResult(run_requests=run_requests(table, progress, planned.asks, partitions_per_run))
+        requests = run_requests(context.instance, table, progress, planned.asks, partitions_per_run)
+        return dg.SensorResult(run_requests=requests)
 
     return sensor
 
@@ -89,11 +91,15 @@ def look(
 
 
 def run_requests(
-    table: Table, progress: Sequence[WindowProgress], asks: Sequence[Ask], partitions_per_run: int
+    instance: dg.DagsterInstance,
+    table: Table,
+    progress: Sequence[WindowProgress],
+    asks: Sequence[Ask],
+    partitions_per_run: int,
 ) -> list[dg.RunRequest]:
     """One run for each of a few partitions; for many, one for each stretch of adjacent partitions not tried before."""
     most = partitions_per_run if len(asks) > FEW else 1
-    return [_request(table, group) for group in _groups([window.key for window in progress], asks, most)]
+    return [_request(instance, table, group) for group in _groups([window.key for window in progress], asks, most)]
 
 
 def _groups(keys: Sequence[str], asks: Sequence[Ask], most: int) -> Iterator[list[Ask]]:
@@ -111,19 +117,20 @@ def _groups(keys: Sequence[str], asks: Sequence[Ask], most: int) -> Iterator[lis
         yield group
 
 
-def _request(table: Table, asks: Sequence[Ask]) -> dg.RunRequest:
+def _request(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask]) -> dg.RunRequest:
     tags = tags_of(table.name, table.code_version, asks)
     if table.freshness is not None and table.freshness.within <= URGENT:
         tags[PRIORITY_TAG] = "1"
-    if len(asks) == 1:
-        return dg.RunRequest(run_key=_run_key(table, asks), partition_key=asks[0].partition, tags=tags)
-    return dg.RunRequest(run_key=_run_key(table, asks), tags=tags)
+    partition = asks[0].partition if len(asks) == 1 else None
+    return dg.RunRequest(run_key=_run_key(instance, table, asks), partition_key=partition, tags=tags)
 
 
-def _run_key(table: Table, asks: Sequence[Ask]) -> str:
+def _run_key(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask]) -> str:
     """Dagster starts at most one run for a key, ever.
 
-    So it names the run that came before: a file that is changed and then changed back is asked for a third time.
+    So it names the run that came before: a file that is changed and then changed back is asked for a third time. Where
+    Dagster's history of the partitions does not tell of that run, because it was wiped or a person reported something,
+    the runs that were started for the key do.
     """
     first, last = asks[0], asks[-1]
     if first is last:
@@ -132,7 +139,11 @@ def _run_key(table: Table, asks: Sequence[Ask]) -> str:
         partitions = f"{first.partition}...{last.partition}"
         fingerprint = _digest(ask.fingerprint for ask in asks)
         after = _digest(ask.after for ask in asks) if any(ask.after for ask in asks) else ""
-    return f"{table.name}:{partitions}:{fingerprint}:{first.number}:{table.code_version}:{after or 'first'}"
+    request = f"{table.name}:{partitions}:{fingerprint}:{first.number}:{table.code_version}"
+    key = f"{request}:{after or 'first'}"
+    while (runs := instance.get_runs(dg.RunsFilter(tags={RUN_KEY_TAG: key}))) and all(run.is_finished for run in runs):
+        key = f"{request}:{runs[0].run_id[:8]}"
+    return key
 
 
 def _digest(parts: Iterator[str]) -> str:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 import pytest
+from dagster._core.storage.tags import RUN_KEY_TAG
 
 from incload_assets.automation.policy import plan
 from incload_assets.loading import Freshness
@@ -54,6 +55,58 @@ def test_a_file_changed_and_changed_back_is_asked_for_each_time(workshop: Worksh
         keys.append(request.run_key)
         workshop.run(request)
     assert len(set(keys)) == 3
+
+
+def test_what_was_wiped_is_asked_for_by_another_key_each_time(workshop: Workshop) -> None:
+    keys = []
+    workshop.write(2)
+    for _ in range(3):
+        [request] = workshop.tick()
+        keys.append(request.run_key)
+        assert workshop.run(request).success
+        assert workshop.tick() == []
+        workshop.instance.wipe_assets([workshop.table.key])
+    assert len(set(keys)) == 3
+
+
+def test_stretches_that_were_wiped_are_asked_for_by_other_keys(workshop: Workshop) -> None:
+    for number in range(1, 8):
+        workshop.write(number)
+    [first] = workshop.tick()
+    assert workshop.run(first).success
+    workshop.instance.wipe_assets([workshop.table.key])
+    [second] = workshop.tick()
+    assert partitions([second]) == partitions([first])
+    assert second.run_key != first.run_key
+
+
+@pytest.mark.parametrize("cause", [None, "contract"])
+def test_a_partition_that_a_person_reported_as_materialized_is_asked_for_by_another_key(
+    workshop: Workshop, cause: str | None
+) -> None:
+    workshop.write(2)
+    [first] = workshop.tick()
+    workshop.run(first, cause=cause)
+    keys = [first.run_key]
+    for _ in range(2):
+        workshop.instance.report_runless_asset_event(dg.AssetMaterialization(workshop.table.key, partition=day(2)))
+        [request] = workshop.tick()
+        keys.append(request.run_key)
+        assert workshop.run(request).success
+        assert workshop.tick() == []
+    assert len(set(keys)) == 3
+
+
+def test_ticks_ask_by_the_same_key_until_the_run_they_asked_for_is_over(workshop: Workshop) -> None:
+    workshop.write(2)
+    [first] = workshop.tick()
+    assert workshop.run(first).success
+    workshop.instance.wipe_assets([workshop.table.key])
+    [second] = workshop.tick()
+    assert [request.run_key for request in workshop.tick()] == [second.run_key]
+    submit(workshop, {**second.tags, RUN_KEY_TAG: second.run_key or ""}, dg.DagsterRunStatus.STARTED)
+    workshop.instance.wipe_assets([workshop.table.key])  # whereupon nothing tells that the run has the partition
+    assert [request.run_key for request in workshop.tick()] == [second.run_key]
 
 
 def test_after_ten_days_off_all_ten_are_asked_for_oldest_first(workshop: Workshop) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 import pandera.pyspark as pa
 import pyspark.sql.types as T
-from dagster._core.storage.tags import TAGS_TO_MAYBE_OMIT_ON_RETRY
+from dagster._core.storage.tags import RUN_KEY_TAG, TAGS_TO_MAYBE_OMIT_ON_RETRY
 from pyspark.sql import DataFrame
 
 from incload_assets.assembly import incremental_definitions
@@ -107,7 +107,7 @@ class Workshop:
 
     def requests(self, later: timedelta = timedelta(0)) -> list[dg.RunRequest]:
         progress, planned = look(self.instance, self.table, self.lake, datetime.now(UTC) + later)
-        return run_requests(self.table, progress, planned.asks, 10)
+        return run_requests(self.instance, self.table, progress, planned.asks, 10)
 
     def run(self, request: dg.RunRequest, *, cause: str | None = None) -> dg.ExecuteInProcessResult:
         """A real run of what was asked for, which materializes what the source holds, or fails for a cause."""
@@ -131,10 +131,11 @@ class Workshop:
                 context.log_event(dg.AssetMaterialization(context.asset_key, partition=key, tags=tags))
             yield from ()
 
+        asked_for = {RUN_KEY_TAG: request.run_key} if request.run_key else {}  # as the daemon does
         return dg.materialize(
             [load],
             partition_key=request.partition_key,
-            tags=dict(request.tags),
+            tags={**request.tags, **asked_for},
             instance=self.instance,
             raise_on_error=False,
         )
