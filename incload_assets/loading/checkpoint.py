@@ -1,11 +1,14 @@
 """What Dagster knows of a partition before it is loaded."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 import dagster as dg
 from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
+
+from incload_assets.loading.window import known_windows
 
 DATA_VERSION_TAG = "dagster/data_version"
 FAILURE_TAG = "incload/failure"
@@ -35,29 +38,47 @@ class Checkpoint:
 NOTHING_KNOWN = Checkpoint()
 
 
-def checkpoint_of(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str, run_id: str) -> Checkpoint:
+def checkpoint_of(
+    instance: dg.DagsterInstance,
+    key: dg.AssetKey,
+    partitions_def: dg.TimeWindowPartitionsDefinition,
+    partition: str,
+    run_id: str,
+) -> Checkpoint:
     """What the instance knows of a partition.
 
     Where it is not certain whether a partition is clean it is not, which costs the load one more landing.
     """
     last = _last_materialization(instance, key, partition)
     if last is None:
-        return Checkpoint(untried=bool(untried(instance, key, [partition], run_id)))
-    return Checkpoint(_fingerprint(last), clean=partition in _settled(instance, key, {partition: last}, run_id))
+        return Checkpoint(untried=bool(untried(instance, key, partitions_def, [partition], run_id)))
+    settled = _settled(instance, key, partitions_def, {partition: last}, run_id)
+    return Checkpoint(_fingerprint(last), clean=partition in settled)
 
 
-def at_rest(instance: dg.DagsterInstance, key: dg.AssetKey, partitions: Collection[str], run_id: str) -> dict[str, str]:
+def at_rest(
+    instance: dg.DagsterInstance,
+    key: dg.AssetKey,
+    partitions_def: dg.TimeWindowPartitionsDefinition,
+    partitions: Collection[str],
+    run_id: str,
+) -> dict[str, str]:
     """The fingerprints of those of the partitions whose last materialization was the end of everything tried.
 
     That is: no other run that may have tried the partition, and that was alive since the run of its last
     materialization began, is unfinished, or has ended without success.
     """
     found = {partition: _last_materialization(instance, key, partition) for partition in partitions}
-    return _settled(instance, key, {partition: last for partition, last in found.items() if last}, run_id)
+    known = {partition: last for partition, last in found.items() if last}
+    return _settled(instance, key, partitions_def, known, run_id)
 
 
 def _settled(
-    instance: dg.DagsterInstance, key: dg.AssetKey, materializations: Mapping[str, dg.EventLogRecord], run_id: str
+    instance: dg.DagsterInstance,
+    key: dg.AssetKey,
+    partitions_def: dg.TimeWindowPartitionsDefinition,
+    materializations: Mapping[str, dg.EventLogRecord],
+    run_id: str,
 ) -> dict[str, str]:
     """As :func:`at_rest`, for partitions whose last materializations are known."""
     found: dict[str, tuple[datetime, str]] = {}
@@ -77,10 +98,11 @@ def _settled(
         for record in _unfinished(instance, since)
         if record.dagster_run.run_id != run_id and _may_load(record.dagster_run, key)
     ]
+    covers = _coverage(partitions_def)
     return {
         partition: fingerprint
         for partition, (began, fingerprint) in found.items()
-        if not any(_lived(other, began) and _covers(other.dagster_run, partition) for other in others)
+        if not any(_lived(other, began) and covers(other.dagster_run, partition) for other in others)
     }
 
 
@@ -109,7 +131,13 @@ def _lived(run: dg.RunRecord, since: datetime) -> bool:
     return run.dagster_run.status in _UNDER_WAY or run.update_timestamp >= since
 
 
-def untried(instance: dg.DagsterInstance, key: dg.AssetKey, partitions: Iterable[str], run_id: str) -> set[str]:
+def untried(
+    instance: dg.DagsterInstance,
+    key: dg.AssetKey,
+    partitions_def: dg.TimeWindowPartitionsDefinition,
+    partitions: Iterable[str],
+    run_id: str,
+) -> set[str]:
     """Those of the partitions that were never materialized and that no other run, alive or failed, may have tried.
 
     Where that is not certain a partition is not among them, which costs only time.
@@ -119,10 +147,11 @@ def untried(instance: dg.DagsterInstance, key: dg.AssetKey, partitions: Iterable
     if len(runs) == RUNS_LOOKED_AT:
         return set()
     others = [run for run in runs if run.run_id != run_id and _may_load(run, key)]
+    covers = _coverage(partitions_def)
     return {
         partition
         for partition in partitions
-        if partition not in materialized and not any(_covers(run, partition) for run in others)
+        if partition not in materialized and not any(covers(run, partition) for run in others)
     }
 
 
@@ -137,9 +166,23 @@ def _may_load(run: dg.DagsterRun, key: dg.AssetKey) -> bool:
     return not run.asset_selection or key in run.asset_selection
 
 
-def _covers(run: dg.DagsterRun, partition: str) -> bool:
-    """Whether a run may have tried a partition, by its tags; a range is taken to cover every key between its ends."""
-    if (one := run.tags.get(PARTITION_TAG)) is not None:
-        return one == partition
-    start, end = run.tags.get(RANGE_START_TAG), run.tags.get(RANGE_END_TAG)
-    return start is None or end is None or len(start) != len(partition) or start <= partition <= end
+def _coverage(partitions_def: dg.TimeWindowPartitionsDefinition) -> Callable[[dg.DagsterRun, str], bool]:
+    """Whether a run may have tried a partition, by its tags.
+
+    A range covers every window that starts between its ends, in time, as keys need not sort as text. One of whose keys
+    there is no window now is taken to cover everything.
+    """
+
+    @cache
+    def start(key: str) -> datetime | None:
+        return next((window.start for window in known_windows(partitions_def, [key])), None)
+
+    def covers(run: dg.DagsterRun, partition: str) -> bool:
+        if (one := run.tags.get(PARTITION_TAG)) is not None:
+            return one == partition
+        bounds = run.tags.get(RANGE_START_TAG), run.tags.get(RANGE_END_TAG)
+        first, last = (start(bound) if bound is not None else None for bound in bounds)
+        tried = start(partition)
+        return first is None or last is None or tried is None or first <= tried <= last
+
+    return covers

@@ -102,7 +102,8 @@ def _load_together(
         return
 
     def first_of(windows: Sequence[Window]) -> set[str]:
-        return untried(context.instance, table.key, [window.key for window in windows], context.run.run_id)
+        keys = [window.key for window in windows]
+        return untried(context.instance, table.key, table.partitions_def, keys, context.run.run_id)
 
     first = first_of(windows)
     if len(first) > 1:
@@ -179,6 +180,6 @@ def _cause(errors: Iterable[BaseException]) -> str:
 
 def _checkpoint(context: dg.AssetExecutionContext, table: Table, partition: str, *, alone: bool) -> Checkpoint:
     """What is known of a partition; this run itself may have tried it before, as a retry or together with others."""
-    known = checkpoint_of(context.instance, table.key, partition, context.run.run_id)
+    known = checkpoint_of(context.instance, table.key, table.partitions_def, partition, context.run.run_id)
     again = context.retry_number > 0
     return replace(known, clean=known.clean and not again, untried=known.untried and alone and not again)

@@ -50,7 +50,7 @@ def _compact(context: dg.OpExecutionContext, table: Table) -> Compaction:
         return compact(
             loads,
             older_than,
-            lambda keys: at_rest(context.instance, table.key, keys, context.run.run_id),
+            lambda keys: at_rest(context.instance, table.key, table.partitions_def, keys, context.run.run_id),
             run_id=context.run.run_id,
             say=context.log.info,
         )

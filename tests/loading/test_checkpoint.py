@@ -57,7 +57,7 @@ def alive(instance: dg.DagsterInstance, tags: dict[str, str], *assets: dg.AssetK
 
 def known(instance: dg.DagsterInstance, run_id: str = "this") -> Checkpoint:
     """What the run that asks is told of the first day."""
-    return checkpoint_of(instance, ITEMS, day(1), run_id)
+    return checkpoint_of(instance, ITEMS, DAYS, day(1), run_id)
 
 
 def test_a_checkpoint_is_clean_until_another_run_that_covers_its_partition_fails_or_is_under_way(
@@ -100,20 +100,70 @@ def test_where_there_are_too_many_runs_to_look_at_each_nothing_is_untried(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint, "RUNS_LOOKED_AT", 1)
-    assert untried(instance, ITEMS, [day(2)], "this") == {day(2)}
+    assert untried(instance, ITEMS, DAYS, [day(2)], "this") == {day(2)}
     alive(instance, {PARTITION_TAG: day(1)}, others.key)
-    assert untried(instance, ITEMS, [day(2)], "this") == set()
+    assert untried(instance, ITEMS, DAYS, [day(2)], "this") == set()
 
 
 def test_untried_is_what_no_other_run_covers_by_its_partition_or_its_range(instance: dg.DagsterInstance) -> None:
     days = [day(n) for n in range(1, 7)]
     load(instance, 1)
     load(instance, 2, fails="yes")
-    assert untried(instance, ITEMS, days, "this") == set(days[2:])
+    assert untried(instance, ITEMS, DAYS, days, "this") == set(days[2:])
     this = alive(instance, {RANGE_START_TAG: day(3), RANGE_END_TAG: day(4)}, ITEMS)
-    assert untried(instance, ITEMS, days, this) == set(days[2:])
-    assert untried(instance, ITEMS, days, "this") == set(days[4:])
+    assert untried(instance, ITEMS, DAYS, days, this) == set(days[2:])
+    assert untried(instance, ITEMS, DAYS, days, "this") == set(days[4:])
     alive(instance, {}, others.key)
-    assert untried(instance, ITEMS, days, "this") == set(days[4:])
+    assert untried(instance, ITEMS, DAYS, days, "this") == set(days[4:])
     alive(instance, {})  # of everything, for who knows which partition
-    assert untried(instance, ITEMS, days, "this") == set()
+    assert untried(instance, ITEMS, DAYS, days, "this") == set()
+
+
+@dg.job
+def anything() -> None: ...
+
+
+def alive_over(instance: dg.DagsterInstance, first: str, last: str) -> None:
+    """A run over a range, of which Dagster does not know whose partitions these are."""
+    instance.create_run_for_job(anything, tags={RANGE_START_TAG: first, RANGE_END_TAG: last})
+
+
+GERMAN = dg.DailyPartitionsDefinition("28-01-2026", fmt="%d-%m-%Y")
+QUARTERS = dg.TimeWindowPartitionsDefinition(
+    cron_schedule="*/15 * * * *", start="2026-10-25-00:00", fmt="%Y-%m-%d-%H:%M", timezone="Europe/Berlin"
+)
+
+
+@pytest.mark.parametrize(
+    ("partitions_def", "first", "inside", "last", "outside"),
+    [
+        (GERMAN, "30-01-2026", "31-01-2026", "02-02-2026", ["28-01-2026", "29-01-2026", "03-02-2026", "01-03-2026"]),
+        (DAYS, "2026-01-03", "2026-01-04", "2026-01-05", ["2026-01-02", "2026-01-06"]),
+    ],
+)
+def test_a_range_covers_what_is_between_its_ends_in_time_however_keys_are_written(
+    instance: dg.DagsterInstance,
+    partitions_def: dg.TimeWindowPartitionsDefinition,
+    first: str,
+    inside: str,
+    last: str,
+    outside: list[str],
+) -> None:
+    alive_over(instance, first, last)
+    asked = [first, inside, last, *outside]
+    assert untried(instance, ITEMS, partitions_def, asked, "this") == set(outside)
+
+
+def test_a_range_over_the_hour_that_there_is_twice_covers_each_of_its_quarters(instance: dg.DagsterInstance) -> None:
+    keys = QUARTERS.get_partition_keys()[:24]
+    alive_over(instance, keys[4], keys[13])
+    assert keys[11:14] == ["2026-10-25-02:45", "2026-10-25-02:00+0100", "2026-10-25-02:15+0100"]
+    assert untried(instance, ITEMS, QUARTERS, keys, "this") == {*keys[:4], *keys[14:]}
+
+
+@pytest.mark.parametrize("bounds", [("2025-12-31", day(2)), (day(2), "2027-01-01"), ("2026-01", "2026-02")])
+def test_a_range_with_an_end_that_is_no_window_may_have_tried_everything(
+    instance: dg.DagsterInstance, bounds: tuple[str, str]
+) -> None:
+    alive_over(instance, *bounds)
+    assert untried(instance, ITEMS, DAYS, [day(1), day(3)], "this") == set()
