@@ -17,11 +17,12 @@ def check(
 
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
-    from incload_assets.cli.runs import run_checks
+    from incload_assets.cli.runs import free_from_killed_runs, run_checks
 
     verbose: bool = ctx.obj
     with open_project() as project:
         wanted = project.table(table)
+        free_from_killed_runs(project, screen.say)
         with screen.apart(verbose=verbose) as console, console.status(f"checking {wanted.name}"):
             found = run_checks(project, wanted, verbose=verbose)
         grid = screen.grid("check")

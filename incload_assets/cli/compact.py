@@ -13,7 +13,7 @@ def compact(
     from incload_assets.checks.look import several
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
-    from incload_assets.cli.runs import run_compaction
+    from incload_assets.cli.runs import free_from_killed_runs, run_compaction
     from incload_assets.loading.errors import IncrementalLoadError
 
     verbose: bool = ctx.obj
@@ -25,6 +25,7 @@ def compact(
                 rule="without one its log keeps every change, so that every partition can be rewritten",
                 remedy="write for example log_retention=timedelta(days=90) in its @incremental_asset",
             )
+        free_from_killed_runs(project, screen.say)
         with screen.apart(verbose=verbose) as console, console.status(f"compacting the log of {wanted.name}"):
             found = run_compaction(project, wanted, verbose=verbose)
         screen.say(

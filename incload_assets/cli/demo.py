@@ -22,6 +22,7 @@ def demo(
     from incload_assets.cli import screen
     from incload_assets.cli.loads import Loads, complaints, pending, summary
     from incload_assets.cli.project import open_project
+    from incload_assets.cli.runs import free_from_killed_runs
     from incload_assets.loading.errors import IncrementalLoadError
     from incload_assets.loading.window import now
     from incload_assets.shop import Shop
@@ -47,6 +48,7 @@ def demo(
                 remedy=f"look at its tables with `incload status`, or start over by removing {settings.home_root}",
             )
         steps = -((shop.now - end) // DAY)  # the last may be shorter than a day
+        free_from_killed_runs(project, screen.say)
         with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
             loads = Loads(project, console, progress, steps * (len(tables) + 1), verbose=verbose)
             for _ in range(steps):

@@ -38,10 +38,12 @@ def load(
     from incload_assets.cli.loads import Loads, complaints, pending, summary
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
+    from incload_assets.cli.runs import free_from_killed_runs
 
     verbose: bool = ctx.obj
     with open_project() as project:
         wanted = project.table(table)
+        free_from_killed_runs(project, screen.say)
         keys = chosen(wanted, partitions) if partitions is not None else pending(project, wanted)
         if not keys:
             screen.say(f"{wanted.name}: every partition is loaded as its source is now.")

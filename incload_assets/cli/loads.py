@@ -61,11 +61,16 @@ class Loads:
         """Load partitions of a table in the given order; one that fails does not stop the others."""
         for partition in partitions:
             self.progress.update(self._bar, description=f"{table.name} {partition}")
-            outcome = load_partition(self.project, table, partition, self.tags, verbose=self.verbose)
+            outcome = load_partition(
+                self.project, table, partition, self.tags, verbose=self.verbose, say=self._say_plainly
+            )
             self.outcomes.append(outcome)
             self.expect(len(self.outcomes))
             self.progress.advance(self._bar)
             self._tell(outcome)
+
+    def _say_plainly(self, line: str) -> None:
+        self.console.print(line, markup=False)
 
     def _tell(self, outcome: Outcome) -> None:
         name = f"{outcome.table} {outcome.partition}"

@@ -1,15 +1,19 @@
 """Loads and checks as Dagster runs in this process, recorded in the instance like any other run."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 import dagster as dg
 
 from incload_assets.assembly import load_job_name
+from incload_assets.automation import fail_orphans
 from incload_assets.cli.project import Project
+from incload_assets.cli.waiting import waiting
 from incload_assets.loading.declaration import Table
+from incload_assets.loading.process import process_tags
 from incload_assets.operations.log_compaction import JOB_NAME, STEP_NAME
 
 STARTED_BY = {"incload/started_by": "command line"}
@@ -40,6 +44,17 @@ class Outcome:
     complaints: tuple[str, ...] = ()
 
 
+def free_from_killed_runs(project: Project, say: Callable[[str], None]) -> None:
+    """Fail runs whose process is gone, so that nothing waits for them: no daemon need be there to do it.
+
+    Args:
+        project: Whose runs.
+        say: Called with a line for each.
+    """
+    for run_id in fail_orphans(project.instance):
+        say(f"Run {run_id[:8]} was killed: it is over, and what it had is free.")
+
+
 def load_partition(
     project: Project,
     table: Table,
@@ -47,24 +62,35 @@ def load_partition(
     tags: Mapping[str, str] = {},
     *,
     verbose: bool,
+    say: Callable[[str], None],
 ) -> Outcome:
     """Materialize one partition, with the checks that go with it; a load that fails is an outcome like another.
 
     The run waits for its turn in the table's pool, as a run from the UI does.
 
+    Args:
+        project: Where.
+        table: The declaration.
+        partition: The key.
+        tags: More tags of the run.
+        verbose: Show Dagster's log.
+        say: Called with a line while the run waits, from another thread.
+
     Raises:
         KeyboardInterrupt: The run was interrupted, and is recorded as failed.
     """
     start = time.monotonic()
-    job = project.definitions.resolve_job_def(load_job_name(table))
-    result = job.execute_in_process(
-        instance=project.instance,
-        asset_selection=[table.key],
-        partition_key=partition,
-        tags={**STARTED_BY, **tags},
-        run_config=_logging(verbose),
-        raise_on_error=False,
-    )
+    job, run_id = project.definitions.resolve_job_def(load_job_name(table)), str(uuid4())
+    with waiting(project.instance, job, run_id, lambda line: say(f"{table.name} {partition}: {line}")):
+        result = job.execute_in_process(
+            instance=project.instance,
+            asset_selection=[table.key],
+            partition_key=partition,
+            run_id=run_id,
+            tags={**STARTED_BY, **process_tags(run_id), **tags},
+            run_config=_logging(verbose),
+            raise_on_error=False,
+        )
     seconds = time.monotonic() - start
     if _was_interrupted(result):
         raise KeyboardInterrupt
@@ -131,8 +157,9 @@ def _int(value: Any) -> int:
 
 
 def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
-    """Whether somebody pressed Ctrl-C, which Dagster takes for a failure of the step that it hit."""
-    errors = (event.step_failure_data.error for event in _of(result, "STEP_FAILURE"))
+    """Whether somebody pressed Ctrl-C, which Dagster takes for a failure of the step that it hit, or of the run."""
+    errors = [event.step_failure_data.error for event in _of(result, "STEP_FAILURE")]
+    errors += [event.job_failure_data.error for event in _of(result, "PIPELINE_FAILURE")]
     return any(error is not None and error.cls_name == _INTERRUPTED for error in errors)
 
 

@@ -1,14 +1,19 @@
 """The commands, each run as a person runs it, in a clone with one table."""
 
+import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from incload_assets.loading.process import process_tags
 from resources.locks import is_held
 from resources.postgres_files import PostgresFiles
 from tests.clone import Clone, readme_files, without_times
@@ -16,6 +21,7 @@ from tests.servers.postgres import sample_database_ends
 
 HEADER = "payment_id,payer,amount,updated_at,state\n"
 PLAIN = {"INCLOAD_SAMPLES": "false"}
+POOL = "state_payments"
 START_POSTGRESQL = """
 from resources.sample_database import find_or_start
 from resources.settings import Settings
@@ -84,6 +90,71 @@ def test_all_missing_loads_what_is_missing_failed_or_changed_and_then_nothing(cl
     assert clone.status("payments", **PLAIN)["loaded"] == ["2026-01-01", "2026-01-02", "2026-01-03"]
     assert clone.status("payments", **PLAIN)["rows"] == 5
     assert second.stdout == "payments: every partition is loaded as its source is now.\n"
+
+
+@pytest.mark.slow
+def test_a_load_that_was_killed_holds_up_no_other_though_no_daemon_is_there(
+    clone: Clone, instance: dg.DagsterInstance
+) -> None:
+    with started(clone, "load", "payments", "-p", "2026-01-01") as killed:
+        while not instance.event_log_storage.get_concurrency_info(POOL).claimed_slots:
+            assert killed.poll() is None
+            time.sleep(0.1)
+        killed.kill()
+    [run_id] = instance.event_log_storage.get_concurrency_info(POOL).active_run_ids
+
+    done = clone.incload("load", "payments", "-p", "2026-01-01", **PLAIN)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"Run {run_id[:8]} was killed: it is over, and what it had is free.\n✓ payments ")
+    run = instance.get_run_by_id(run_id)
+    assert run is not None and run.status is dg.DagsterRunStatus.FAILURE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_load_that_waits_for_its_table_says_who_has_it_and_ends_when_told_to(
+    clone: Clone, instance: dg.DagsterInstance, how: signal.Signals
+) -> None:
+    @dg.job
+    def holder() -> None: ...
+
+    run = instance.create_run_for_job(holder, tags={"dagster/partition": "2026-01-02"})
+    instance.add_run_tags(run.run_id, process_tags(run.run_id))
+    instance.report_dagster_event(dg.DagsterEvent(dg.DagsterEventType.RUN_START.value, "holder"), run.run_id)
+    assert instance.event_log_storage.claim_concurrency_slot(POOL, run.run_id, "payments").is_claimed
+    try:
+        with started(clone, "load", "payments", "-p", "2026-01-01") as waits:
+            assert waits.stdout is not None
+            told = waits.stdout.readline()
+            waits.send_signal(how)
+            assert waits.wait(timeout=30) != 0
+    finally:
+        instance.report_run_failed(run)
+        instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+    who = f"run {run.run_id[:8]} of 2026-01-02 in process {os.getpid()} on {socket.gethostname()}"
+    assert told.startswith(f"payments 2026-01-01: waiting for pool {POOL}, which is held by {who} since ")
+    [ended] = instance.get_runs(dg.RunsFilter(job_name="load_payments"), limit=1)
+    assert ended.status is dg.DagsterRunStatus.FAILURE
+    assert instance.event_log_storage.get_concurrency_info(POOL).pending_steps == []
+
+
+@contextmanager
+def started(clone: Clone, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    """``incload …``, going on in the block, and killed at its end if need be."""
+    with subprocess.Popen(
+        clone.command(*arguments),
+        cwd=clone.root,
+        env=clone.environment(**PLAIN),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.mark.slow

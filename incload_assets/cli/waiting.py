@@ -1,0 +1,94 @@
+"""A load that waits for its table: it tells who has it, and ends when it is told to.
+
+Dagster itself waits without a word to a terminal, and notices a signal only when the wait is over.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+from dagster._core.errors import DagsterExecutionInterruptedError
+from dagster._utils.interrupts import check_captured_interrupt  # has no public name
+
+from incload_assets.automation.orphans import fail_orphans
+from incload_assets.loading.checkpoint import PARTITION_TAG
+from incload_assets.loading.own_tags import own_tag
+from incload_assets.loading.process import PROCESS_TAG
+
+LOOK_SECONDS = 1.0
+TELL_SECONDS = 30.0
+
+
+@contextmanager
+def waiting(
+    instance: dg.DagsterInstance, job: dg.JobDefinition, run_id: str, say: Callable[[str], None]
+) -> Iterator[None]:
+    """Look after a run that this process executes in the block, for as long as it waits for a pool.
+
+    Enter it in the main thread, which is the one that Dagster executes in.
+
+    Args:
+        instance: Where the run is.
+        job: What it executes.
+        run_id: The run.
+        say: Called from another thread, with a line at first and then now and again.
+    """
+    pools = sorted({node.pool for node in job.all_node_defs if isinstance(node, dg.OpDefinition) and node.pool})
+    over = threading.Event()
+    watch = threading.Thread(target=_watch, args=(instance, pools, run_id, say, over), daemon=True)
+    before = signal.signal(signal.SIGUSR1, _interrupt)
+    watch.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watch.join()
+        signal.signal(signal.SIGUSR1, before)
+
+
+def _watch(
+    instance: dg.DagsterInstance, pools: list[str], run_id: str, say: Callable[[str], None], over: threading.Event
+) -> None:
+    due = time.monotonic()
+    for pool in pools:
+        while not over.wait(LOOK_SECONDS):
+            if run_id in (found := instance.event_log_storage.get_concurrency_info(pool)).active_run_ids:
+                break
+            if run_id not in found.pending_run_ids:
+                continue
+            if check_captured_interrupt():
+                os.kill(os.getpid(), signal.SIGUSR1)
+            elif time.monotonic() >= due and not fail_orphans(instance):
+                due = time.monotonic() + TELL_SECONDS
+                say(f"waiting for pool {pool}, which {_holders(instance, found)}")
+
+
+def _interrupt(*_: Any) -> None:
+    if check_captured_interrupt():  # else the wait ended just now, and Dagster has noticed
+        raise DagsterExecutionInterruptedError
+
+
+def _holders(instance: dg.DagsterInstance, found: Any) -> str:
+    runs = sorted(found.active_run_ids | found.assigned_run_ids)
+    return f"is held by {', '.join(_described(instance, run) for run in runs)}" if runs else "has no slot"
+
+
+def _described(instance: dg.DagsterInstance, run_id: str) -> str:
+    record = instance.get_run_record_by_id(run_id)
+    if record is None:
+        return f"run {run_id[:8]}"
+    began = datetime.fromtimestamp(record.start_time or record.create_timestamp.timestamp(), UTC)
+    partition = record.dagster_run.tags.get(PARTITION_TAG)
+    host, pid, _ = (own_tag(record.dagster_run, PROCESS_TAG) or "::").rsplit(":", 2)
+    known = [
+        f"of {partition}" if partition else "",
+        f"in process {pid} on {host}" if pid else "",
+        f"since {began:%Y-%m-%d %H:%M:%S} UTC",
+    ]
+    return " ".join([f"run {run_id[:8]}", *filter(None, known)])
