@@ -20,6 +20,9 @@ A window that differs from its source right after it was loaded, twice, is a que
 load.
 """
 
+RIGHT_AFTER = timedelta(days=1)
+"""Within this of a load, a window that differs again was not put right by it; later, something else has happened."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -53,6 +56,7 @@ def plan(
     - What was not tried in its present position and with the present code is asked for at once.
     - A failed attempt is repeated after a growing delay, unless only a person can help.
     - What was repaired and is found wrong again waits for a person.
+    - What was loaded and differs in the same position is loaded again, twice in a day; the third time is for a person.
     - A cancelled one is repeated after the longest delay: a cancelled run must not leave a gap.
 
     Args:
@@ -84,7 +88,8 @@ def plan(
             # Loaded by hand: which position that load saw is its checkpoint, and the window has drifted from it.
             result.asks.append(Ask(partition=window.key, fingerprint=fingerprint, after=attempt.run_id))
             continue
-        number = attempt.number + 1
+        is_new = attempt.outcome == "loaded" and now >= attempt.ended + RIGHT_AFTER
+        number = 1 if is_new else attempt.number + 1
         if number > MOST_ATTEMPTS.get(attempt.outcome, number):
             result.stopped[window.key] = f"{_REASONS[attempt.outcome]}, run {attempt.run_id[:8]}"
         elif now < (due := attempt.ended + _delay(attempt)):

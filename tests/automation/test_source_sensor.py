@@ -1,5 +1,6 @@
 """What a table's sensor asks for, from real files and a real Dagster history."""
 
+import shutil
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -206,6 +207,23 @@ def test_an_unexplained_error_is_tried_five_times(workshop: Workshop) -> None:
         [request] = workshop.requests(later=2 * HOUR)
         workshop.run(request, cause="error")
     assert workshop.requests(later=1000 * HOUR) == []
+
+
+def test_a_log_lost_again_right_after_two_loads_waits_for_a_person_and_a_day_later_it_is_loaded_anew(
+    workshop: Workshop,
+) -> None:
+    workshop.write(2)
+    workshop.load_all()
+    shutil.rmtree(workshop.folder / "lake")
+    [second] = workshop.requests(later=2 * MINUTE)
+    assert (second.partition_key, second.tags["incload/attempt"]) == (day(2), "2")
+    assert workshop.run(second).success
+    shutil.rmtree(workshop.folder / "lake")
+    assert list(workshop.plan(later=23 * HOUR).stopped) == [day(2)]
+    [anew] = workshop.requests(later=25 * HOUR)
+    assert (anew.partition_key, anew.tags["incload/attempt"]) == (day(2), "1")
+    assert workshop.run(anew).success
+    assert workshop.tick() == []
 
 
 def test_a_failed_partition_whose_file_is_gone_is_not_asked_for(workshop: Workshop) -> None:
