@@ -282,6 +282,18 @@ def test_a_deleted_run_is_as_if_it_had_never_been(workshop: Workshop) -> None:
     assert partitions(workshop.requests()) == [day(2)]
 
 
+def test_a_checkpoint_goes_with_the_run_that_loaded_last_and_not_with_one_before(workshop: Workshop) -> None:
+    runs = []
+    for value in ("a", "b"):
+        workshop.write(2, value)
+        [request] = workshop.requests()
+        runs.append(workshop.run(request).run_id)
+    workshop.instance.delete_run(runs[0])
+    assert (workshop.progress()[1].status, workshop.tick()) == ("loaded", [])
+    workshop.instance.delete_run(runs[1])
+    assert partitions(workshop.tick()) == [day(2)]
+
+
 def test_a_source_that_does_not_answer_fails_the_tick_with_its_message(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
