@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -56,17 +56,16 @@ def _watch(
     instance: dg.DagsterInstance, pools: list[str], run_id: str, say: Callable[[str], None], over: threading.Event
 ) -> None:
     due = time.monotonic()
-    for pool in pools:
-        while not over.wait(LOOK_SECONDS):
-            if run_id in (found := instance.event_log_storage.get_concurrency_info(pool)).active_run_ids:
-                break
-            if run_id not in found.pending_run_ids:
-                continue
-            if check_captured_interrupt():
+    while not over.wait(LOOK_SECONDS):  # until the run is over: a step that is tried again waits again
+        with suppress(Exception):  # of a storage that does not answer now: the run itself tells of that, if it lasts
+            held = [instance.event_log_storage.get_concurrency_info(pool) for pool in pools]
+            waited_for = [found for found in held if run_id in found.pending_run_ids]
+            if waited_for and check_captured_interrupt():
                 os.kill(os.getpid(), signal.SIGUSR1)
-            elif time.monotonic() >= due and not fail_orphans(instance):
+            elif waited_for and time.monotonic() >= due and not fail_orphans(instance):
                 due = time.monotonic() + TELL_SECONDS
-                say(f"waiting for pool {pool}, which {_holders(instance, found)}")
+                for found in waited_for:
+                    say(f"waiting for pool {found.concurrency_key}, which {_holders(instance, found)}")
 
 
 def _interrupt(*_: Any) -> None:
