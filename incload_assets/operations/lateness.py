@@ -50,11 +50,18 @@ def lateness_of(
     latest = next((w for w in reversed(progress) if w.window.end + within <= now), None)
     if latest is None:
         return Lateness(verdict="not due", newest=newest)
-    if latest.is_loaded and not (latest.status == "drifted" and _loaded_before_its_end(instance, table, latest)):
+    if latest.is_loaded and (_is_as_the_source(latest) or not _loaded_before_its_end(instance, table, latest)):
         return Lateness(verdict="fresh", window=latest, newest=newest)
     if table.source.absent == "empty" and not latest.is_loaded and _holds_nothing(table, latest):
         return Lateness(verdict="idle", window=latest, newest=newest)
     return Lateness(verdict="late", window=latest, overdue=now - (latest.window.end + within), newest=newest)
+
+
+def _is_as_the_source(window: WindowProgress) -> bool:
+    """A load that goes on, or has failed, is one of news unless the source holds what is loaded."""
+    if window.status in ("in_progress", "failed"):
+        return window.position is not None and window.position.fingerprint == window.checkpoint
+    return window.status == "loaded"
 
 
 def _loaded_before_its_end(instance: dg.DagsterInstance, table: Table, window: WindowProgress) -> bool:

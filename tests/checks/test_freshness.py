@@ -7,8 +7,10 @@ import dagster as dg
 
 from incload_assets.checks.freshness import freshness
 from incload_assets.loading import Freshness
+from incload_assets.loading.change_log import ChangeLog
 from resources.settings import Settings
 from tests.house import NOON, guest, house, key
+from tests.landed import checkpoint
 
 
 def test_an_old_backfill_does_not_make_a_stale_table_look_fresh(tmp_path: Path, spark_settings: Settings) -> None:
@@ -81,6 +83,38 @@ def test_a_day_loaded_before_it_ended_is_late_when_the_source_has_more(
         late = freshness(h.look(tomorrow))
         assert late.passed is False
         assert "it was loaded before it ended, and the source has more of it" in (late.description or "")
+
+
+def test_a_day_loaded_before_it_ended_stays_late_while_a_load_of_the_rest_goes_on_and_when_it_has_failed(
+    tmp_path: Path,
+) -> None:
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    tomorrow, number = today + timedelta(days=1, hours=7), f"{today:%Y-%m-%d}"
+    with house(tmp_path, Settings(), partitions_def=dg.DailyPartitionsDefinition(number, end_offset=1)) as h:
+        folder = tmp_path / "landing" / "guests" / number
+        folder.mkdir(parents=True)
+        (folder / "a.json").write_text('{"id": "1"}\n')
+        fingerprint = h.look(tomorrow).state.positions[number].fingerprint
+        checkpoint(h.instance, ChangeLog(h.table, h.lake), {number: fingerprint})
+        job = dg.Definitions([h.asset], jobs=[dg.define_asset_job("load", [h.asset])], resources=h.resources)
+
+        def seen() -> tuple[str, bool]:
+            look = h.look(tomorrow)
+            return look.progress[0].status, freshness(look).passed
+
+        def begin() -> dg.DagsterRun:
+            return h.instance.create_run_for_job(
+                job.resolve_job_def("load"), status=dg.DagsterRunStatus.STARTED, tags={"dagster/partition": number}
+            )
+
+        again = begin()
+        assert seen() == ("in_progress", True)
+        h.instance.report_run_failed(again)
+        assert seen() == ("failed", True), "what failed is a load of what was there already"
+        (folder / "b.json").write_text('{"id": "2"}\n')
+        assert seen() == ("failed", False)
+        begin()
+        assert seen() == ("in_progress", False)
 
 
 def test_without_a_declared_freshness_nothing_is_late(tmp_path: Path, spark_settings: Settings) -> None:
