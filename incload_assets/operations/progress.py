@@ -53,7 +53,7 @@ class WindowProgress:
     @property
     def is_loaded(self) -> bool:
         """Whether some load of the window was checkpointed, whatever happened since."""
-        return self.checkpoint is not None or self.status in ("loaded", "drifted")
+        return self.checkpoint is not None
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def _status(
         return "in_progress"
     if seen is AssetPartitionStatus.FAILED:
         return "failed"
-    if seen is AssetPartitionStatus.MATERIALIZED:
+    if seen is AssetPartitionStatus.MATERIALIZED and checkpoint is not None:  # else a person said so, and no load
         # a log that holds something else than what was checkpointed, or nothing, is brought back to it by a load, too
         known = {control.fingerprint if control else None} | ({position.fingerprint} if position else set())
         return "loaded" if known == {checkpoint} else "drifted"

@@ -70,6 +70,15 @@ def test_a_partition_that_a_run_has_in_hand_is_in_progress(tmp_path: Path, spark
         assert [w.status for w in progress_of(h.instance, h.table, h.lake, NOON)][:2] == ["missing", "failed"]
 
 
+def test_a_partition_that_somebody_reports_as_materialized_is_not_loaded_by_that(tmp_path: Path) -> None:
+    with house(tmp_path, Settings()) as h:
+        h.deliver(1, guest("1"))
+        for number in (1, 2):
+            h.instance.report_runless_asset_event(dg.AssetMaterialization(h.table.key, partition=key(number)))
+        seen = [(w.status, w.is_loaded) for w in progress_of(h.instance, h.table, h.lake, NOON)]
+        assert seen[:2] == [("missing", False), ("waiting", False)]
+
+
 def test_changed_code_is_told(tmp_path: Path, spark_settings: Settings) -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         with house(tmp_path, spark_settings, instance=instance) as h:
