@@ -20,9 +20,9 @@ from incload_assets.loading.declaration_rules import (
     check_quarantine,
     check_retention,
     expect,
-    time_windows,
 )
 from incload_assets.loading.sources.base import Source
+from incload_assets.loading.window_rules import sampled_windows, time_windows
 from incload_assets.loading.writes.base import Write
 
 RowFunction = Callable[[DataFrame], DataFrame]
@@ -189,6 +189,7 @@ def declare(
         check_retention(table, log_retention, write)
     compiled = compile_contract(contract, table)
     source.validate(table)
+    source.validate_windows(table, sampled_windows(table, partitions_def))
     source = source.for_contract(compiled)
     check_columns(table, compiled, changes, write)
     write.validate(table, compiled, changes, source)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-import dagster as dg
 import pyspark.sql.types as T
 
 from incload_assets.loading.contract import Contract
@@ -18,21 +17,6 @@ if TYPE_CHECKING:
     from incload_assets.loading.declaration import Changes, Freshness, Quarantine
 
 SHORTEST_INTERVAL = timedelta(seconds=1)
-
-
-def time_windows(table: str, partitions_def: dg.PartitionsDefinition) -> dg.TimeWindowPartitionsDefinition:
-    """The partitions definition, if it is one of time windows.
-
-    Raises:
-        DeclarationError: It is not.
-    """
-    if not isinstance(partitions_def, dg.TimeWindowPartitionsDefinition):
-        raise DeclarationError(
-            f"{table}: partitions_def is {type(partitions_def).__name__}",
-            rule="an incremental table is partitioned by time",
-            remedy='write partitions_def=dg.DailyPartitionsDefinition("2026-01-01") or another time window definition',
-        )
-    return partitions_def
 
 
 def expect(table: str, name: str, value: object, kind: type, example: str) -> None:

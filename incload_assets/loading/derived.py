@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame
 
 from incload_assets.loading.asset import incremental_asset
 from incload_assets.loading.declaration import Changes
-from incload_assets.loading.declaration_rules import time_windows
 from incload_assets.loading.sources.base import Absent
 from incload_assets.loading.sources.tables import DerivedFunction, Tables
 from incload_assets.loading.upstream import Upstream, upstream_tables
+from incload_assets.loading.window_rules import time_windows
 from incload_assets.loading.writes.base import Write
 
 

@@ -11,10 +11,12 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame, SparkSession
 
+from incload_assets.loading.asset import incremental_asset
 from incload_assets.loading.checkpoint import Checkpoint
 from incload_assets.loading.declaration import Changes, Quarantine, Table, declare
 from incload_assets.loading.load import LoadReport, load_window
 from incload_assets.loading.sources.base import Source
+from incload_assets.loading.sources.files import Files
 from incload_assets.loading.window import window_of
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merge import Merge
@@ -140,3 +142,18 @@ def make(
         log_retention=log_retention,
     )
     return Loaded(spark, table, Lake(root=str(folder)), content)
+
+
+def declared(**options: Any) -> dg.AssetsDefinition:
+    """The asset of a table of items, declared as most are but for the options."""
+    usual: dict[str, Any] = {
+        "partitions_def": DAYS,
+        "source": Files("{landing}/items/*.json"),
+        "contract": DatedItem,
+        "changes": Changes(keys=["id"], sequence_by=["seq"]),
+    }
+
+    def items(changes: DataFrame) -> DataFrame:
+        return changes
+
+    return incremental_asset(**usual | options)(items)

@@ -121,6 +121,11 @@ class Source(ABC):
     def validate(self, table: str) -> None:
         """Check the declaration; raise :class:`DeclarationError` with ``table``, the field, why, and what to write."""
 
+    def validate_windows(  # noqa: B027 - any windows will do unless a source says so
+        self, table: str, windows: Sequence[Window]
+    ) -> None:
+        """Check that the table's windows, of which some are given, fit; raise as :meth:`validate` does."""
+
     def for_contract(self, contract: Contract) -> "Source":
         """This source as it reads for a table of that contract, where the types decide how values are read."""
         return self

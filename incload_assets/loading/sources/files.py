@@ -87,6 +87,10 @@ class Files(Source):
                 remedy="give format='json', 'csv' or 'parquet'",
             )
 
+    def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
+        """Check that the path tells windows apart, and no more than that; see :meth:`Source.validate_windows`."""
+        Template.parse(table, self.path, "/landing").check_windows(table, windows)
+
     def _check_delimiter(self, table: str) -> None:
         if len(self.delimiter) != 1 or self.delimiter in f'"\r\n{REPLACEMENT}':
             raise DeclarationError(

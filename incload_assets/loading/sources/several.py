@@ -94,6 +94,11 @@ class Several(Source):
                 )
             part.validate(_named(table, name))
 
+    def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
+        """Check that they fit each of the sources; see :meth:`Source.validate_windows`."""
+        for name, part in self.sources.items():
+            part.validate_windows(_named(table, name), windows)
+
     def for_contract(self, contract: Contract) -> "Several":
         """These sources as they read for a table of that contract."""
         made = replace(self, sources={name: part.for_contract(contract) for name, part in self.sources.items()})

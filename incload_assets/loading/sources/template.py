@@ -8,7 +8,8 @@ A template is a path with
 
 Everything else is literal, square brackets too. A glob never matches a name that begins with ``.`` or ``_``: such
 names are hidden from Spark as well (``_SUCCESS``, ``_temporary``, ``.staging``). Where ``*`` leaves a choice of which
-part of a name is the time, the leftmost counts, so each file belongs to one window at most.
+part of a name is the time, the leftmost counts, so each file belongs to one window at most. The fields tell any two
+windows apart, and of the time of day they have no more than that takes.
 """
 
 import os
@@ -159,6 +160,27 @@ class Template:
             at_start = False
         return re.compile(pattern, re.DOTALL)
 
+    def check_windows(self, table: str, windows: Sequence[Window]) -> None:
+        """Refuse a path that tells too little of the time, or more than what tells one window from another.
+
+        Raises:
+            DeclarationError: Two windows read the same; or the path names an hour, say, of a day's files, so that the
+                files of its other hours would belong to no window, and nobody would miss them.
+        """
+        if self.is_flat:
+            return
+        self.windows_by_time(table, windows)
+        formats = [part.text for part in self.parts if part.kind == "time"]
+        for finer in ("HMS", "MS", "S"):
+            named = "".join(f"%{name}" for name in finer if any(_without(name, text) != text for text in formats))
+            coarser = [_without(finer, text) for text in formats]
+            if named and len({tuple(map(window.start.strftime, coarser)) for window in windows}) == len(windows):
+                raise _wrong(
+                    table, f"path names {named} of the start of a window, which tells no two windows apart",
+                    "a file with another time of day in its name would belong to no window, and nobody would miss it",
+                    f"write * instead of {named} for all files of a window, or what stands there, such as 00, for one",
+                )  # fmt: skip
+
     def windows_by_time(self, table: str, windows: Sequence[Window]) -> dict[tuple[str, ...], Window]:
         """Windows by their time fields.
 
@@ -175,6 +197,10 @@ class Template:
                     "add the missing time fields to the path, for example {window:%Y-%m-%d-%H} for hourly partitions",
                 )  # fmt: skip
         return found
+
+
+def _without(directives: str, fmt: str) -> str:
+    return re.sub("%(.)", lambda found: "" if found[1] in directives else found[0], fmt)
 
 
 def absolute(place: str) -> str:

@@ -1,0 +1,99 @@
+"""The rules that the windows of a table have to keep, shown by a few of them.
+
+Those few are the first ones, and the ones about a new year and about each change of the clock in the year after the
+start: there a format that leaves something out gives two windows one name.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import dagster as dg
+
+from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.window import Window
+
+_BEFORE, _AFTER = 2, 5
+"""How many windows are looked at before and after each such instant."""
+
+
+def time_windows(table: str, partitions_def: dg.PartitionsDefinition) -> dg.TimeWindowPartitionsDefinition:
+    """The partitions definition, if it is one of time windows that begins before it ends.
+
+    Raises:
+        DeclarationError: It is not.
+    """
+    if not isinstance(partitions_def, dg.TimeWindowPartitionsDefinition):
+        raise DeclarationError(
+            f"{table}: partitions_def is {type(partitions_def).__name__}",
+            rule="an incremental table is partitioned by time",
+            remedy='write partitions_def=dg.DailyPartitionsDefinition("2026-01-01") or another time window definition',
+        )
+    start, end = partitions_def.start, partitions_def.end
+    if end is not None and end <= start:
+        raise DeclarationError(
+            f"{table}: partitions_def starts at {start.isoformat()} and ends at {end.isoformat()}",
+            rule="a definition ends after it starts, or it has no windows",
+            remedy="write a later end_date, or none",
+        )
+    return partitions_def
+
+
+def sampled_windows(table: str, partitions_def: dg.TimeWindowPartitionsDefinition) -> list[Window]:
+    """Some windows that a definition has or will have, oldest first; when it ends does not matter.
+
+    Raises:
+        DeclarationError: Two have one key, or a key does not tell which window it is of.
+    """
+    start, found = partitions_def.start, set[Window]()
+    for at in (start, *_steps(start)):
+        stretch = _stretch(partitions_def, at, before=_BEFORE if at > start else 0)
+        keys = partitions_def.get_partition_keys_in_time_window(stretch)
+        windows = _windows_of(partitions_def, keys)
+        starts = [stretch.start.timestamp() - 1, *(window.start.timestamp() for window in windows)]
+        if len(windows) < len(keys) or any(one >= next_ for one, next_ in pairwise(starts)):
+            raise DeclarationError(
+                f"{table}: partitions_def has fmt {partitions_def.fmt!r}, by which windows that follow each other have "
+                f"the keys {', '.join(map(repr, keys))}",
+                rule="each window has a key of its own, which tells when it starts",
+                remedy="drop fmt, or write one with all that tells two windows apart, such as '%Y-%m-%d-%H:%M'",
+            )
+        found |= set(windows)
+    return sorted(found)
+
+
+def _windows_of(partitions_def: dg.TimeWindowPartitionsDefinition, keys: Sequence[str]) -> list[Window]:
+    """The windows that keys name, up to the first one that names none."""
+    windows = []
+    for key in keys:
+        try:
+            bounds = partitions_def.time_window_for_partition_key(key)
+        except ValueError:
+            break
+        windows.append(Window(bounds.start.astimezone(UTC), bounds.end.astimezone(UTC), key))
+    return windows
+
+
+def _stretch(partitions_def: dg.TimeWindowPartitionsDefinition, at: datetime, before: int) -> dg.TimeWindow:
+    since = at
+    for _ in range(before):
+        window = partitions_def.get_prev_partition_window(since, respect_bounds=False)
+        since = window.start if window else since
+    until = at
+    for _ in range(_AFTER):
+        window = partitions_def.get_next_partition_window(until, respect_bounds=False)
+        until = window.end if window else until
+    return dg.TimeWindow(since, until)
+
+
+def _steps(start: datetime) -> Iterator[datetime]:
+    """Each new year and each change of the clock, in the year after an instant; up to an hour late."""
+
+    def steps(since: datetime, number: int, length: timedelta) -> Iterator[tuple[datetime, datetime]]:
+        instants = ((since + n * length).astimezone(start.tzinfo) for n in range(number + 1))
+        for before, after in pairwise(instants):
+            if (before.year, before.utcoffset()) != (after.year, after.utcoffset()):
+                yield before.astimezone(UTC), after.astimezone(UTC)
+
+    for day, _ in steps(start.astimezone(UTC), 366, timedelta(days=1)):
+        yield from (after for _, after in steps(day, 24, timedelta(hours=1)))
