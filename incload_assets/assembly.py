@@ -41,7 +41,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
         settings: Say where the tables are.
 
     Raises:
-        DeclarationError: Two tables would share one place in the lake.
+        DeclarationError: Two tables would share one place in the lake, or the name of their sensors.
 
     Example:
         >>> incremental_definitions([], Settings()).resolve_all_job_names()
@@ -121,7 +121,7 @@ def _check_schedule(job: UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
 def _expect_distinct_targets(tables: Sequence[Table], lake: Lake) -> None:
     """Refuse the same folder for two tables, and one inside the other, where cleaning up the outer ruins the inner.
 
-    Upper and lower case count as the same, as they are for some file systems.
+    Upper and lower case count as the same, as they are for some file systems. Two sensors of one name are refused, too.
     """
     for one, other in combinations(tables, 2):
         uris = [lake.table_uri(table.key.path) for table in (one, other)]
@@ -131,6 +131,12 @@ def _expect_distinct_targets(tables: Sequence[Table], lake: Lake) -> None:
                 f"{_described(one)} and {_described(other)} would be written to {uris[0]}"
                 + (f" and {uris[1]}" if uris[0] != uris[1] else ""),
                 rule="each table has a folder of its own in the lake, named after its asset key",
+                remedy="give one of them another name or key_prefix",
+            )
+        if _identifier(one) == _identifier(other):
+            raise DeclarationError(
+                f"{_described(one)} and {_described(other)} would both have the sensor {source_sensor_name(one)}",
+                rule="jobs and sensors are named after the asset key of their table, its parts joined by '__'",
                 remedy="give one of them another name or key_prefix",
             )
 

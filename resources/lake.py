@@ -22,6 +22,8 @@ CUTS_FOLDER = "_cuts"
 """Likewise, where the windows of tables end whose sources have no reliable times."""
 REFERENCES_FOLDER = "_references"
 """Likewise, what is known of the references from derived tables to others."""
+OWN_FOLDERS = (LOG_FOLDER, CUTS_FOLDER, REFERENCES_FOLDER)
+"""All folders of the lake that hold no tables of people's own."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Lake:
         for part in key_path:
             if not part or part in (".", "..") or "/" in part:
                 raise ValueError(f"{'/'.join(key_path)!r}: {part!r} cannot be the name of a folder of the lake")
-        if not key_path or key_path[0] in (LOG_FOLDER, CUTS_FOLDER, REFERENCES_FOLDER):
+        if not key_path or key_path[0] in OWN_FOLDERS:
             raise ValueError(f"{'/'.join(key_path)!r}: {key_path[:1]} is the loader's own folder; choose another name")
         return "/".join([self.root, *key_path])
 

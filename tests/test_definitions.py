@@ -111,6 +111,14 @@ def test_a_table_inside_the_folder_of_another_is_refused() -> None:
         incremental_definitions([inner, items_asset(name="shop")], Settings())
 
 
+def test_tables_whose_sensors_would_have_one_name_are_refused() -> None:
+    twins = [items_asset(name="b__c", key_prefix="a"), items_asset(name="c", key_prefix=["a", "b"])]
+    with pytest.raises(
+        DeclarationError, match=r"a/b__c .* and a/b/c .* would both have the sensor watch_a__b__c\. Rule"
+    ):
+        incremental_definitions(twins, Settings())
+
+
 def test_tables_with_similar_names_have_places_of_their_own() -> None:
     definitions = incremental_definitions([items_asset(name="item"), items_asset(name="items")], Settings())
     assert names(definitions)["sensors"] == ["orphaned_runs", "watch_item", "watch_items"]

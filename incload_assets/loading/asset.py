@@ -7,6 +7,8 @@ from typing import Any
 import dagster as dg
 
 from incload_assets.loading.declaration import INTERVAL, Changes, Freshness, Quarantine, RowFunction, Table, declare
+from incload_assets.loading.declaration_rules import key_of
+from incload_assets.loading.declared_types import check_arguments
 from incload_assets.loading.run import materialize
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.writes.base import Write
@@ -88,8 +90,10 @@ def incremental_asset(
     """
 
     def decorate(function: RowFunction) -> dg.AssetsDefinition:
-        prefix = [key_prefix] if isinstance(key_prefix, str) else list(key_prefix or ())
-        key = dg.AssetKey([*prefix, name or function.__name__])
+        key = key_of(name, key_prefix, function)
+        check_arguments(
+            key.to_user_string(), pool=pool, code_version=code_version, max_partitions_per_run=max_partitions_per_run
+        )
         table = declare(
             key=key,
             partitions_def=partitions_def,

@@ -21,6 +21,7 @@ from incload_assets.loading.declaration_rules import (
     check_retention,
     expect,
 )
+from incload_assets.loading.declared_types import as_columns, check_types
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window_rules import sampled_windows, time_windows
 from incload_assets.loading.writes.base import Write
@@ -63,8 +64,7 @@ class Changes:
 
     def __post_init__(self) -> None:
         for name in ("keys", "sequence_by"):
-            value = getattr(self, name)
-            object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
+            object.__setattr__(self, name, as_columns(getattr(self, name)))
 
     @property
     def empties(self) -> bool:
@@ -179,8 +179,12 @@ def declare(
     expect(table, "changes", changes, Changes, 'Changes(keys=["order_id"], sequence_by=["updated_at"])')
     expect(table, "write", write, Write, "Merge() or Merge(partition_by=...)")
     expect(table, "quarantine", quarantine, Quarantine, "Quarantine(max_share=0.05)")
+    check_types(table, "changes.", changes)
+    check_types(table, "write.", write)
+    check_types(table, "quarantine.", quarantine)
     if freshness is not None:
         expect(table, "freshness", freshness, Freshness, "Freshness(within=timedelta(hours=6))")
+        check_types(table, "freshness.", freshness)
         check_freshness(table, freshness)
     expect(table, "interval", interval, timedelta, "timedelta(minutes=5)")
     check_interval(table, interval)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import dagster as dg
 import pyspark.sql.types as T
 
 from incload_assets.loading.contract import Contract
+from incload_assets.loading.declared_types import check_arguments
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.writes.base import Write
+from resources.lake import OWN_FOLDERS
 
 if TYPE_CHECKING:
     from incload_assets.loading.declaration import Changes, Freshness, Quarantine
@@ -125,6 +128,36 @@ def check_columns(table: str, contract: Contract, changes: Changes, write: Write
         )
 
 
+def key_of(name: str | None, key_prefix: str | Sequence[str] | None, function: Callable[..., object]) -> dg.AssetKey:
+    """The asset key of a table.
+
+    Args:
+        name: As declared; None: that of the function.
+        key_prefix: As declared.
+        function: That the declaration decorates.
+
+    Raises:
+        DeclarationError: The key cannot name what is named after it.
+    """
+    check_arguments(function.__name__, name=name, key_prefix=key_prefix)
+    prefix = (key_prefix,) if isinstance(key_prefix, str) else tuple(key_prefix or ())
+    path = (*prefix, function.__name__ if name is None else name)
+    table = "/".join(path)
+    if wrong := [part for part in path if not re.fullmatch(r"[A-Za-z0-9_]+", part)]:
+        raise DeclarationError(
+            f"{table}: its asset key has the part {wrong[0]!r}",
+            rule="parts are letters, digits and _, as folders of the lake, a job and a sensor are named after them",
+            remedy=f"write another {'name' if wrong[0] == path[-1] else 'key_prefix'}, for example 'orders'",
+        )
+    if path[0] in OWN_FOLDERS:
+        raise DeclarationError(
+            f"{table}: its asset key begins with {path[0]!r}",
+            rule=f"{', '.join(OWN_FOLDERS)} are folders of the lake in which loads keep what they know of the tables",
+            remedy="write another key_prefix or name",
+        )
+    return dg.AssetKey(path)
+
+
 def _check_buckets(table: str, types: Mapping[str, T.DataType], changes: Changes, write: Write) -> None:
     problem, remedy = f"{table}: write.buckets is {write.buckets!r}", "drop buckets"
     if not write.bucketed:
@@ -136,7 +169,7 @@ def _check_buckets(table: str, types: Mapping[str, T.DataType], changes: Changes
             rule="a table is divided by a column, or, if none tells where a key is, by a hash of its keys",
             remedy="drop one of them",
         )
-    if isinstance(write.buckets, bool) or not isinstance(write.buckets, int) or not 2 <= write.buckets <= 1000:
+    if not 2 <= (write.buckets or 0) <= 1000:
         raise DeclarationError(
             problem,
             rule="it is a whole number from 2 to 1000, such that a bucket has some tens of megabytes",
@@ -166,13 +199,13 @@ def _members(kind: T.DataType) -> Iterator[str]:
 def check_quarantine(table: str, quarantine: Quarantine) -> None:
     """Refuse limits that are none."""
     share, rows = quarantine.max_share, quarantine.max_rows
-    if not (isinstance(share, int | float) and math.isfinite(share) and 0 <= share <= 1):
+    if not 0 <= share <= 1:
         raise DeclarationError(
             f"{table}: quarantine.max_share is {share!r}",
             rule="it is a share of the rows read, from 0 to 1",
             remedy="write Quarantine(max_share=0.05) for 5 %",
         )
-    if rows is not None and (not isinstance(rows, int) or rows < 0):
+    if rows is not None and rows < 0:
         raise DeclarationError(
             f"{table}: quarantine.max_rows is {rows!r}", rule="it is a number of rows, 0 or more, or None"
         )

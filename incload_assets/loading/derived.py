@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from incload_assets.loading.asset import incremental_asset
 from incload_assets.loading.declaration import Changes
+from incload_assets.loading.declaration_rules import key_of
 from incload_assets.loading.sources.base import Absent
 from incload_assets.loading.sources.tables import DerivedFunction, Tables
 from incload_assets.loading.upstream import Upstream, upstream_tables
@@ -74,8 +75,7 @@ def derived_asset(
     """
 
     def decorate(function: DerivedFunction) -> dg.AssetsDefinition:
-        prefix = [key_prefix] if isinstance(key_prefix, str) else list(key_prefix or ())
-        key = dg.AssetKey([*prefix, name or function.__name__])
+        key = key_of(name, key_prefix, function)
         table = key.to_user_string()
         windows = time_windows(table, partitions_def)
         upstream = upstream_tables(key, of, function, windows)

@@ -46,6 +46,10 @@ STAMPED = loaded(StampedItem, Merge(partition_by="at"), "stamped")
 STATE = loaded(Item, Merge(), "state")
 
 
+def both(a: DataFrame, b: DataFrame) -> DataFrame:
+    return a
+
+
 def by_value(items: DataFrame) -> DataFrame:
     """Some rows."""
     return items
@@ -97,7 +101,7 @@ def test_other_code_is_another_version() -> None:
         ({"of": {"items": Upstream(by_value)}}, r"of\['items'\] is <function by_value"),
         ({"name": "dated"}, r"of\['items'\] is the table dated itself"),
         (
-            {"function": lambda a, b: a, "of": {"a": Upstream(DATED, "day"), "b": Upstream(DATED, "day")}},
+            {"function": both, "of": {"a": Upstream(DATED, "day"), "b": Upstream(DATED, "day")}},
             r"of names dated twice, as 'a' and as 'b'",
         ),
         (
@@ -106,11 +110,11 @@ def test_other_code_is_another_version() -> None:
         ),
         ({"partitions_def": dg.StaticPartitionsDefinition(["a"])}, r"partitions_def is StaticPartitionsDefinition"),
         (
-            {"function": lambda a, b: a, "of": {"a": Upstream(DATED, "day"), "b": Upstream(STATE, on="day")}},
+            {"function": both, "of": {"a": Upstream(DATED, "day"), "b": Upstream(STATE, on="day")}},
             r"of\['b'\].on is 'day', and state does not have it",
         ),
         (
-            {"function": lambda a, b: a, "of": {"a": Upstream(DATED, "day"), "b": Upstream(STAMPED, "at", on="id")}},
+            {"function": both, "of": {"a": Upstream(DATED, "day"), "b": Upstream(STAMPED, "at", on="id")}},
             r"of\['b'\] has partition 'at' and on 'id'",
         ),
         ({"absent": "never"}, r"absent is 'never'"),

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import psycopg
 from pyspark.sql import DataFrame, SparkSession
 
+from incload_assets.loading.declared_types import check_types
 from incload_assets.loading.sources.base import Position, Sees, Source
 from incload_assets.loading.sources.database_closing import Server, server_of
 from incload_assets.loading.sources.database_errors import looking
@@ -71,6 +72,7 @@ class DatabaseSource(Source):
 
     def validate(self, table: str) -> None:
         """Check names and lag; see :meth:`Source.validate`."""
+        check_types(table, "source: ", self)
         check_names(table, self.database, self.table, self.by)
         check_lag(table, self.lag)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.loading.contract import Contract
+from incload_assets.loading.declared_types import as_columns, check_types
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.base import Absent, Headroom, Position, Sees, Source
 from incload_assets.loading.sources.debezium_envelope import ENVELOPE, PAYLOAD
@@ -90,7 +91,7 @@ class Debezium(Wrapping):
     sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "keys", (self.keys,) if isinstance(self.keys, str) else tuple(self.keys))
+        object.__setattr__(self, "keys", as_columns(self.keys))
         if isinstance(self.source, Source):
             self.adopt()
         if self.slot is not None:
@@ -134,6 +135,7 @@ class Debezium(Wrapping):
                 rule="it reads events from another source",
                 remedy='write Debezium(Kafka(...), table="public.orders", keys=["id"])',
             )
+        check_types(table, "source: ", self)
         self.source.validate(table)
         if not re.fullmatch(r"[^.]+\.[^.]+", self.table):
             raise DeclarationError(

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.contract import Contract
+from incload_assets.loading.declared_types import check_types
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.assignment import by_window
 from incload_assets.loading.sources.base import Absent, Position, Sees, Source
@@ -70,13 +71,14 @@ class Files(Source):
 
     def validate(self, table: str) -> None:
         """Check path, format and options; see :meth:`Source.validate`."""
-        Template.parse(table, self.path, "/landing")
         for name, allowed in (("format", (None, *get_args(Format))), ("absent", get_args(Absent)),
                               ("deleted", get_args(Deleted)), ("encoding", ENCODINGS)):  # fmt: skip
             value = getattr(self, name)
             if value not in allowed:
                 choices = ", ".join(repr(choice) for choice in allowed if choice is not None)
                 raise DeclarationError(f"{table}: source: {name} is {value!r}", remedy=f"write one of {choices}")
+        check_types(table, "source: ", self)
+        Template.parse(table, self.path, "/landing")
         self._check_delimiter(table)
         last = self.path.rpartition("/")[2]
         # a name that ends in a glob says nothing: there each file's own extension decides

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading import window as windows_of
+from incload_assets.loading.declared_types import check_types
 from incload_assets.loading.errors import DeclarationError, SourceUnreadable
 from incload_assets.loading.sources.base import Absent, Headroom, Position, Sees, Source
 from incload_assets.loading.sources.kafka_look import KafkaLook
@@ -73,6 +74,7 @@ class Kafka(Source):
 
     def validate(self, table: str) -> None:
         """Check the names and options; see :meth:`Source.validate`."""
+        check_types(table, "source: ", self)
         checks = (
             ("cluster", bool(NAME.fullmatch(self.cluster)), "it is letters, digits and _, in lower case", "'shop'"),
             ("topic", bool(re.fullmatch(r"[A-Za-z0-9._-]{1,249}", self.topic)),

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from incload_assets.loading.declared_types import check_types
 from incload_assets.loading.errors import DeclarationError, SourceUnreadable
 from incload_assets.loading.sources.base import Headroom
 from incload_assets.loading.sources.database_errors import looking
@@ -38,6 +39,7 @@ class ReplicationSlot:
 
     def validate(self, table: str) -> None:
         """Check both names; raise :class:`DeclarationError`."""
+        check_types(table, "source: slot.", self)
         rules = (
             ("database", NAME, self.database, "it is letters, digits and _, in lower case", "'shop'"),
             ("name", _NAME, self.name, "a slot's name is up to 63 of a-z, 0-9 and _", "'debezium'"),
