@@ -24,6 +24,15 @@ _OF_MANY_ROWS: dict[type[Any], str] = {
     exp.AggFunc: "an aggregate",
     exp.UDTF: "a table function",
 }
+_OF_THE_MOMENT = {
+    "now", "current_date", "current_timestamp", "current_time", "localtimestamp", "current_timezone", "current_user",
+    "session_user", "user", "current_catalog", "current_database", "current_schema", "rand", "randn", "randstr",
+    "uniform", "uuid", "shuffle", "reflect", "try_reflect", "java_method", "monotonically_increasing_id",
+    "spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length",
+}  # fmt: skip
+"""Functions of Spark that a later load of the same change may have another value of, as sqlglot names them."""
+_MOMENTS = ("now", "today", "tomorrow", "yesterday")
+"""Texts that Spark casts to the time of the query."""
 
 
 def check_conditions(table: str, contract: Contract, changes: Changes, write: Write, source: Source) -> tuple[str, ...]:
@@ -108,6 +117,12 @@ def _names_in(table: str, contract: Contract, place: str, condition: str) -> lis
                 rule="it tells of each change by itself what kind it is",
                 remedy=example,
             )
+    if moment := next(filter(None, map(_moment_in, parsed.walk())), None):
+        raise DeclarationError(
+            f"{table}: {place} is {condition!r}, with {moment} in it",
+            rule="it says the same of a change whenever it is loaded, as loads are repeated and looked over",
+            remedy=f"compare columns of the source with each other and with constants; {example}",
+        )
     columns = list(parsed.find_all(exp.Column))
     for column in columns:
         _check_member(table, contract, place, condition, column)
@@ -133,6 +148,17 @@ def _names_in(table: str, contract: Contract, place: str, condition: str) -> lis
                 remedy="spell both alike, or rename the column of the contract",
             )
     return names
+
+
+def _moment_in(part: exp.Expr) -> str | None:
+    """What depends on the moment or on chance in a part of a condition, without the parts in it."""
+    if isinstance(part, exp.Cast) and part.to.is_type(*exp.DataType.TEMPORAL_TYPES):
+        text = part.this.name if isinstance(part.this, exp.Literal) else ""
+        return repr(text) if text.strip().lower() in _MOMENTS else None
+    if not isinstance(part, exp.Func):
+        return None
+    name = part.name if isinstance(part, exp.Anonymous) else part.sql_name()
+    return name.lower() if name.lower() in _OF_THE_MOMENT else None
 
 
 def _check_member(table: str, contract: Contract, place: str, condition: str, column: exp.Column) -> None:

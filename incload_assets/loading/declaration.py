@@ -38,7 +38,8 @@ class Changes:
         sequence_by: Columns that order the changes of one key, most significant first; NULL is older than any value.
             Needed where changes of one key are told older from newer.
         delete_when: SQL condition on the columns read from the source (fields outside the contract are strings there)
-            that marks a change as a delete. NULL counts as false. None: the source never deletes.
+            that marks a change as a delete, by what the change says and not by when it is asked. NULL counts as false.
+            None: the source never deletes.
         truncate_when: Likewise, for a change without a key that deletes all rows of a smaller sequence than its own.
         snapshot_when: Likewise, for a row of a complete extract, whose rows all have the same value in the first column
             of ``sequence_by``: the source's position when it was taken. It is an upsert; and keys that the extract
