@@ -80,6 +80,72 @@ def test_what_was_loaded_after_the_version_that_was_restored_is_asked_for_and_lo
         assert asked(h) == [key(2), key(3)]
 
 
+@pytest.mark.parametrize("loads_until_it_is_seen", [0, 4])
+def test_what_a_copy_of_the_table_put_in_its_place_lacks_is_asked_for_and_loaded_again(
+    tmp_path: Path, spark_settings: Settings, loads_until_it_is_seen: int
+) -> None:
+    with house(tmp_path, spark_settings) as h:
+        uri = h.lake.table_uri(h.table.key.path)
+        h.deliver(1, guest("1", day=1))
+        assert h.load(1) == [True]
+        shutil.copytree(uri, tmp_path / "backup")
+        for number in (2, 3):
+            h.deliver(number, guest(str(number), day=number))
+        assert h.load(2, 3) == [True] * 2
+        assert (checked(h).passed, asked(h)) == (True, [])
+        shutil.rmtree(uri)
+        shutil.copytree(tmp_path / "backup", uri)
+        for number in range(4, 4 + loads_until_it_is_seen):
+            h.deliver(number, guest(str(number), day=number))
+            assert h.load(number) == [True]
+        found = undone(checked(h))
+        assert {key(2), key(3)} <= found.keys()
+        assert key(1) not in found
+        assert undone(checked(h)) == found, "a second look forgets nothing"
+        assert asked(h) == list(found)
+        assert h.load(2) == [True]
+        assert undone(checked(h)).keys() == found.keys() - {key(2)}
+        assert all(h.load(int(again[-2:])) == [True] for again in asked(h))
+        assert (checked(h).passed, asked(h)) == (True, [])
+        assert {id for id, _ in rows(h)} == {str(number) for number in range(1, 4 + loads_until_it_is_seen)}
+
+
+def test_a_copy_of_the_table_put_in_its_place_is_noticed_although_the_check_never_saw_what_it_lacks(
+    tmp_path: Path, spark_settings: Settings
+) -> None:
+    with house(tmp_path, spark_settings) as h:
+        uri = h.lake.table_uri(h.table.key.path)
+        h.deliver(1, guest("1", day=1))
+        assert h.load(1) == [True]
+        shutil.copytree(uri, tmp_path / "backup")
+        h.deliver(2, guest("2", day=2))
+        assert h.load(2) == [True]
+        shutil.rmtree(uri)
+        shutil.copytree(tmp_path / "backup", uri)
+        found = undone(checked(h))
+        assert (list(found), undone(checked(h))) == ([key(2)], found)
+        assert h.load(2) == [True]
+        assert (checked(h).passed, asked(h)) == (True, [])
+
+
+def test_a_copy_of_a_table_that_was_there_before_the_present_one_is_noticed(
+    tmp_path: Path, spark_settings: Settings
+) -> None:
+    with house(tmp_path, spark_settings) as h:
+        uri = h.lake.table_uri(h.table.key.path)
+        for number in (1, 2):
+            h.deliver(number, guest(str(number), day=number))
+        assert h.load(1) == [True]
+        shutil.move(uri, tmp_path / "backup")
+        assert h.load(1, 2) == [True] * 2
+        assert checked(h).passed
+        shutil.rmtree(uri)
+        shutil.move(tmp_path / "backup", uri)
+        assert list(undone(checked(h))) == [key(1), key(2)]
+        assert h.load(1, 2) == [True] * 2
+        assert (checked(h).passed, {id for id, _ in rows(h)}) == (True, {"1", "2"})
+
+
 @pytest.mark.parametrize("what", ["the table", "the log", "both"])
 def test_a_table_or_log_that_is_gone_is_loaded_again(tmp_path: Path, spark_settings: Settings, what: str) -> None:
     with house(tmp_path, spark_settings) as h:
