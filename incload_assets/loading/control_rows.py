@@ -45,7 +45,8 @@ class Control:
     """The control row of a window: what was landed, and what the merge of it needs to know.
 
     Args:
-        landing: How often the window has been landed; the fence of its landings.
+        landing: How often the window has been landed, also in versions that a restored log has no more; the fence of
+            its landings.
         fingerprint: Of the position.
         position: The position's detail as JSON.
         summary: The position for people.

@@ -38,6 +38,8 @@ class Landing:
         log_version: The log's version in which ``before`` was read.
         settled: Whether ``before`` is known to be reconciled and checkpointed, so that the keys it took away are done.
         run_id: The Dagster run.
+        fence: The number of the last landing that the log's commits tell of in that version, 0 if none. A log that was
+            restored to an older version has older control rows, but refuses every number that was ever committed.
     """
 
     window: Window
@@ -46,6 +48,7 @@ class Landing:
     log_version: int
     settled: bool
     run_id: str
+    fence: int = 0
 
 
 def landing_app_id(table: Table, window: Window) -> str:
@@ -81,7 +84,7 @@ def land(context: Context, landing: Landing, say: Callable[[str], None] = lambda
         try:
             if landing.before is not None:
                 facts = facts_of(content, table, [window])[window.key]
-            number = (landing.before.landing if landing.before else 0) + 1
+            number = max(landing.before.landing if landing.before else 0, landing.fence) + 1
             control = control_of(table, landing, facts, number)
             note = f"landed {window.key}, run {landing.run_id}"
             return commit(context, content, {window.key: control}, landing_app_id(table, window), number, note=note)

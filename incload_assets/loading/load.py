@@ -19,7 +19,7 @@ from incload_assets.loading.control_rows import Control, controls_of
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import ensure_table
 from incload_assets.loading.errors import SourceChanged, SourceMissing
-from incload_assets.loading.landing import Landing, land
+from incload_assets.loading.landing import Landing, land, landing_app_id
 from incload_assets.loading.looking_ahead import look_ahead
 from incload_assets.loading.plan import Merged
 from incload_assets.loading.range_fences import call_off_landings, call_off_merges
@@ -210,6 +210,7 @@ def _land(
             position = _detect(context, window)
             at = log.open()
             before = controls_of(at, only=[window.key]).get(window.key)
+            fence = at.transaction_version(landing_app_id(context.table, window)) or 0
             tune_landing(context.spark, at, [window], position.size)
         settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not landed
         same = before and (before.fingerprint, before.code_version) == (
@@ -226,7 +227,7 @@ def _land(
                 held_off = True
                 continue  # what was removed until now is what a landing has to start from
         with phases.timed("land"):
-            landing = Landing(window, position, before, at.version(), settled, run_id)
+            landing = Landing(window, position, before, at.version(), settled, run_id, fence)
             look_ahead(context)
             landed = land(context, landing, say) or landed
         if landed and context.table.source.moves:

@@ -102,6 +102,15 @@ class Loaded:
         rows = delta.to_pyarrow_table(filters=[("_kind", "=", kind)], columns=list(columns)).to_pylist()
         return sorted((tuple(row[n] for n in columns) for row in rows), key=repr)
 
+    def versions(self) -> dict[str, int]:
+        """The present versions of table and log."""
+        return {uri: self.lake.version(uri) or 0 for uri in (self.uri, self.lake.log_uri(self.table.key.path))}
+
+    def restore(self, versions: dict[str, int]) -> None:
+        """Restore versions that :meth:`versions` told."""
+        for uri, version in versions.items():
+            self.spark.sql(f"RESTORE TABLE {self.lake.sql_name(uri)} TO VERSION AS OF {version}")
+
     def files(self) -> set[str]:
         """The table's present data files."""
         delta = self.lake.delta(self.uri)

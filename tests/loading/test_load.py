@@ -199,6 +199,33 @@ def test_a_stopped_load_keeps_what_the_partition_had(spark: SparkSession, tmp_pa
     assert table.log("upsert", "id", "value") == [("1", "a")]
 
 
+@pytest.mark.parametrize("restored", ["the table", "the log", "both"])
+def test_windows_of_a_table_or_log_that_was_restored_are_loaded_as_ever(
+    spark: SparkSession, tmp_path: Path, restored: str
+) -> None:
+    content = {day(1): [item("a", "1", 1), item("b", "1", 1)], day(2): [item("b", "2", 2), item("c", "2", 2)]}
+    table = make(spark, tmp_path, content)
+    table.load(1)
+    (uri, at_first), (log, log_at_first) = table.versions().items()
+    older = {uri: at_first} if restored == "the table" else {log: log_at_first}
+    if restored == "both":
+        older = {uri: at_first, log: log_at_first}
+    table.load(2)
+    content[day(1)] = [item("a", "1", 1), item("b", None, 3, "d"), item("d", "3", 3)]
+    table.load(1)
+    right = {("a", "1", 1), ("c", "2", 2), ("d", "3", 3)}
+    assert table.rows() == right
+    for _ in range(2):  # the second time there are more numbers that are taken
+        table.restore(older)
+        table.load(2)
+        checkpointed = table.load(1)
+        assert table.rows() == right
+        assert not table.replay(checkpointed).committed
+    content[day(1)] = []
+    table.load(1)
+    assert table.rows() == {("b", "2", 2), ("c", "2", 2)}
+
+
 def test_an_empty_window_is_done_and_a_missing_one_is_not(spark: SparkSession, tmp_path: Path) -> None:
     table = make(spark, tmp_path, {day(1): []})
     report = table.load(1)

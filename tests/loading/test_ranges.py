@@ -221,6 +221,31 @@ def test_windows_that_were_loaded_together_are_not_loaded_together_again(spark: 
     assert table.rows() == {("a", "0", 0)}
 
 
+@pytest.mark.parametrize("restored", ["the table", "the log", "both"])
+def test_windows_that_were_loaded_together_are_loaded_after_a_restore_of_table_or_log(
+    spark: SparkSession, tmp_path: Path, restored: str
+) -> None:
+    table = make(spark, tmp_path, dict(CONTENT))
+    ensure_tables(Context(spark, table.table, table.lake))
+    (uri, at_first), (log, log_at_first) = table.versions().items()
+    older = {uri: at_first} if restored == "the table" else {log: log_at_first}
+    if restored == "both":
+        older = {uri: at_first, log: log_at_first}
+    together(table, 1, 2, 3)
+    for again in ((1, 2, 3), ()):
+        table.restore(older)
+        loaded = together(table, *again)  # again, as far as the log knows; the others by themselves
+        assert set(loaded) == (set() if restored == "the table" else {day(n) for n in again})
+        for number in (1, 2, 3):
+            if day(number) not in loaded:
+                table.load(number)
+        assert table.rows() == RIGHT
+    table.content |= {day(1): [], day(2): []}
+    table.load(1)
+    table.load(2)
+    assert table.rows() == {("a", "0", 0)}
+
+
 def test_a_load_of_one_of_its_windows_that_begins_after_the_second_question_calls_the_range_off(
     spark: SparkSession, tmp_path: Path
 ) -> None:
