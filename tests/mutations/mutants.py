@@ -198,9 +198,13 @@ MUTANTS = [
            '"left_semi")', '"left_anti")',
            ("tests/loading/test_pruning.py::test_rows_of_other_keys_stay_as_they_are_"
             "whether_a_table_counts_as_large_or_small[merge-large]",)),
-    Mutant("one number of buckets", PARTITION, f"{LOADING}/load.py",
-           'return {} if table.write.buckets is None else {"incload.buckets": str(table.write.buckets)}', "return {}",
+    Mutant("one number of buckets", PARTITION, f"{LOADING}/writes/base.py",
+           'told |= {"buckets": str(self.buckets), "bucket_keys"', 'told |= {"bucket_keys"',
            (f"{BUCKETS}the_number_of_buckets_of_a_table_stays",)),
+    Mutant("one order of bucket keys", PARTITION, f"{LOADING}/writes/base.py",
+           '", ".join(changes.keys)}', '", ".join(sorted(changes.keys))}',
+           ("tests/loading/test_changed_declarations.py::"
+            "test_a_table_in_buckets_is_not_written_with_its_keys_in_another_order",)),
     Mutant("sessions in UTC", INSTANTS, "resources/spark_conf.py",
            '"spark.sql.session.timeZone": "UTC"', '"spark.sql.session.timeZone": "Asia/Tokyo"',
            ("tests/resources/test_spark.py::test_a_session_has_delta_and_speaks_utc_and_ansi",)),
