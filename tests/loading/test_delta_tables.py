@@ -18,7 +18,10 @@ from incload_assets.loading.writes.base import Write
 from resources.lake import Lake, data_files
 from tests.loading.tables import day, item, make
 
-COMMITS_KEPT = {f"delta.{what}RetentionDuration": "interval 2 days" for what in ("log", "deletedFile")}
+WINDOWS = "incload.windows 0 0 * * * UTC %Y-%m-%d"
+OF_A_LOG = {f"delta.{what}RetentionDuration": "interval 2 days" for what in ("log", "deletedFile")} | dict(
+    [WINDOWS.split(" ", 1)]
+)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +41,8 @@ def test_other_keys_or_another_way_of_writing_are_refused_before_any_write(
     with pytest.raises(SchemaMismatch) as refused:
         ensure_tables(Context(spark, other.table, other.lake))
     assert str(refused.value) == (
-        f"items: {tmp_path}/items has incload.write Merge, incload.keys id, declared is {declared}. "
+        f"items: {tmp_path}/items has incload.write Merge, incload.keys id, {WINDOWS}, "
+        f"declared is {declared}, {WINDOWS}. "
         "Rule: what tells the rows of an existing table apart, and how they are written, is not changed in place. "
         "Remedy: restore the declaration, or give the table another name and load it anew."
     )
@@ -117,7 +121,7 @@ def test_delta_keeps_ranges_of_what_the_log_is_filtered_by_also_where_the_log_is
     ensure_table(spark, odd.lake, log.uri, log.schema, ("_window", "_kind"), "items")
     for _ in range(2):
         ensure_log(Context(spark, odd.table, odd.lake))
-    assert log.open().metadata().configuration == COMMITS_KEPT | {"delta.dataSkippingStatsColumns": "`no.1`"}
+    assert log.open().metadata().configuration == OF_A_LOG | {"delta.dataSkippingStatsColumns": "`no.1`"}
     assert log.version() == 1
 
 
@@ -125,7 +129,7 @@ def test_a_log_that_is_filtered_by_nothing_with_a_range_has_none(spark: SparkSes
     kept = make(spark, tmp_path, contract=Odd, changes=Changes(keys=["the.`key`"], sequence_by=["flag"]))
     ensure_log(context := Context(spark, kept.table, kept.lake))
     properties = context.log.open().metadata().configuration
-    assert properties == COMMITS_KEPT | {"delta.dataSkippingNumIndexedCols": "0"}
+    assert properties == OF_A_LOG | {"delta.dataSkippingNumIndexedCols": "0"}
 
 
 def test_old_commits_of_the_log_go_and_what_they_told_stays(spark: SparkSession, tmp_path: Path) -> None:

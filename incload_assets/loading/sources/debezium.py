@@ -123,10 +123,6 @@ class Debezium(Wrapping):
             moved_when="cdc_op = 'c'" if self.keys_change and not whole else None,
         )
 
-    def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
-        """Check that they fit the inner source; see :meth:`Source.validate_windows`."""
-        self.source.validate_windows(table, windows)
-
     def validate(self, table: str) -> None:
         """Check the declaration, and that of the inner source; see :meth:`Source.validate`."""
         if not isinstance(self.source, Source) or isinstance(self.source, Debezium):

@@ -24,6 +24,10 @@ class Wrapping(Source):
         for name in ("absent", "keeps", "moves", "forgets", "dated"):
             object.__setattr__(self, name, getattr(self.source, name))
 
+    def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
+        """See :meth:`Source.validate_windows`."""
+        self.source.validate_windows(table, windows)
+
     def detect(
         self,
         table: str,
