@@ -65,8 +65,8 @@ def ensure_table(
         )
     known = metadata.configuration
     own = [name for name in properties if name.startswith("incload.")]
-    if any(known.get(name, properties[name]) != properties[name] for name in own):
-        was, now = (", ".join(f"{name} {of.get(name)}" for name in own) for of in (known, properties))
+    if other := [name for name in own if known.get(name, properties[name]) != properties[name]]:
+        was, now = (", ".join(f"{name} {of[name]}" for name in other) for of in (known, properties))
         raise SchemaMismatch(
             f"{table}: {uri} has {was}, declared is {now}",
             rule="what tells the rows of an existing table apart, and how they are written, is not changed in place",
