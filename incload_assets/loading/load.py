@@ -32,6 +32,7 @@ from incload_assets.loading.writes.merging import app_id
 from resources.lake import Lake
 
 LANDINGS = 5
+WINDOWS = "incload.windows"
 
 
 @dataclass(frozen=True)
@@ -131,14 +132,12 @@ def ensure_tables(context: Context) -> None:
         SchemaMismatch: They and the declaration cannot be brought together.
     """
     spark, table, lake = context.spark, context.table, context.lake
-    told = table.write.kept_as(table.contract, table.changes)
     schema = table.schema
     if table.write.buckets is not None:
         comment = {"comment": "Hash of the key, modulo the number of buckets; for pruning files only"}
         schema = T.StructType([*schema.fields, T.StructField(BUCKET, T.IntegerType(), True, comment)])
-    properties = {f"incload.{name}": value for name, value in told.items()} | _windows(table)
     whole = table.write.is_content(table.changes)
-    ensure_table(spark, lake, context.uri, schema, table.write.stored_by, table.name, properties, whole=whole)
+    ensure_table(spark, lake, context.uri, schema, table.write.stored_by, table.name, _told(table), whole=whole)
     ensure_log(context)
 
 
@@ -149,20 +148,19 @@ def ensure_log(context: Context) -> None:
         SchemaMismatch: It and the declaration cannot be brought together.
     """
     log, table = context.log, context.table
-    told = table.write.kept_as(table.contract, table.changes)
-    # the buckets that control rows tell of
-    buckets = {f"incload.{name}": value for name, value in told.items() if name.startswith("bucket")}
-    properties = buckets | _windows(table) | log.properties
+    # the windows, and the buckets that its control rows tell of
+    told = {name: value for name, value in _told(table).items() if name.startswith(("incload.bucket", WINDOWS))}
+    properties = told | log.properties
     leave_unset(context)
     ensure_table(context.spark, context.lake, log.uri, log.schema, ("_window", "_kind"), table.name, properties)
 
 
-def _windows(table: Table) -> dict[str, str]:
-    """What the windows are, as a table property: rows of windows that are no more could never be replaced."""
-    if table.write.supersedes:
-        return {}
+def _told(table: Table) -> dict[str, str]:
+    """What rows of the table rely on, as table properties; the windows, too: rows of others could not be replaced."""
+    told = {f"incload.{name}": value for name, value in table.write.kept_as(table.changes).items()}
     windows = table.partitions_def
-    return {"incload.windows": f"{windows.cron_schedule} {windows.timezone or 'UTC'} {windows.fmt}"}
+    what = {WINDOWS: f"{windows.cron_schedule} {windows.timezone or 'UTC'} {windows.fmt}"}
+    return told if table.write.supersedes else told | what
 
 
 def detect(context: Context, windows: list[Window]) -> dict[str, Position]:

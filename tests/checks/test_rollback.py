@@ -80,15 +80,25 @@ def test_what_was_loaded_after_the_version_that_was_restored_is_asked_for_and_lo
         assert asked(h) == [key(2), key(3)]
 
 
+def backed_up(h: House, folder: Path) -> str:
+    """Load the first window, and copy the table's folder.
+
+    Returns:
+        Where the table is.
+    """
+    uri = h.lake.table_uri(h.table.key.path)
+    h.deliver(1, guest("1", day=1))
+    assert h.load(1) == [True]
+    shutil.copytree(uri, folder)
+    return uri
+
+
 @pytest.mark.parametrize("loads_until_it_is_seen", [0, 4])
 def test_what_a_copy_of_the_table_put_in_its_place_lacks_is_asked_for_and_loaded_again(
     tmp_path: Path, spark_settings: Settings, loads_until_it_is_seen: int
 ) -> None:
     with house(tmp_path, spark_settings) as h:
-        uri = h.lake.table_uri(h.table.key.path)
-        h.deliver(1, guest("1", day=1))
-        assert h.load(1) == [True]
-        shutil.copytree(uri, tmp_path / "backup")
+        uri = backed_up(h, tmp_path / "backup")
         for number in (2, 3):
             h.deliver(number, guest(str(number), day=number))
         assert h.load(2, 3) == [True] * 2
@@ -114,10 +124,7 @@ def test_a_copy_of_the_table_put_in_its_place_is_noticed_although_the_check_neve
     tmp_path: Path, spark_settings: Settings
 ) -> None:
     with house(tmp_path, spark_settings) as h:
-        uri = h.lake.table_uri(h.table.key.path)
-        h.deliver(1, guest("1", day=1))
-        assert h.load(1) == [True]
-        shutil.copytree(uri, tmp_path / "backup")
+        uri = backed_up(h, tmp_path / "backup")
         h.deliver(2, guest("2", day=2))
         assert h.load(2) == [True]
         shutil.rmtree(uri)

@@ -130,7 +130,7 @@ class Write(ABC):
         """The table's columns: the contract's, and those that the way of writing adds."""
         return contract.schema
 
-    def kept_as(self, contract: Contract, changes: Changes) -> dict[str, str]:
+    def kept_as(self, changes: Changes) -> dict[str, str]:
         """What the rows of a table rely on, by name: an existing table is not written with anything else."""
         told = {"write": type(self).__name__, "keys": ", ".join(sorted(self.identity(changes)))}
         if self.buckets is not None:  # whose numbers are hashes of the keys in their order

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from incload_assets.loading.columns import DELETE, REPLACED, UPSERT, col, content_hash_sql
 from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.contract import Contract
+from incload_assets.loading.declared_types import as_columns
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.ledger import entry
 from incload_assets.loading.plan import Merged, Plan
@@ -53,7 +54,7 @@ class DeleteInsert(Write):
     keyed: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "by", (self.by,) if isinstance(self.by, str) else tuple(self.by))
+        object.__setattr__(self, "by", as_columns(self.by))
 
     def validate(self, table: str, contract: Contract, changes: "Changes", source: Source) -> None:
         """Groups are told apart by columns of the contract, and lie in one partition each."""

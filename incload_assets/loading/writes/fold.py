@@ -12,6 +12,7 @@ from incload_assets.loading.columns import REPLACED, UPSERT, col, content_hash_s
 from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.declaration import Changes, Table
+from incload_assets.loading.declared_types import as_columns
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.ledger import entry
 from incload_assets.loading.plan import PENDING, Merged, Plan
@@ -59,8 +60,7 @@ class Fold(Write):
 
     def __post_init__(self) -> None:
         for name in ("sums", "mins", "maxes"):
-            value = getattr(self, name)
-            object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
+            object.__setattr__(self, name, as_columns(getattr(self, name)))
 
     def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
         """Every column is a key, or is folded in one way."""

@@ -10,6 +10,7 @@ from incload_assets.loading.columns import quoted
 from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.declaration import Changes
+from incload_assets.loading.declared_types import as_columns
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.sources.base import Source
@@ -64,12 +65,12 @@ class History(Write):
 
     def __post_init__(self) -> None:
         if self.track is not None:
-            object.__setattr__(self, "track", (self.track,) if isinstance(self.track, str) else tuple(self.track))
+            object.__setattr__(self, "track", as_columns(self.track))
 
-    def kept_as(self, contract: Contract, changes: Changes) -> dict[str, str]:
+    def kept_as(self, changes: Changes) -> dict[str, str]:
         """Also the names of the columns that tell versions."""
         versions = ", ".join((self.valid_from, self.valid_to, self.is_current))
-        return super().kept_as(contract, changes) | {"versions": versions}
+        return super().kept_as(changes) | {"versions": versions}
 
     def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
         """Check names, tracked columns, and that it has no partition of its own."""
