@@ -122,6 +122,7 @@ def test_a_load_that_waits_for_its_table_says_who_has_it_and_ends_when_told_to(
     run = instance.create_run_for_job(holder, tags={"dagster/partition": "2026-01-02"})
     instance.add_run_tags(run.run_id, process_tags(run.run_id))
     instance.report_dagster_event(dg.DagsterEvent(dg.DagsterEventType.RUN_START.value, "holder"), run.run_id)
+    instance.event_log_storage.initialize_concurrency_limit_to_default(POOL)
     assert instance.event_log_storage.claim_concurrency_slot(POOL, run.run_id, "payments").is_claimed
     try:
         with started(clone, "load", "payments", "-p", "2026-01-01") as waits:
