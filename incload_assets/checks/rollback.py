@@ -75,7 +75,8 @@ def rollback(look: Look) -> dg.AssetCheckResult:
     # both before the table: what others load and see meanwhile is not to look newer than it
     before, newest = _seen(look), next(iter(_page(look, limit=1)[0]), None)
     delta = look.lake.delta(look.lake.table_uri(look.table.key.path))
-    loaded = [w.key for w in look.progress if w.status == "loaded"]
+    # a load that failed since has left in the table what was there
+    loaded = [w.key for w in look.progress if w.is_loaded and w.status in ("loaded", "failed")]
     if delta is None:
         undone, seen = dict.fromkeys(loaded, "the table is gone"), None
     else:
@@ -99,10 +100,12 @@ def rollback(look: Look) -> dg.AssetCheckResult:
     metadata[REPAIR] = dg.MetadataValue.json(undone)
     metadata["windows"] = records(["window", "why"], list(undone.items()))
     why = "; ".join(sorted(set(undone.values())))
+    failed = [w.key for w in look.progress if w.key in undone and w.status == "failed"]
+    after = f"; {some(failed)} after what its last load failed of is mended" if failed else ""
     note = (
         f"{several(len(undone), 'loaded window')} may no longer be in the table: {some(list(undone))} ({why}). What to "
-        "do: nothing, the sensor asks for them again, and a load writes only what is missing; to stay with the older "
-        "version, pause the sensor."
+        f"do: nothing, the sensor asks for them again{after}, and a load writes only what is missing; to stay with the "
+        "older version, pause the sensor."
     )
     return result(look, NAME, False, note, metadata, dg.AssetCheckSeverity.ERROR)
 

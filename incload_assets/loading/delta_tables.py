@@ -29,6 +29,7 @@ def ensure_table(
     properties: Mapping[str, str] | None = None,
     *,
     whole: bool = False,
+    beside: str | None = None,
 ) -> None:
     """Create the table, or add the columns it lacks.
 
@@ -44,6 +45,8 @@ def ensure_table(
         properties: Table properties. Of ``incload.…``, what its rows are, a table that has other values is refused; one
             that has none gets them, and those of Delta's own.
         whole: Whether rows are told apart by all that they hold, so that a column that only the table has is refused.
+        beside: Another table with the same columns: content is compared by a hash that takes members of structs in
+            their order, so a table that is made anew has them in the order of that one, if it is there.
 
     Raises:
         SchemaMismatch: The table's rows are something else, it is partitioned differently, or a column exists with
@@ -53,7 +56,9 @@ def ensure_table(
     lake.forget_checksum(uri)
     delta = lake.delta(uri)
     if delta is None:
-        _create(spark, lake, uri, schema, partition_by, properties)
+        twin = lake.delta(beside) if beside else None
+        ordered = _ordered_as(schema_of(twin), schema) if twin else schema
+        _create(spark, lake, uri, ordered, partition_by, properties)
         delta = lake.delta(uri)
         assert delta is not None
     metadata = delta.metadata()
@@ -85,6 +90,19 @@ def ensure_table(
         except PySparkException as error:
             if not lost_the_race(error):  # if lost, the next load sets them
                 raise
+
+
+def _ordered_as(present: T.StructType, declared: T.StructType) -> T.StructType:
+    """The declared columns, where members of structs that are there come first, in their order."""
+    fields = []
+    for field in declared.fields:
+        kind, was = field.dataType, present[field.name].dataType if field.name in present.names else None
+        if isinstance(kind, T.StructType) and isinstance(was, T.StructType):
+            members = [name for name in was.names if name in kind.names]
+            members += [name for name in kind.names if name not in was.names]
+            kind = _ordered_as(was, T.StructType([kind[name] for name in members]))
+        fields.append(T.StructField(field.name, kind, field.nullable, field.metadata))
+    return T.StructType(fields)
 
 
 def _create(

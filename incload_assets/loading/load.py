@@ -136,8 +136,8 @@ def ensure_tables(context: Context) -> None:
     if table.write.buckets is not None:
         comment = {"comment": "Hash of the key, modulo the number of buckets; for pruning files only"}
         schema = T.StructType([*schema.fields, T.StructField(BUCKET, T.IntegerType(), True, comment)])
-    whole = table.write.is_content(table.changes)
-    ensure_table(spark, lake, context.uri, schema, table.write.stored_by, table.name, _told(table), whole=whole)
+    whole, by, told = table.write.is_content(table.changes), table.write.stored_by, _told(table)
+    ensure_table(spark, lake, context.uri, schema, by, table.name, told, whole=whole, beside=context.log.uri)
     ensure_log(context)
 
 
@@ -152,7 +152,8 @@ def ensure_log(context: Context) -> None:
     told = {name: value for name, value in _told(table).items() if name.startswith(("incload.bucket", WINDOWS))}
     properties = told | log.properties
     leave_unset(context)
-    ensure_table(context.spark, context.lake, log.uri, log.schema, ("_window", "_kind"), table.name, properties)
+    by = ("_window", "_kind")
+    ensure_table(context.spark, context.lake, log.uri, log.schema, by, table.name, properties, beside=context.uri)
 
 
 def _told(table: Table) -> dict[str, str]:

@@ -80,6 +80,25 @@ def test_what_was_loaded_after_the_version_that_was_restored_is_asked_for_and_lo
         assert asked(h) == [key(2), key(3)]
 
 
+def test_what_a_failed_window_had_in_the_table_is_told_as_lost_and_comes_back_with_its_next_load(
+    tmp_path: Path, spark: SparkSession, spark_settings: Settings
+) -> None:
+    with house(tmp_path, spark_settings) as h:
+        versions = open_house(h)
+        h.deliver(2, guest("2", day=2), guest("4", room="none", day=2), guest("5", room="none", day=2))
+        assert h.load(2) == [False]
+        spark.sql(f"RESTORE TABLE {h.lake.sql_name(h.lake.table_uri(h.table.key.path))} TO VERSION AS OF {versions[1]}")
+        found = checked(h)
+        assert list(undone(found)) == [key(2), key(3)]
+        assert f"asks for them again; {key(2)} after what its last load failed of is mended, and" in str(
+            found.description
+        )
+        assert asked(h) == [key(3)]
+        h.deliver(2, guest("2", day=2), guest("4", day=2))
+        assert h.load(2, 3) == [True] * 2
+        assert (checked(h).passed, {id for id, _ in rows(h)}) == (True, {"1", "2", "3", "4"})
+
+
 def backed_up(h: House, folder: Path) -> str:
     """Load the first window, and copy the table's folder.
 

@@ -1,14 +1,16 @@
 """Tables that are there, and a declaration that has changed: their rows follow it, or nothing is written."""
 
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pandera.pyspark as pa
+import pyspark.sql.functions as F
 import pyspark.sql.types as T
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.loading import Append, Changes, DeleteInsert, Fold, History, Merge, Overwrite, Snapshot
 from incload_assets.loading.errors import SchemaMismatch
@@ -35,6 +37,20 @@ class TwiceOrdered(Item):
     """An item that can be ordered by another column."""
 
     seq2: T.LongType = pa.Field(nullable=True)
+
+
+class Narrow(Item):
+    """An item with a member."""
+
+    part: T.StructType([T.StructField("b", T.StringType())]) = pa.Field(nullable=True)  # type: ignore[valid-type]
+
+
+class Wide(Item):
+    """An item with a member more, before the other."""
+
+    part: T.StructType(  # type: ignore[valid-type]
+        [T.StructField("a", T.StringType()), T.StructField("b", T.StringType())]
+    ) = pa.Field(nullable=True)
 
 
 Declare = Callable[..., Loaded]
@@ -191,3 +207,28 @@ def test_columns_may_have_any_name(declared: Declare, write: Write) -> None:
     for window in (2, 1, 2):
         table.load(window)
     assert ("a", "x2", 2) in table.rows("count", "w", "seq")
+
+
+@pytest.mark.parametrize("gone", ["the table", "the log"])
+def test_a_table_or_log_that_is_made_anew_agrees_with_the_other_though_members_are_declared_in_another_order(
+    declared: Declare, gone: str
+) -> None:
+    content = {day(n): [item(f"k{n}", "v", n)] for n in (1, 2)}
+
+    def narrow(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("part", F.struct(F.col("value").alias("b")))
+
+    def wide(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("part", F.struct(F.col("id").alias("a"), F.col("value").alias("b")))
+
+    declared(content, contract=Narrow, function=narrow, code_version="1").load(1)
+    table = declared(content, contract=Wide, function=wide, code_version="2")
+    for number in (1, 2):
+        table.load(number)
+    shutil.rmtree(table.uri if gone == "the table" else table.lake.log_uri(table.table.key.path))
+    for number in (1, 2):
+        assert table.load(number).evidence.pending == 0
+    delta = table.lake.delta(table.uri)
+    assert delta is not None
+    found = {row["id"]: row["part"] for row in delta.to_pyarrow_table(columns=["id", "part"]).to_pylist()}
+    assert found == {"k1": {"a": "k1", "b": "v"}, "k2": {"a": "k2", "b": "v"}}
