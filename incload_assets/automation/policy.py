@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from math import inf
 
 from incload_assets.automation.attempts import Attempt, Outcome
 from incload_assets.automation.repairs import is_repair
@@ -54,7 +55,8 @@ def plan(
     """Decide about each window that is not loaded.
 
     - What was not tried in its present position and with the present code is asked for at once.
-    - A failed attempt is repeated after a growing delay, unless only a person can help.
+    - A failed attempt is repeated after a growing delay, unless only a person can help. If the source has moved since,
+      the first time at once: it may be what was missing, but a source that always moves is no reason to try always.
     - What was repaired and is found wrong again waits for a person.
     - What was loaded and differs in the same position is loaded again, twice in a day; the third time is for a person.
     - A cancelled one is repeated after the longest delay: a cancelled run must not leave a gap.
@@ -81,7 +83,8 @@ def plan(
             result.stopped[window.key] = f"wrong again after a repair, run {attempt.run_id[:8]}"
             continue
         known = (None, fingerprint, attempt.fingerprint if repaired and attempt.outcome != "loaded" else None)
-        if attempt.fingerprint not in known or attempt.code_version not in (None, code_version):
+        moved, other_code = attempt.fingerprint not in known, attempt.code_version not in (None, code_version)
+        if other_code or (moved and not _goes_on(attempt)):
             result.asks.append(Ask(partition=window.key, fingerprint=fingerprint, after=attempt.run_id))
             continue
         if attempt.outcome == "loaded" and attempt.fingerprint is None:
@@ -92,17 +95,23 @@ def plan(
         number = 1 if is_new else attempt.number + 1
         if number > MOST_ATTEMPTS.get(attempt.outcome, number):
             result.stopped[window.key] = f"{_REASONS[attempt.outcome]}, run {attempt.run_id[:8]}"
-        elif now < (due := attempt.ended + _delay(attempt)):
+        elif now < (due := attempt.ended + _delay(attempt, moved=moved)):
             result.later[window.key] = due
         else:
             result.asks.append(Ask(partition=window.key, fingerprint=fingerprint, number=number, after=attempt.run_id))
     return result
 
 
-def _delay(attempt: Attempt) -> timedelta:
+def _goes_on(attempt: Attempt) -> bool:
+    """Whether attempts at other positions follow on this one, and do not begin anew."""
+    return attempt.outcome in ("transient", "error") and 0 < attempt.number < MOST_ATTEMPTS.get(attempt.outcome, inf)
+
+
+def _delay(attempt: Attempt, *, moved: bool) -> timedelta:
     if attempt.outcome == "cancelled":
         return DELAYS[-1]
-    return DELAYS[min(max(attempt.number, 1), len(DELAYS)) - 1]
+    delays = (timedelta(0), *DELAYS) if moved else DELAYS
+    return delays[min(max(attempt.number, 1), len(delays)) - 1]
 
 
 _REASONS: Mapping[Outcome, str] = {

@@ -201,6 +201,23 @@ def test_a_transient_failure_is_tried_again_after_growing_delays_for_ever(worksh
         [request] = workshop.requests(later=delay + SECOND)
 
 
+@pytest.mark.parametrize(
+    ("cause", "delays"),
+    [("transient", (0, 1, 5, 15, 60, 60)), ("error", (0, 1, 5, 15, 0, 0, 1))],
+)
+def test_a_source_that_always_moves_is_tried_at_once_and_then_after_growing_delays(
+    workshop: Workshop, cause: str, delays: tuple[int, ...]
+) -> None:
+    workshop.write(2)
+    [request] = workshop.requests()
+    for number, delay in enumerate(delays):
+        workshop.run(request, cause=cause)
+        workshop.write(2, value="abc"[number % 3] * (number + 2))
+        if delay:
+            assert workshop.requests(later=delay * MINUTE - 10 * SECOND) == []
+        [request] = workshop.requests(later=delay * MINUTE + SECOND)
+
+
 def test_an_unexplained_error_is_tried_five_times(workshop: Workshop) -> None:
     workshop.write(2)
     for _ in range(5):
