@@ -11,7 +11,7 @@ def check(
 ) -> None:
     """Evaluate every check of a table in one Dagster run.
 
-    The exit code is 1 if a check of severity ERROR fails.
+    The exit code is 1 if a check of severity ERROR fails, or one could not be evaluated.
     """
     from dagster import AssetCheckSeverity
 
@@ -24,7 +24,7 @@ def check(
         wanted = project.table(table)
         free_from_killed_runs(project, screen.say)
         with screen.apart(verbose=verbose) as console, console.status(f"checking {wanted.name}"):
-            found = run_checks(project, wanted, verbose=verbose)
+            found, why_not = run_checks(project, wanted, verbose=verbose)
         grid = screen.grid("check")
         grid.add_column("result")
         grid.add_column("what was found")
@@ -32,5 +32,7 @@ def check(
             bad = "[red]failed[/]" if one.severity is AssetCheckSeverity.ERROR else "[yellow]warning[/]"
             grid.add_row(one.check_name, "[green]passed[/]" if one.passed else bad, one.description or "")
         screen.print_grid(grid)
-        if any(not one.passed and one.severity is AssetCheckSeverity.ERROR for one in found):
+        if why_not is not None:
+            screen.complain(f"{wanted.name}: not all checks were evaluated: {why_not}")
+        if why_not is not None or any(not one.passed and one.severity is AssetCheckSeverity.ERROR for one in found):
             raise typer.Exit(1)

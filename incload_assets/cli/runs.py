@@ -107,11 +107,11 @@ def load_partition(
     )
 
 
-def run_checks(project: Project, table: Table, *, verbose: bool) -> list[dg.AssetCheckEvaluation]:
+def run_checks(project: Project, table: Table, *, verbose: bool) -> tuple[list[dg.AssetCheckEvaluation], str | None]:
     """Evaluate every check of a table in one run.
 
-    Raises:
-        dg.Failure: The run failed before every check was evaluated.
+    Returns:
+        What was evaluated, and why the others were not; None if all of them were.
     """
     name = f"check_{'__'.join(table.key.path)}"
     job = dg.define_asset_job(name, selection=dg.AssetSelection.checks_for_assets(table.key), tags=STARTED_BY)
@@ -119,10 +119,7 @@ def run_checks(project: Project, table: Table, *, verbose: bool) -> list[dg.Asse
     result = definitions.resolve_job_def(name).execute_in_process(
         instance=project.instance, run_config=_logging(verbose), raise_on_error=False
     )
-    found = result.get_asset_check_evaluations()
-    if not result.success and not found:
-        raise dg.Failure(f"{table.name}: {_why(result, '')}")
-    return list(found)
+    return list(result.get_asset_check_evaluations()), None if result.success else _why(result, "")
 
 
 def run_compaction(project: Project, table: Table, *, verbose: bool) -> dict[str, Any]:
@@ -176,7 +173,9 @@ def _why(result: dg.ExecuteInProcessResult, partition: str) -> str:
             innermost = data.error
             while innermost.cause:
                 innermost = innermost.cause
-            return innermost.message.strip()
+            message = innermost.message.strip()
+            name, _, rest = message.partition(": ")  # Python writes the class before what it tells
+            return rest if rest and innermost.cls_name and name.endswith(innermost.cls_name) else message
     for event in reversed(_of(result, "PIPELINE_FAILURE")):
         if event.message:
             return event.message.strip()

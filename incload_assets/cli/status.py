@@ -21,10 +21,14 @@ def status(
     table: Annotated[str | None, typer.Argument(help="Name of a table, for its partitions too.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every partition key.")] = False,
 ) -> None:
-    """Show per table how many partitions are loaded, missing, failed, drifted, and how fresh it is."""
+    """Show per table how many partitions are loaded, missing, failed, drifted, and how fresh it is.
+
+    A table whose source does not answer does not hide the others; the exit code is 1 then.
+    """
     from incload_assets.cli import screen
     from incload_assets.cli.partition_keys import shown
     from incload_assets.cli.project import open_project
+    from incload_assets.loading.errors import IncrementalLoadError
     from incload_assets.loading.window import now
     from incload_assets.operations import advice_for, table_status
     from resources.lake import Lake
@@ -33,12 +37,24 @@ def status(
     with open_project() as project:
         lake = Lake.of(Settings())
         tables = [project.table(table)] if table else [project.tables[name] for name in sorted(project.tables)]
-        found = [table_status(project.instance, one, lake) for one in tables]
+        found: list[TableStatus] = []
+        unknown: dict[str, str] = {}
+        for one in tables:
+            try:
+                found.append(table_status(project.instance, one, lake))
+            except IncrementalLoadError as error:
+                unknown[one.name] = str(error)
         if as_json:
-            screen.print_json(json.dumps([asdict(one) for one in found], default=_iso))
-            return
-        screen.print_grid(_overview(found))
-        if table:
+            known = [asdict(one) for one in found]
+            troubles = [{"table": name, "error": why} for name, why in unknown.items()]
+            screen.print_json(json.dumps([*known, *troubles], default=_iso))
+        elif found:
+            screen.print_grid(_overview(found))
+        for why in unknown.values():
+            screen.complain(why)
+        if unknown:
+            raise typer.Exit(1)
+        if table and not as_json:
             keys = tables[0].partitions_def.get_partition_keys(current_time=now())
             for name in _COUNTED:
                 if chosen := getattr(found[0], name):

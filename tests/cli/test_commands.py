@@ -1,5 +1,6 @@
 """The commands, each run as a person runs it, in a clone with one table."""
 
+import json
 import os
 import signal
 import socket
@@ -21,6 +22,13 @@ from tests.servers.postgres import sample_database_ends
 
 HEADER = "payment_id,payer,amount,updated_at,state\n"
 PLAIN = {"INCLOAD_SAMPLES": "false"}
+NO_S3 = {
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+    "AWS_ACCESS_KEY_ID": "nobody",
+    "AWS_SECRET_ACCESS_KEY": "nothing",
+    "AWS_REGION": "eu-central-1",
+}
+"""A port that nobody listens to."""
 POOL = "state_payments"
 START_POSTGRESQL = """
 from resources.sample_database import find_or_start
@@ -192,6 +200,34 @@ def test_check_shows_every_check_and_what_it_found(clone: Clone) -> None:
         "freshness", "gaps", "quarantine", "reconciliation", "rollback", "source_files", "uniqueness", "volume"
     }  # fmt: skip
     assert (shown["uniqueness"], shown["reconciliation"]) == ("passed", "passed")
+
+
+@pytest.mark.slow
+def test_checks_that_could_not_be_evaluated_are_an_error_and_the_others_are_shown(clone: Clone, tmp_path: Path) -> None:
+    done = clone.incload("check", "payments", INCLOAD_SPARK="local", JAVA_HOME="", PATH=str(tmp_path), **PLAIN)
+
+    shown = [line.split()[0] for line in done.stdout.splitlines()[1:] if line[:1].strip()]
+    assert ("freshness" in shown, "uniqueness" in shown) == (True, False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: payments: not all checks were evaluated: Spark needs Java 17 or newer")
+
+
+def test_a_table_whose_source_does_not_answer_does_not_hide_the_status_of_others(clone: Clone) -> None:
+    module = clone.root / "incload_assets" / "tables" / "receipts.py"
+    payments = readme_files()["incload_assets/tables/payments.py"]
+    module.write_text(payments.replace("payments", "receipts").replace("{landing}", "s3://nobody/landing"))
+    try:
+        shown = clone.incload("status", **PLAIN, **NO_S3)
+        listed = clone.incload("status", "--json", **PLAIN, **NO_S3)
+    finally:
+        module.unlink()
+    assert (shown.returncode, listed.returncode) == (1, 1)
+    assert [line.split()[0] for line in shown.stdout.splitlines()] == ["table", "payments"]
+    assert shown.stderr.startswith("Error: receipts: ")
+    assert [(one["table"], "error" in one) for one in json.loads(listed.stdout)] == [
+        ("payments", False),
+        ("receipts", True),
+    ]
 
 
 def test_a_table_that_does_not_exist_is_one_line_with_the_remedy(clone: Clone) -> None:
