@@ -99,30 +99,43 @@ def check_conditions(table: str, contract: Contract, changes: Changes, write: Wr
     return tuple(name for name in names if name not in contract.names)
 
 
-def _names_in(table: str, contract: Contract, place: str, condition: str) -> list[str]:
-    example = f"write for example {place.split('.')[1]}=\"op = 'd'\""
+def condition_of_a_row(table: str, place: str, condition: str, rule: str, remedy: str) -> exp.Expr:
+    """Parse a condition that is asked of each row by itself, and has the same answer whenever it is asked.
+
+    Args:
+        table: For messages.
+        place: Where it is declared, for messages.
+        condition: In Spark's SQL.
+        rule: What it is, for messages.
+        remedy: What to write, for messages.
+
+    Raises:
+        DeclarationError: It is no SQL, looks at many rows, or depends on when it is asked, or on chance.
+    """
     try:
         parsed = sqlglot.parse_one(condition, dialect="spark")
     except sqlglot.errors.SqlglotError as error:
         reason = str(error).splitlines()[0]
-        raise DeclarationError(
-            f"{table}: {place} is {condition!r}: {reason}",
-            rule="it is a SQL condition on the source's columns",
-            remedy=example,
-        ) from None
+        raise DeclarationError(f"{table}: {place} is {condition!r}: {reason}", rule=rule, remedy=remedy) from None
     for kind, what in _OF_MANY_ROWS.items():
         if parsed.find(kind):
             raise DeclarationError(
                 f"{table}: {place} is {condition!r}, with {what} in it",
-                rule="it tells of each change by itself what kind it is",
-                remedy=example,
+                rule="it is asked of each row by itself",
+                remedy=remedy,
             )
     if moment := next(filter(None, map(_moment_in, parsed.walk())), None):
         raise DeclarationError(
             f"{table}: {place} is {condition!r}, with {moment} in it",
-            rule="it says the same of a change whenever it is loaded, as loads are repeated and looked over",
-            remedy=f"compare columns of the source with each other and with constants; {example}",
+            rule="it says the same of a row whenever it is loaded, as loads are repeated and looked over",
+            remedy=f"compare columns with each other and with constants; {remedy}",
         )
+    return parsed
+
+
+def _names_in(table: str, contract: Contract, place: str, condition: str) -> list[str]:
+    example = f"write for example {place.split('.')[1]}=\"op = 'd'\""
+    parsed = condition_of_a_row(table, place, condition, "it is a SQL condition on the source's columns", example)
     columns = list(parsed.find_all(exp.Column))
     for column in columns:
         _check_member(table, contract, place, condition, column)

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import sqlglot
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
 from incload_assets.loading.columns import REJECTED, REPLACED, UPSERT, col, content_hash_sql, log_order
+from incload_assets.loading.conditions import condition_of_a_row
 from incload_assets.loading.context import Context
 from incload_assets.loading.context import Snapshot as At
 from incload_assets.loading.contract import Contract
@@ -71,13 +71,8 @@ class Snapshot(Write):
         if self.scope is None:
             return
         rule, remedy = "it is a SQL condition on columns of the contract", "write for example scope=\"region = 'EU'\""
-        try:
-            names = {column.name for column in sqlglot.parse_one(self.scope, dialect="spark").find_all(exp.Column)}
-        except sqlglot.errors.SqlglotError as error:
-            reason = str(error).splitlines()[0]
-            raise DeclarationError(
-                f"{table}: write.scope is {self.scope!r}: {reason}", rule=rule, remedy=remedy
-            ) from None
+        parsed = condition_of_a_row(table, "write.scope", self.scope, rule, remedy)
+        names = {column.parts[0].name for column in parsed.find_all(exp.Column)}
         if not names or (unknown := sorted(names - set(contract.names))):
             found = f"names {', '.join(map(repr, unknown))}" if names else "names no column"
             raise DeclarationError(
