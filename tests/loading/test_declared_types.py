@@ -17,6 +17,7 @@ from incload_assets.loading import (
     Quarantine,
     QueryByTime,
     ReplicationSlot,
+    Several,
     Upstream,
     derived_asset,
 )
@@ -57,6 +58,7 @@ def changes(**given: Any) -> dict[str, Changes]:
         (lambda: {"write": Merge(partial="no")}, "items: write.partial is 'no'. Rule: it is True or False. Remedy"),
         (lambda: {"source": Files(5)}, "items: source: path is 5. Rule: it is a text. Remedy: write path='{landing}/"),
         (lambda: {"source": Kafka("shop", 5)}, "items: source: topic is 5. Rule"),
+        (lambda: {"source": Several(5)}, "items: source: Several is of 5. Rule: it is of sources by name."),
         (lambda: {"source": QueryByTime("shop", "t", modified=5)}, "items: source: modified is 5. Rule"),
         (
             lambda: {"source": Debezium(Files("{landing}/*.json"), table="public.items", keys=5)},

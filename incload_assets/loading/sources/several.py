@@ -55,7 +55,8 @@ class Several(Source):
     contract: Contract | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        parts = [part for part in self.sources.values() if isinstance(part, Source)]
+        named = self.sources if isinstance(self.sources, Mapping) else {}  # refused when the table is declared
+        parts = [part for part in named.values() if isinstance(part, Source)]
         empty = all(part.absent == "empty" for part in parts)
         kinds = {kind: any(getattr(part.sees, kind) for part in parts) for kind in ("inserts", "updates", "deletes")}
         for name, value in {
@@ -73,6 +74,12 @@ class Several(Source):
 
     def validate(self, table: str) -> None:
         """Check the names, and each of the sources; see :meth:`Source.validate`."""
+        if not isinstance(self.sources, Mapping):
+            raise DeclarationError(
+                f"{table}: source: Several is of {self.sources!r}",
+                rule="it is of sources by name",
+                remedy='write Several({"full": Files(...), "changes": Files(...)})',
+            )
         if len(self.sources) < 2:
             raise DeclarationError(
                 f"{table}: source: Several has {len(self.sources)} sources",
