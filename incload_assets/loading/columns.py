@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
@@ -62,14 +62,19 @@ def content_hash_sql(columns: Sequence[str], alias: str = "") -> str:
     return f"xxhash64(to_json(struct({row}), {_TIMES_SQL}))"
 
 
-def row_id_sql(columns: Sequence[str], alias: str = "") -> str:
+def row_id_sql(columns: Sequence[str], alias: str = "", *, zeros: Collection[str] = ()) -> str:
     """SQL of what tells rows apart by their content, even among very many: SHA-256 of the row as JSON.
 
     In JSON every value stands quoted beside its column's name, so that neighbours cannot run into each other: ('a',
     'bc') and ('ab', 'c') differ, and so do NULL (left out), '' and 'null'.
+
+    Args:
+        columns: Of the row.
+        alias: Of the frame.
+        zeros: Those of the columns in which 0.0 and -0.0, which are equal, are the same.
     """
     prefix = f"{alias}." if alias else ""
-    row = ", ".join(prefix + quoted(c) for c in columns)
+    row = ", ".join(f"{prefix}{quoted(c)}{f' + 0F AS {quoted(c)}' if c in zeros else ''}" for c in columns)
     return f"sha2(to_json(struct({row}), {_TIMES_SQL}), 256)"
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
@@ -92,7 +93,8 @@ class Append(Write):
 
 
 def _id_sql(table: Table, alias: str) -> str:
-    return row_id_sql(table.write.marked(table.contract, table.changes), alias)
+    keys = [name for name in table.changes.keys if isinstance(table.type_of(name), T.FloatType | T.DoubleType)]
+    return row_id_sql(table.write.marked(table.contract, table.changes), alias, zeros=keys)
 
 
 def _order_sql(table: Table, alias: str) -> str:

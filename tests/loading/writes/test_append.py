@@ -23,6 +23,13 @@ class Pair(pa.DataFrameModel):
     right: T.StringType = pa.Field(nullable=True)
 
 
+class Measured(pa.DataFrameModel):
+    """What was said at a place."""
+
+    at: T.DoubleType = pa.Field(nullable=False)
+    says: T.StringType = pa.Field(nullable=False)
+
+
 def bins(evidence: Evidence) -> tuple[int, int, int, int]:
     return evidence.applied, evidence.stale, evidence.duplicate, evidence.quarantined
 
@@ -108,6 +115,17 @@ def test_a_partition_that_a_load_does_not_touch_keeps_its_files(spark: SparkSess
         assert bins(table.load(2).evidence) == (1, 0, 1, 1)
         assert before < table.files()
         assert table.rows("id") == {("1",), ("2",)}
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_an_event_whose_key_is_zero_is_there_once_whatever_its_sign(
+    spark: SparkSession, tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    content = {day(1): [{"at": "0.0", "says": "a"}], day(2): [{"at": "-0.0", "says": "b"}, {"at": "1.5", "says": "c"}]}
+    table = append(spark, tmp_path, content, Changes(keys=["at"], sequence_by=["says"]), contract=Measured)
+    for window in order:
+        table.load(window)
+    assert table.rows() == {(0.0, "a"), (1.5, "c")}
 
 
 def test_deletes_are_refused(spark: SparkSession, tmp_path: Path) -> None:
