@@ -8,7 +8,7 @@ import dagster as dg
 
 from incload_assets.loading.declaration import INTERVAL, Changes, Freshness, Quarantine, RowFunction, Table, declare
 from incload_assets.loading.declaration_rules import key_of
-from incload_assets.loading.declared_types import check_arguments
+from incload_assets.loading.declared_types import as_columns, as_in_dagster, check_arguments
 from incload_assets.loading.run import materialize
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.writes.base import Write
@@ -109,25 +109,27 @@ def incremental_asset(
             interval=interval,
         )
 
-        @dg.asset(
-            key=key,
-            description=description or function.__doc__,
-            partitions_def=partitions_def,
-            deps=deps,
-            group_name=group_name,
-            owners=owners,
-            tags=tags,
-            kinds=kinds or {"spark", "deltalake"},
-            metadata={**_shown(table), **(metadata or {})},
-            pool=pool or (f"state_{'_'.join(key.path)}" if write.serialized else None),
-            code_version=table.code_version,
-            automation_condition=automation_condition,
-            backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run),
-            required_resource_keys={"spark", "lake"},
-            output_required=False,  # a run over several partitions reports each by itself, as it is done
-        )
-        def load(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
-            yield from materialize(context, table)
+        with as_in_dagster(table.name):
+
+            @dg.asset(
+                key=key,
+                description=description or function.__doc__,
+                partitions_def=partitions_def,
+                deps=as_columns(deps),
+                group_name=group_name,
+                owners=owners,
+                tags=tags,
+                kinds=set(as_columns(kinds)) if kinds else {"spark", "deltalake"},
+                metadata={**_shown(table), **(metadata or {})},
+                pool=pool or (f"state_{'_'.join(key.path)}" if write.serialized else None),
+                code_version=table.code_version,
+                automation_condition=automation_condition,
+                backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run),
+                required_resource_keys={"spark", "lake"},
+                output_required=False,  # a run over several partitions reports each by itself, as it is done
+            )
+            def load(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
+                yield from materialize(context, table)
 
         load.op.compute_fn.decorated_fn.incremental_table = table  # type: ignore[union-attr]
         return load

@@ -1,12 +1,15 @@
 """The types of what a declaration says: those that are written beside its fields, strictly."""
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from datetime import timedelta
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import dagster as dg
+from dagster._check import CheckError  # has no public name
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from incload_assets.loading.errors import DeclarationError
@@ -56,6 +59,23 @@ def check_arguments(table: str, **values: object) -> None:
         check_type(table, name, value, ARGUMENTS[name])
 
 
+@contextmanager
+def as_in_dagster(table: str) -> Iterator[None]:
+    """Say which table it is whose arguments Dagster refuses.
+
+    Raises:
+        DeclarationError: With what Dagster says.
+    """
+    try:
+        yield
+    except (TypeError, ValueError, dg.DagsterError, CheckError) as error:
+        raise DeclarationError(
+            f"{table}: Dagster refuses its declaration: {error}",
+            rule="deps, group_name, owners, tags, kinds, metadata, pool and the like are as in dagster.asset",
+            remedy="correct what is named, or leave it out",
+        ) from error
+
+
 def check_type(table: str, place: str, value: object, kind: Any) -> None:
     """Refuse a value that is not of a type; raises as :func:`check_types` does."""
     try:
@@ -70,7 +90,7 @@ def check_type(table: str, place: str, value: object, kind: Any) -> None:
 
 
 def as_columns(value: Any) -> Any:
-    """One column or some as a tuple; anything else as it is, to be refused by name when the table is declared."""
+    """One name or some as a tuple; anything else as it is, to be refused by name when the table is declared."""
     if isinstance(value, str):
         return (value,)
     return tuple(value) if isinstance(value, Sequence) else value

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from incload_assets.loading.asset import incremental_asset
 from incload_assets.loading.declaration import Changes
 from incload_assets.loading.declaration_rules import key_of
+from incload_assets.loading.declared_types import as_columns, as_in_dagster
 from incload_assets.loading.sources.base import Absent
 from incload_assets.loading.sources.tables import DerivedFunction, Tables
 from incload_assets.loading.upstream import Upstream, upstream_tables
@@ -80,6 +81,9 @@ def derived_asset(
         windows = time_windows(table, partitions_def)
         upstream = upstream_tables(key, of, function, windows)
 
+        with as_in_dagster(table):
+            above = [*(given.table for given in of.values()), *as_columns(deps)]
+
         @wraps(function)  # its code is the table's: the rows come out of the source as they are
         def as_they_are(changes: DataFrame) -> DataFrame:
             return changes
@@ -92,7 +96,7 @@ def derived_asset(
             write=write,
             name=name,
             key_prefix=key_prefix,
-            deps=[*(given.table for given in of.values()), *deps],
+            deps=above,
             **options,
         )(as_they_are)
 

@@ -94,6 +94,11 @@ def changes(**given: Any) -> dict[str, Changes]:
             "items: code_version is 5. Rule: it is a text that is not empty, or",
         ),
         (lambda: {"pool": ""}, "items: pool is ''. Rule"),
+        (lambda: {"deps": 5}, "items: Dagster refuses its declaration: 'int' object is not iterable. Rule: deps, "),
+        (lambda: {"metadata": 5}, "items: Dagster refuses its declaration: 'int' object is not a mapping. Rule"),
+        (lambda: {"owners": ["a b"]}, "items: Dagster refuses its declaration: Invalid owner 'a b'"),
+        (lambda: {"tags": {"a": 5}}, "items: Dagster refuses its declaration: Tag values must be strings"),
+        (lambda: {"group_name": "a b"}, 'items: Dagster refuses its declaration: "a b" is not a valid asset group'),
     ],
 )
 def test_a_value_of_another_type_is_refused_by_its_name(wrong: Callable[[], dict[str, Any]], says: str) -> None:
@@ -108,6 +113,7 @@ def test_a_derived_table_keeps_the_same_rules() -> None:
     for options, says in (
         ({"name": "a b"}, r"^a b: its asset key has the part 'a b'\."),
         ({"keys": 5}, r"^days: changes\.keys is 5\."),
+        ({"deps": 5}, "^days: Dagster refuses its declaration: Value after"),
         ({"max_partitions_per_run": 0}, r"^days: max_partitions_per_run is 0\."),
     ):
         with pytest.raises(DeclarationError, match=says):
@@ -131,3 +137,9 @@ def test_what_means_the_same_in_another_form_is_accepted() -> None:
         write=Merge(max_shrink=1),
         key_prefix=("retail", "shop"),
     )
+
+
+def test_one_name_upstream_or_one_kind_is_not_taken_for_its_letters() -> None:
+    spec = declared(deps="shop", kinds="delta").get_asset_spec()
+    assert [dep.asset_key.to_user_string() for dep in spec.deps] == ["shop"]
+    assert spec.kinds == {"delta"}
