@@ -22,6 +22,7 @@ from incload_assets.loading.materialization import MASK, Metadata, metadata_of
 from incload_assets.loading.own_tags import own_tags
 from incload_assets.loading.process import mark_process
 from incload_assets.loading.ranges import load_first_windows
+from incload_assets.loading.refusals import refusal
 from incload_assets.loading.window import Window, window_of
 from resources.failures import masked, translate
 from resources.lake import Lake
@@ -123,8 +124,8 @@ def _told(error: BaseException, table: Table, lake: Lake) -> BaseException:
     """Spark's own errors in one line, values hidden where the table has personal columns: they quote what they read."""
     if not isinstance(error, PySparkException):
         return error
-    if (lost := lost_file(error, table, lake)) is not None:
-        return lost
+    if meaning := lost_file(error, table, lake) or refusal(error, table, lake.sql_name(lake.table_uri(table.key.path))):
+        return meaning
     line = masked(str(error).strip().splitlines()[0])
     if table.contract.personal:
         line = re.sub(r"'[^']*'|\"[^\"]*\"", f"'{MASK}'", line)
