@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import Any, cast
 
 import dagster as dg
@@ -18,6 +19,9 @@ from resources.jars import jar_paths, spark_home
 from resources.java import java_home
 from resources.settings import Settings
 from resources.spark_conf import SESSION_CONF, spark_conf, use_properties, write_properties
+
+SILENT_SECONDS = 15.0
+"""After which it is told that a Spark server does not answer: a cluster may be starting, or the address be wrong."""
 
 
 class SparkResource(dg.ConfigurableResource["SparkResource"]):
@@ -107,8 +111,14 @@ def connect(url: str) -> SparkSession:
             os.environ["no_grpc_proxy"] = ",".join(filter(None, [bypassed, "localhost"]))  # noqa: SIM112
     session = SparkSession.builder.remote(url).create()
     _quiet()
+    log = dg.get_dagster_logger()  # here: another thread would not have the run's
+    silence = f"the Spark server {masked(url)} has not answered yet; it is asked again for up to ten minutes"
+    teller = Timer(SILENT_SECONDS, log.warning, [silence])
+    teller.daemon = True
     try:
-        if local:
+        if not local:
+            teller.start()
+        else:
             # A server on this machine that refuses the connection has died: the default is to ask for ten minutes.
             _retry(session, times=6)
         for key, value in SESSION_CONF.items():
@@ -123,6 +133,8 @@ def connect(url: str) -> SparkSession:
             raise unavailable(f"the Spark server {masked(url)} does not answer",
                               remedy="start it, or check INCLOAD_SPARK") from error  # fmt: skip
         raise
+    finally:
+        teller.cancel()
     return session
 
 

@@ -41,6 +41,15 @@ with open_session(settings) as second:
 print(json.dumps(told))
 """
 
+WAITING = """
+import resources.spark
+from resources.settings import Settings
+
+resources.spark.SILENT_SECONDS = 0.5
+with resources.spark.open_session(Settings(spark="sc://127.0.0.1:9")):
+    raise AssertionError("there is no such server")
+"""
+
 NO_DELTA = """
 import sys
 from pathlib import Path
@@ -101,6 +110,15 @@ def test_a_server_that_does_not_answer_is_a_transient_fault_that_shows_no_token(
         "the Spark server sc://localhost:9/;token=*** does not answer. Remedy: start it, or check INCLOAD_SPARK."
     )
     assert caught.value.transient
+
+
+def test_who_waits_for_a_server_elsewhere_is_told_so() -> None:
+    silent = [sys.executable, "-c", WAITING]
+    with subprocess.Popen(silent, stderr=subprocess.PIPE, text=True) as waiting:
+        assert waiting.stderr is not None
+        told = next((line for line in waiting.stderr if "has not answered" in line), "nothing")
+        waiting.kill()
+    assert "the Spark server sc://127.0.0.1:9 has not answered yet; it is asked again" in told
 
 
 def test_the_resource_gives_a_session_inside_an_asset(
