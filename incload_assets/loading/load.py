@@ -170,9 +170,7 @@ def detect(context: Context, windows: list[Window]) -> dict[str, Position]:
     first = first_window(table.partitions_def).start
     table.source.prepare(context.spark, table.name, windows, context.log.landed, context.lake)
     found = table.source.detect(table.name, windows, context.log.landed, first=first, lake=context.lake)
-    if table.source.absent == "empty":
-        return {window.key: table.source.empty_position(window) for window in windows} | found
-    return found
+    return table.source.empty_positions(windows, context.lake) | found
 
 
 def _detect(context: Context, window: Window) -> Position:

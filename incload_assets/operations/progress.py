@@ -111,11 +111,8 @@ def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = N
     asked = [window for window in windows if window.key not in settled and window.key not in passed]
     first = windows[0].start if windows else None
     positions = settled | table.source.detect(table.name, asked, landed, first=first, lake=lake)
-    if table.source.absent == "empty":
-        for window in windows:
-            if window.end <= now and window.key not in positions:
-                positions[window.key] = table.source.empty_position(window)
-    return SourceState(windows, positions, controls)
+    nothing_found = [window for window in windows if window.end <= now and window.key not in positions]
+    return SourceState(windows, positions | table.source.empty_positions(nothing_found, lake), controls)
 
 
 def progress_of(

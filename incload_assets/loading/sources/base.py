@@ -213,6 +213,15 @@ class Source(ABC):
         """The position of a window that is declared empty."""
         return Position(fingerprint="empty", detail={}, summary="nothing at the source")
 
+    def empty_positions(self, windows: Sequence[Window], lake: Lake) -> dict[str, Position]:
+        """The positions of windows for which nothing was found, by partition key; of those that wait there is none.
+
+        Args:
+            windows: Which.
+            lake: Where the tables are.
+        """
+        return {window.key: self.empty_position(window) for window in windows} if self.absent == "empty" else {}
+
     def settled(self, position: Position) -> bool:
         """Whether a window that was landed with this position is complete, so that sensors need not look at it again.
 

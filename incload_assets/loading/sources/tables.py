@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import col
-from incload_assets.loading.errors import DeclarationError, SourceChanged
+from incload_assets.loading.errors import DeclarationError, SourceChanged, SourceMissing
 from incload_assets.loading.sources.base import Absent, Position, Sees, Source
 from incload_assets.loading.sources.delta_files import DeltaFiles, digest
 from incload_assets.loading.sources.reference_notes import read_notes, write_notes
@@ -40,7 +40,8 @@ class Tables(Source):
       not, as long as the log upstream has the commits. After that the window is read once more, and found to be equal.
     - Of a table without ``partition`` any change concerns all windows; with ``on`` only those whose rows refer to a key
       that has changed, see :mod:`incload_assets.loading.sources.references`.
-    - A window waits until all tables are there.
+    - A window waits until all tables are there, also where one without rows upstream is an empty window: a table that
+      is gone tells nothing of what was in it.
 
     Args:
         of: The tables upstream.
@@ -90,7 +91,17 @@ class Tables(Source):
     def prepare(
         self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake
     ) -> None:
-        """Find out, for all landed windows at once, which of them a change of a table with ``on`` does not concern."""
+        """Find out, for all landed windows at once, which of them a change of a table with ``on`` does not concern.
+
+        Raises:
+            SourceMissing: A table is not there.
+        """
+        if missing := ", ".join(self._missing(lake)):
+            raise SourceMissing(
+                f"{table}: it is made of {missing}, not there yet, or gone",
+                rule="a window waits until all tables upstream are there, and keeps what it holds until then",
+                remedy=f"load {missing} first",
+            )
         if not self._refers:
             return
         notes, looks = read_notes(lake, table), self._looks(lake, windows)
@@ -103,6 +114,10 @@ class Tables(Source):
         for look, questions in open_questions(known, looks, landed, notes).items():
             notes |= unconcerned(spark, lake, look, looks, questions)
         write_notes(lake, table, {place: note for place, note in notes.items() if place[0] in landed})
+
+    def empty_positions(self, windows: Sequence[Window], lake: Lake) -> dict[str, Position]:
+        """None where a table is not there; else as :meth:`Source.empty_positions` tells."""
+        return {} if self._missing(lake) else super().empty_positions(windows, lake)
 
     def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """What the function makes of the rows of a position; see :meth:`Source.extract`.
@@ -136,6 +151,10 @@ class Tables(Source):
     @property
     def _refers(self) -> bool:
         return any(upstream.on is not None for upstream in self.of)
+
+    def _missing(self, lake: Lake) -> list[str]:
+        """The tables that are not there."""
+        return ["/".join(u.path) for u in self.of if lake.version(lake.table_uri(u.path)) is None]
 
     def _looks(self, lake: Lake, windows: Sequence[Window]) -> list[Look]:
         """One at each table; none where a table is not there yet."""

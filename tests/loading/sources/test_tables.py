@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,11 @@ from incload_assets.loading.asset import table_of
 from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.checkpoint import Checkpoint
 from incload_assets.loading.context import Context
-from incload_assets.loading.errors import SourceChanged
+from incload_assets.loading.errors import SourceChanged, SourceMissing
 from incload_assets.loading.load import detect
 from incload_assets.loading.ranges import load_first_windows
 from incload_assets.loading.window import window_of
+from incload_assets.operations.progress import source_state
 from resources.lake import Lake
 from tests.loading.literal_source import LiteralSource, Record
 from tests.loading.tables import DAYS, Loaded, day
@@ -280,6 +281,24 @@ def test_a_week_is_made_of_its_days_and_asked_for_when_one_of_them_changes(shop:
     shop.order(5, order("late", 3, 1))
     assert shop.asked(shop.weeks) == ["2025-12-28"]
     assert shop.weeks.load(day(11)).evidence.rows_read == 0, "nothing upstream, and declared empty"
+
+
+def test_a_table_that_is_not_there_makes_no_window_empty_though_one_without_rows_is_declared_empty(
+    shop: Warehouse, tmp_path: Path
+) -> None:
+    shop.weeks.load("2025-12-28")
+    orders, aside = Path(shop.orders.uri), tmp_path / "aside"
+    orders.rename(aside)
+    assert shop.asked(shop.weeks) == []
+    assert source_state(shop.weeks.table, shop.lake, datetime(2026, 1, 20, tzinfo=UTC)).positions == {}
+    for week in ("2025-12-28", day(4)):
+        with pytest.raises(SourceMissing, match=r"weeks: it is made of orders, not there yet.* Remedy: load orders"):
+            shop.weeks.load(week)
+    assert shop.weeks.rows() == {(date(2025, 12, 28), 30)}
+    aside.rename(orders)
+    assert shop.weeks.load(day(4)).evidence.rows_read == 0
+    shop.weeks.load("2025-12-28")
+    assert shop.weeks.rows() == {(date(2025, 12, 28), 30)}
 
 
 def test_of_a_table_looked_up_by_key_only_windows_that_refer_to_a_changed_row_are_made_anew(shop: Warehouse) -> None:
