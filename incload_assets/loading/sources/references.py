@@ -134,12 +134,17 @@ def unconcerned(
 
 
 def _changed(spark: SparkSession, lake: Lake, look: Look, since: int) -> DataFrame:
-    """The keys whose rows are not what they were."""
+    """The keys whose rows are not what they were; a column that only one of the versions has is NULL in the other."""
     assert look.upstream.on is not None
     key = col(look.upstream.on).alias("_key")
     then, now = (rows_at(spark, lake, look.upstream, version) for version in (since, look.delta.version))
-    known = [name for name in now.columns if name in then.columns]
-    both = [rows.select(key, F.expr(row_id_sql(known)).alias("_id")) for rows in (then, now)]
+    # a NULL is left out of what is compared: so a column alone, without values, changes no row
+    names = sorted({*then.columns, *now.columns})
+    whole = [
+        rows.select(*(col(name) if name in rows.columns else F.lit(None).alias(name) for name in names))
+        for rows in (then, now)
+    ]
+    both = [rows.select(key, F.expr(row_id_sql(names)).alias("_id")) for rows in whole]
     return both[0].exceptAll(both[1]).unionByName(both[1].exceptAll(both[0])).select("_key").distinct()
 
 

@@ -317,6 +317,16 @@ def test_of_a_table_looked_up_by_key_only_windows_that_refer_to_a_changed_row_ar
     assert shop.by_city.rows() == {(date(2026, 1, 1), "Pisa", 10), (date(2026, 1, 2), "Oslo", 20)}
 
 
+def test_a_column_that_a_table_looked_up_by_key_gets_concerns_the_windows_whose_rows_have_a_value_there(
+    shop: Warehouse,
+) -> None:
+    shop.sql("ALTER TABLE {} ADD COLUMNS (street STRING)", shop.customers)
+    shop.sql("UPDATE {} SET street = 'Corso' WHERE customer = 'ann'", shop.customers)
+    assert shop.asked(shop.by_city) == [day(1), day(2)]
+    shop.look_closer(shop.by_city, 2)
+    assert shop.asked(shop.by_city) == [day(1)]
+
+
 def fold(orders: Mapping[str, list[Record]], customers: Mapping[str, list[Record]]) -> set[tuple[Any, ...]]:
     """Newest change of each key, join, sum: in plain Python."""
 
