@@ -92,11 +92,11 @@ def _settled(
             found[partition] = run.create_timestamp, fingerprint
     if not found:
         return {}
-    since = min(began for began, _ in found.values())
+    since, may_load = min(began for began, _ in found.values()), _loading(instance, key)
     others = [
         record
         for record in _unfinished(instance, since)
-        if record.dagster_run.run_id != run_id and _may_load(record.dagster_run, key)
+        if record.dagster_run.run_id != run_id and may_load(record.dagster_run)
     ]
     covers = _coverage(partitions_def)
     return {
@@ -146,7 +146,8 @@ def untried(
     runs = instance.get_runs(RunsFilter(statuses=_UNFINISHED), limit=RUNS_LOOKED_AT)
     if len(runs) == RUNS_LOOKED_AT:
         return set()
-    others = [run for run in runs if run.run_id != run_id and _may_load(run, key)]
+    may_load = _loading(instance, key)
+    others = [run for run in runs if run.run_id != run_id and may_load(run)]
     covers = _coverage(partitions_def)
     return {
         partition
@@ -160,10 +161,22 @@ _UNDER_WAY = [status for status in dg.DagsterRunStatus if status not in (dg.Dags
 _UNFINISHED = [*_FAILED, *_UNDER_WAY]
 
 
-def _may_load(run: dg.DagsterRun, key: dg.AssetKey) -> bool:
-    if LOADS_NOTHING.items() <= run.tags.items():
-        return False
-    return not run.asset_selection or key in run.asset_selection
+def _loading(instance: dg.DagsterInstance, key: dg.AssetKey) -> Callable[[dg.DagsterRun], bool]:
+    """Whether a run may load the table: a selection names its assets, else its plan does; one without may load all."""
+
+    @cache
+    def planned(plan: str) -> bool:
+        outputs = (output for step in instance.get_execution_plan_snapshot(plan).steps for output in step.outputs)
+        return any(output.properties is not None and output.properties.asset_key == key for output in outputs)
+
+    def may_load(run: dg.DagsterRun) -> bool:
+        if LOADS_NOTHING.items() <= run.tags.items():
+            return False
+        if run.asset_selection:
+            return key in run.asset_selection
+        return run.execution_plan_snapshot_id is None or planned(run.execution_plan_snapshot_id)
+
+    return may_load
 
 
 def _coverage(partitions_def: dg.TimeWindowPartitionsDefinition) -> Callable[[dg.DagsterRun, str], bool]:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -96,6 +97,49 @@ def test_a_run_that_was_under_way_at_the_last_materialization_makes_it_unclean_h
     assert known(instance) == CLEAN
 
 
+@dg.op
+def fails() -> None:
+    raise dg.Failure("as told", allow_retries=False)
+
+
+@dg.job
+def report() -> None:
+    fails()
+
+
+@dg.asset(key="others", partitions_def=DAYS)
+def failing() -> None:
+    raise dg.Failure("as told", allow_retries=False)
+
+
+@dg.asset_check(asset=ITEMS)
+def failing_check() -> dg.AssetCheckResult:
+    raise dg.Failure("as told", allow_retries=False)
+
+
+def test_a_run_that_fails_without_a_part_in_the_table_leaves_its_partitions_clean_and_untried(
+    instance: dg.DagsterInstance,
+) -> None:
+    load(instance, 1)
+    time.sleep(1)  # the records of runs know seconds
+    jobs: list[Any] = [
+        report,
+        dg.define_asset_job("load_others", [failing]),  # as a sensor launches it: the job is the selection
+        dg.define_asset_job("look", dg.AssetSelection.checks(dg.AssetCheckKey(ITEMS, "failing_check"))),
+    ]
+    location = dg.Definitions([items, failing], asset_checks=[failing_check], jobs=jobs)
+    for name, partition in (("report", None), ("load_others", day(1)), ("look", None)):
+        job = location.resolve_job_def(name)
+        assert not job.execute_in_process(instance=instance, partition_key=partition, raise_on_error=False).success
+    assert known(instance) == CLEAN
+    assert untried(instance, ITEMS, DAYS, [day(1), day(2)], "this") == {day(2)}
+    loads = dg.Definitions([items, failing], jobs=[dg.define_asset_job("loads_both", [items, failing])])
+    loads.resolve_job_def("loads_both").execute_in_process(
+        instance=instance, partition_key=day(1), tags={"fails": "yes"}, raise_on_error=False
+    )
+    assert known(instance) == UNCLEAN
+
+
 def test_where_there_are_too_many_runs_to_look_at_each_nothing_is_untried(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,13 +163,9 @@ def test_untried_is_what_no_other_run_covers_by_its_partition_or_its_range(insta
     assert untried(instance, ITEMS, DAYS, days, "this") == set()
 
 
-@dg.job
-def anything() -> None: ...
-
-
 def alive_over(instance: dg.DagsterInstance, first: str, last: str) -> None:
     """A run over a range, of which Dagster does not know whose partitions these are."""
-    instance.create_run_for_job(anything, tags={RANGE_START_TAG: first, RANGE_END_TAG: last})
+    instance.add_run(dg.DagsterRun("anything", tags={RANGE_START_TAG: first, RANGE_END_TAG: last}))
 
 
 GERMAN = dg.DailyPartitionsDefinition("28-01-2026", fmt="%d-%m-%Y")
