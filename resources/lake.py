@@ -130,11 +130,18 @@ class Lake:
             with suppress(OSError):  # none, or not ours to remove
                 (Path(uri) / "_delta_log" / "._last_checkpoint.crc").unlink()
 
-    def append(self, uri: str, rows: pa.Table, app_id: str, number: int) -> bool:
+    def append(self, uri: str, rows: pa.Table, app_id: str, number: int, *, anew: bool = False) -> bool:
         """Append a few rows without Spark, as commit ``number`` of ``app_id``; creates the table if there is none.
 
+        Args:
+            uri: Of the table.
+            rows: A few.
+            app_id: Identifier of the fence.
+            number: Its number.
+            anew: Whether they take the place of all that is there, in one file.
+
         Returns:
-            Whether they were appended; False where another writer committed this number, or any after the last read.
+            Whether they were written; False where another writer committed this number, or any after the last read.
 
         Raises:
             SparkUnavailable, IncrementalLoadError: As :meth:`delta` does.
@@ -147,10 +154,8 @@ class Lake:
                     table = DeltaTable.create(uri, schema, mode="ignore", storage_options=_options(uri))
                 if (table.transaction_version(app_id) or 0) != number - 1:
                     return False
-                transaction = Transaction(app_id, number)
-                write_deltalake(
-                    table, rows, mode="append", commit_properties=CommitProperties(app_transactions=[transaction])
-                )
+                fence = CommitProperties(app_transactions=[Transaction(app_id, number)])
+                write_deltalake(table, rows, mode="overwrite" if anew else "append", commit_properties=fence)
             except CommitFailedError:
                 return False
         return True

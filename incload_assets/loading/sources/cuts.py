@@ -27,6 +27,8 @@ the function is called again with what is there then.
 """
 
 ATTEMPTS = 20
+FILES = 64
+"""Each commit adds a file, and all are read at each look; so every so many commits they become one."""
 _SCHEMA = pa.schema(
     [
         pa.field("at", pa.timestamp("us", tz="UTC"), nullable=False),
@@ -58,7 +60,7 @@ class Cuts:
 
     def known(self) -> dict[datetime, Cut]:
         """All cuts written, by instant, aware, UTC, ascending."""
-        return self._read()[0]
+        return _cuts(self._read()[0])
 
     def at(self, instants: Sequence[datetime], choose: Choose) -> dict[datetime, Cut]:
         """The cuts at some instants; those without one are given one, if ``choose`` names it.
@@ -72,11 +74,11 @@ class Cuts:
         """
         wanted = {instant.astimezone(UTC) for instant in instants}
         for _ in range(ATTEMPTS):
-            known, number = self._read()
-            chosen: Mapping[datetime, Cut] = {}
+            rows, number = self._read()
+            known, chosen = _cuts(rows), dict[datetime, Cut]()
             if missing := sorted(wanted - known.keys()):
-                chosen = choose(missing, known)
-            if not chosen or self._write(chosen, number + 1):
+                chosen = dict(choose(missing, known))
+            if not chosen or self._write(chosen, number + 1, rows):
                 merged = {**known, **chosen}
                 return {instant: merged[instant] for instant in sorted(wanted) if instant in merged}
         raise SourceUnavailable(
@@ -84,19 +86,24 @@ class Cuts:
             remedy="none: the load is tried again",
         )
 
-    def _read(self) -> tuple[dict[datetime, Cut], int]:
-        """All cuts, and the number of the commit that wrote the last of them; 0 without any."""
+    def _read(self) -> tuple[list[dict[str, Any]], int]:
+        """All rows, and the number of the commit that wrote the last of them; 0 without any."""
         table = self._lake.delta(self._uri)
         if table is None:
-            return {}, 0
+            return [], 0
         rows = sorted(table.to_pyarrow_table().to_pylist(), key=lambda row: row["at"])
-        return {row["at"]: json.loads(row["cut"]) for row in rows}, table.transaction_version(self._app_id) or 0
+        return rows, table.transaction_version(self._app_id) or 0
 
-    def _write(self, cuts: Mapping[datetime, Cut], number: int) -> bool:
-        now = windows.now()
-        rows = [{"at": at, "cut": json.dumps(cut, sort_keys=True), "written_at": now} for at, cut in cuts.items()]
-        return self._lake.append(self._uri, pa.Table.from_pylist(rows, _SCHEMA), self._app_id, number)
+    def _write(self, cuts: Mapping[datetime, Cut], number: int, before: list[dict[str, Any]]) -> bool:
+        now, anew = windows.now(), number % FILES == 0
+        new = [{"at": at, "cut": json.dumps(cut, sort_keys=True), "written_at": now} for at, cut in cuts.items()]
+        rows = pa.Table.from_pylist([*before, *new] if anew else new, _SCHEMA)
+        return self._lake.append(self._uri, rows, self._app_id, number, anew=anew)
 
     @property
     def _app_id(self) -> str:
         return f"{self._table}/cuts"
+
+
+def _cuts(rows: list[dict[str, Any]]) -> dict[datetime, Cut]:
+    return {row["at"]: json.loads(row["cut"]) for row in rows}

@@ -6,6 +6,9 @@ from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
+from incload_assets.loading.sources import cuts as module
 from incload_assets.loading.sources.cuts import Cut, Cuts
 from resources.lake import Lake
 
@@ -51,6 +54,24 @@ def test_who_is_overtaken_between_reading_and_writing_looks_again(tmp_path: Path
     found = Cuts(lake, "t").at([noon(1), noon(5)], choose)
     assert [list(known) for known in looked] == [[], [noon(1)], [noon(1), noon(2)]]
     assert found == {noon(1): {"id": 1}, noon(5): {"id": 7}}, "what the other wrote stays"
+
+
+def test_the_cuts_of_many_windows_are_in_few_files_and_who_is_overtaken_then_looks_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FILES", 4)
+    lake = Lake(str(tmp_path))
+
+    def overtaken(missing: Sequence[datetime], known: Mapping[datetime, Cut]) -> dict[datetime, Cut]:
+        if noon(28) not in known:
+            Cuts(lake, "t").at([noon(28)], by_day)
+        return by_day(missing, known)
+
+    for number in range(1, 28):
+        Cuts(lake, "t").at([noon(number)], overtaken if number == 11 else by_day)
+    table = lake.delta(lake.cuts_uri(["t"]))
+    assert table is not None and len(table.file_uris()) <= 4
+    assert Cuts(lake, "t").known() == ids(*range(1, 29))
 
 
 def write_all(folder: str, offset: int) -> dict[datetime, Cut]:
