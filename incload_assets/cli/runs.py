@@ -13,6 +13,7 @@ from incload_assets.automation import fail_orphans
 from incload_assets.cli.project import Project
 from incload_assets.cli.waiting import waiting
 from incload_assets.loading.declaration import Table
+from incload_assets.loading.errors import IncrementalLoadError
 from incload_assets.loading.process import process_tags
 from incload_assets.operations.log_compaction import JOB_NAME, STEP_NAME
 
@@ -126,7 +127,7 @@ def run_compaction(project: Project, table: Table, *, verbose: bool) -> dict[str
     """Compact the log of a table; what was observed of it.
 
     Raises:
-        dg.Failure: It was not compacted.
+        IncrementalLoadError: It was not compacted.
     """
     result = project.definitions.resolve_job_def(JOB_NAME).execute_in_process(
         instance=project.instance,
@@ -137,7 +138,7 @@ def run_compaction(project: Project, table: Table, *, verbose: bool) -> dict[str
     for event in _of(result, "ASSET_OBSERVATION"):
         metadata = event.asset_observation_data.asset_observation.metadata
         return {name: value.value for name, value in metadata.items()}
-    raise dg.Failure(_why(result, table.name))
+    raise IncrementalLoadError(_why(result, table.name))
 
 
 def _logging(verbose: bool) -> dict[str, Any]:

@@ -167,7 +167,9 @@ def started(clone: Clone, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
 
 
 @pytest.mark.slow
-def test_a_compacted_partition_is_replaced_only_by_choice(tmp_path: Path, spark_url: str) -> None:
+def test_a_compacted_partition_is_replaced_only_by_choice_and_a_log_that_cannot_be_compacted_says_why(
+    tmp_path: Path, spark_url: str
+) -> None:
     clone = Clone.of(tmp_path, spark_url)
     module = readme_files()["incload_assets/tables/payments.py"]
     clone.write("incload_assets/tables/payments.py", module)
@@ -187,6 +189,13 @@ def test_a_compacted_partition_is_replaced_only_by_choice(tmp_path: Path, spark_
     assert "payments 2026-01-01: its log was compacted on" in refused.stdout
     assert clone.incload("load", "payments", "-p", "2026-01-01", "--rewrite-compacted", **PLAIN).returncode == 0
     assert clone.status("payments", **PLAIN)["rows"] == 1
+    nothing_listens = PLAIN | {"INCLOAD_SPARK": "sc://localhost:1/;token=secret"}
+    without_spark = clone.incload("compact", "payments", **nothing_listens)
+    assert (without_spark.returncode, without_spark.stderr) == (
+        1,
+        "Error: the Spark server sc://localhost:1/;token=*** does not answer. Remedy: start it, or check "
+        "INCLOAD_SPARK\n",
+    )
 
 
 @pytest.mark.slow
