@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from incload_assets.checks import conflicts, reconciliation, uniqueness
 from incload_assets.checks.cheap import CHEAP, cheap_checks
 from incload_assets.checks.look import look
+from incload_assets.checks.verdicts import have_the_last_word
 from incload_assets.checks.within_runs import kept_or_new, loaded_since_found_wrong
 from incload_assets.loading import window as windows
 from incload_assets.loading.declaration import Table
@@ -78,7 +79,7 @@ def _whole(
                 return verdict(spark, table, context.resources.lake)
 
         if not _with_load(context, table):
-            yield evaluate()
+            yield from _by_itself(context, table, name, evaluate())
             return
         good_for = None if _is_large(table, context.resources.lake) else A_DAY
         yield kept_or_new(context.instance, dg.AssetCheckKey(table.key, name), good_for, evaluate)
@@ -102,13 +103,21 @@ def _reconciliation(table: Table) -> dg.AssetChecksDefinition:
                 return reconciliation.reconciliation(spark, seen, config, context.log.info)
 
         if not _with_load(context, table):
-            yield evaluate()
+            yield from _by_itself(context, table, reconciliation.NAME, evaluate())
         elif found_wrong := loaded_since_found_wrong(context.instance, table):
             yield evaluate(reconciliation.ReconciliationConfig(partitions=found_wrong))
         else:  # the load itself has just reconciled its partitions
             yield kept_or_new(context.instance, dg.AssetCheckKey(table.key, reconciliation.NAME), None, evaluate)
 
     return check
+
+
+def _by_itself(
+    context: dg.AssetCheckExecutionContext, table: Table, name: str, result: dg.AssetCheckResult
+) -> Iterator[dg.AssetCheckResult]:
+    """The verdict of a run that does not load; loads may have repeated an older one meanwhile."""
+    yield result
+    have_the_last_word(context.instance, dg.AssetCheckKey(table.key, name), result, context.run.run_id)
 
 
 def _with_load(context: dg.AssetCheckExecutionContext, table: Table) -> bool:

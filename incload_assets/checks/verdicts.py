@@ -4,35 +4,72 @@ from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
-from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord  # has no public name
+from dagster._core.storage.asset_check_execution_record import (  # has no public name
+    AssetCheckExecutionRecord,
+    AssetCheckExecutionRecordStatus,
+)
 
-LOOKED_BACK = 20
-"""Evaluations of a check among which the last that came to a verdict is sought."""
+_WITH_VERDICT = {AssetCheckExecutionRecordStatus.SUCCEEDED, AssetCheckExecutionRecordStatus.FAILED}
 
 
 def last_verdict(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> tuple[datetime, dg.AssetCheckResult] | None:
-    """When a check last came to a verdict, and which; None if it never did, or long ago."""
-    history: list[AssetCheckExecutionRecord] = list(
-        instance.event_log_storage.get_asset_check_execution_history(key, limit=LOOKED_BACK)
+    """When a check last came to a verdict, and which; None if it never did."""
+    record = _last(instance, key, _WITH_VERDICT)  # many that did not may have come since: each load that fails
+    event = record.event.dagster_event if record and record.event else None
+    if record is None or record.event is None or event is None:
+        return None
+    found = event.asset_check_evaluation_data
+    if (at := found.metadata.get("evaluated_at")) is not None:
+        when = datetime.fromisoformat(str(at.value))
+    else:
+        when = datetime.fromtimestamp(record.event.timestamp, UTC)
+    return when, dg.AssetCheckResult(
+        asset_key=key.asset_key,
+        check_name=key.name,
+        passed=found.passed,
+        severity=found.severity,
+        description=found.description,
+        metadata=dict(found.metadata),
     )
-    for record in history:
-        event = record.event.dagster_event if record.event else None
-        if record.event is None or event is None or event.event_type is not dg.DagsterEventType.ASSET_CHECK_EVALUATION:
-            continue
-        found = event.asset_check_evaluation_data
-        if (at := found.metadata.get("evaluated_at")) is not None:
-            when = datetime.fromisoformat(str(at.value))
-        else:
-            when = datetime.fromtimestamp(record.event.timestamp, UTC)
-        return when, dg.AssetCheckResult(
+
+
+def have_the_last_word(
+    instance: dg.DagsterInstance, key: dg.AssetCheckKey, result: dg.AssetCheckResult, run_id: str
+) -> None:
+    """Tell a verdict again if it would be overlooked.
+
+    Dagster takes that of the run that was created last for the newest. Loads that begin while a check goes through its
+    table repeat what was known before, and would hide what it then finds.
+
+    Args:
+        instance: Where verdicts are.
+        key: Of the check.
+        result: Its verdict, which is recorded.
+        run_id: Of the run that came to it.
+    """
+    last = _last(instance, key)
+    if last is None or last.run_id == run_id:
+        return
+    at = dg.MetadataValue.text(datetime.now(UTC).isoformat())
+    instance.report_runless_asset_event(
+        dg.AssetCheckEvaluation(
             asset_key=key.asset_key,
             check_name=key.name,
-            passed=found.passed,
-            severity=found.severity,
-            description=found.description,
-            metadata=dict(found.metadata),
+            passed=result.passed,
+            severity=result.severity,
+            description=result.description,
+            metadata={**(result.metadata or {}), "evaluated_at": at},
         )
-    return None
+    )
+
+
+def _last(
+    instance: dg.DagsterInstance, key: dg.AssetCheckKey, status: set[AssetCheckExecutionRecordStatus] | None = None
+) -> AssetCheckExecutionRecord | None:
+    history: list[AssetCheckExecutionRecord] = list(
+        instance.event_log_storage.get_asset_check_execution_history(key, limit=1, status=status)
+    )
+    return history[0] if history else None
 
 
 def last_finding(instance: dg.DagsterInstance, key: dg.AssetCheckKey, name: str) -> tuple[datetime, Any] | None:
