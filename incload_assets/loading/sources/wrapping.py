@@ -50,6 +50,10 @@ class Wrapping(Source):
         """See :meth:`Source.empty_position`."""
         return self.source.empty_position(window)
 
+    def empty_positions(self, windows: Sequence[Window], lake: Lake) -> dict[str, Position]:
+        """See :meth:`Source.empty_positions`."""
+        return self.source.empty_positions(windows, lake)
+
     def settled(self, position: Position) -> bool:
         """See :meth:`Source.settled`."""
         return self.source.settled(position)
