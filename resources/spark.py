@@ -116,11 +116,11 @@ def connect(url: str) -> SparkSession:
     teller = Timer(SILENT_SECONDS, log.warning, [silence])
     teller.daemon = True
     try:
-        if not local:
-            teller.start()
-        else:
+        if local:
             # A server on this machine that refuses the connection has died: the default is to ask for ten minutes.
             _retry(session, times=6)
+        else:
+            teller.start()
         for key, value in SESSION_CONF.items():
             session.conf.set(key, value)
     except Exception as error:

@@ -50,16 +50,18 @@ def have_the_last_word(
     last = _last(instance, key)
     if last is None or last.run_id == run_id:
         return
-    at = dg.MetadataValue.text(datetime.now(UTC).isoformat())
-    instance.report_runless_asset_event(
-        dg.AssetCheckEvaluation(
-            asset_key=key.asset_key,
-            check_name=key.name,
-            passed=result.passed,
-            severity=result.severity,
-            description=result.description,
-            metadata={**(result.metadata or {}), "evaluated_at": at},
-        )
+    instance.report_runless_asset_event(evaluation_of(key, result))
+
+
+def evaluation_of(key: dg.AssetCheckKey, result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
+    """A verdict as the event that Dagster records of it."""
+    return dg.AssetCheckEvaluation(
+        asset_key=key.asset_key,
+        check_name=key.name,
+        passed=result.passed,
+        severity=result.severity,
+        description=result.description,
+        metadata=dict(result.metadata or {}),
     )
 
 

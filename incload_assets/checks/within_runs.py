@@ -8,7 +8,7 @@ import dagster as dg
 from incload_assets.checks import reconciliation, uniqueness
 from incload_assets.checks.cheap import CHEAP, cheap_checks
 from incload_assets.checks.look import look
-from incload_assets.checks.verdicts import last_finding, last_verdict
+from incload_assets.checks.verdicts import evaluation_of, last_finding, last_verdict
 from incload_assets.loading import window as windows
 from incload_assets.loading.declaration import Table
 
@@ -32,16 +32,7 @@ def check_after_range(context: dg.AssetExecutionContext, table: Table) -> None:
         key = dg.AssetCheckKey(table.key, name)
         result = CHEAP[name][1](seen) if name in CHEAP else _repeated(last_verdict(context.instance, key))
         if result is not None:
-            context.log_event(
-                dg.AssetCheckEvaluation(
-                    asset_key=table.key,
-                    check_name=name,
-                    passed=result.passed,
-                    severity=result.severity,
-                    description=result.description,
-                    metadata=dict(result.metadata or {}),
-                )
-            )
+            context.log_event(evaluation_of(key, result))
 
 
 def kept_or_new(

@@ -20,8 +20,8 @@ def refusal(error: PySparkException, table: Table, uri: str) -> SchemaMismatch |
     if condition.startswith("DELTA_VIOLATE_CONSTRAINT"):
         name = told.get("constraintName", "")
         lines = [line[3:].partition(" : ") for line in told.get("values", "").splitlines() if line.startswith(" - ")]
-        personal = tuple(f"{name}." for name in table.contract.personal)  # a member of one is as much so
-        values = [f"{name} {MASK if f'{name}.'.startswith(personal) else value}" for name, _, value in lines]
+        personal = tuple(f"{column}." for column in table.contract.personal)  # a member of one is as much so
+        values = [f"{column} {MASK if f'{column}.'.startswith(personal) else value}" for column, _, value in lines]
         return SchemaMismatch(
             f"{table.name}: the CHECK constraint {name} {told.get('expression', '')} of the table refuses a row with "
             f"{', '.join(values)}",

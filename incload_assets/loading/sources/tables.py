@@ -117,7 +117,8 @@ class Tables(Source):
 
     def empty_positions(self, windows: Sequence[Window], lake: Lake) -> dict[str, Position]:
         """None where a table is not there; else as :meth:`Source.empty_positions` tells."""
-        return {} if self._missing(lake) else super().empty_positions(windows, lake)
+        empty = super().empty_positions(windows, lake)
+        return {} if empty and self._missing(lake) else empty
 
     def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """What the function makes of the rows of a position; see :meth:`Source.extract`.
