@@ -169,7 +169,8 @@ class Files(Source):
         rows = self.extract(spark, table, position_of(files), fields)
         names = [(file.key, key) for file, key in files.items()]
         place = F.broadcast(spark.createDataFrame(names, "file string, _window string"))
-        return rows.join(place, rows["_source.file"] == place["file"]).drop("file")
+        # left, so that rows of no file, should there ever be any, are counted and not lost
+        return rows.join(place, rows["_source.file"] == place["file"], "left").drop("file")
 
     def missing(
         self,

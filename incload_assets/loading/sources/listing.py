@@ -13,12 +13,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from incload_assets.loading.errors import SourceUnavailable, SourceUnreadable
+from incload_assets.loading.sources.file_names import UNFINISHED
 from incload_assets.loading.sources.storage import is_s3, store_errors, store_of
 from incload_assets.loading.sources.template import Template
 from incload_assets.loading.window import Window
-
-UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".inprogress", "._copying_", "~")
-"""Endings, in lower case, of files that are still being written."""
 
 _SINGLE_SCANS = 8
 """Up to this many prefixes are listed one by one; for more, the stretch of keys that holds them all is listed once."""
@@ -127,11 +125,14 @@ def _local_files(table: str, template: Template, windows: Sequence[Window]) -> I
     for window in windows:
         folder = os.path.dirname(template.prefix_of(window))
         depths.setdefault(folder, template.depth_below(folder, window))
+    passed_by = () if template.enters_hidden_folders else (".", "_")
     for folder, depth in depths.items():
-        yield from _walk(table, folder, depth, frozenset())
+        yield from _walk(table, folder, depth, passed_by, frozenset())
 
 
-def _walk(table: str, folder: str, depth: int | None, above: frozenset[tuple[int, int]]) -> Iterator[Listed]:
+def _walk(
+    table: str, folder: str, depth: int | None, passed_by: tuple[str, ...], above: frozenset[tuple[int, int]]
+) -> Iterator[Listed]:
     try:
         here = os.stat(folder)
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -149,8 +150,9 @@ def _walk(table: str, folder: str, depth: int | None, above: frozenset[tuple[int
         except OSError:  # removed meanwhile, or a link to nothing
             continue
         if stat.S_ISDIR(found.st_mode):
-            if depth != 0 and not entry.name.startswith((".", "_")):
-                yield from _walk(table, entry.path, None if depth is None else depth - 1, above | {identity})
+            if depth != 0 and not entry.name.startswith(passed_by):
+                deeper = None if depth is None else depth - 1
+                yield from _walk(table, entry.path, deeper, passed_by, above | {identity})
         elif stat.S_ISREG(found.st_mode):
             yield Listed(_utf8(table, entry.path), found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 

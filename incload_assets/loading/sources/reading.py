@@ -13,8 +13,9 @@ from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT
 from incload_assets.loading.sources.compressed import check_frames
 from incload_assets.loading.sources.csv_shape import CsvOptions
 from incload_assets.loading.sources.file_hashes import local_hashes
+from incload_assets.loading.sources.file_names import is_hidden
 from incload_assets.loading.sources.file_position import File
-from incload_assets.loading.sources.formats import Format, format_of
+from incload_assets.loading.sources.formats import Format, compression_of, format_of
 from incload_assets.loading.sources.reading_csv import read_csv
 from incload_assets.loading.sources.reading_json import read_json
 from incload_assets.loading.sources.reading_parquet import read_parquet
@@ -73,6 +74,7 @@ def read(
                 remedy="give the source format='json', 'csv' or 'parquet', or narrow its path",
             )
         if file.size:
+            _check_name(table, file.key, kind)
             by_format.setdefault(kind, []).append(template.path_of(file.key))
     if len(files) > _LISTED_BY_DRIVER:
         # Spark would look at each path in a task of its own: half a minute for ten thousand of them
@@ -102,12 +104,23 @@ def _check_unchanged(table: str, template: Template, files: Sequence[File]) -> N
             )
         if found != file.etag:
             raise SourceChanged(f"{table}: the file {file.key} has changed", remedy="the load is tried again")
-        if ":" in path.rpartition("/")[2]:
-            raise SourceUnreadable(
-                f"{table}: the file {file.key} has a colon in its name",
-                rule="Spark cannot read such a local file",
-                remedy="rename it",
-            )
+
+
+def _check_name(table: str, key: str, kind: Format) -> None:
+    """Refuse a file of which Spark would read nothing, or something else, because of its name."""
+    name = key.rpartition("/")[2]
+    if is_hidden(name):
+        raise SourceUnreadable(
+            f"{table}: Spark does not see the file {key}",
+            rule="it takes names that begin with '.' or '_', or end in '._COPYING_', for hidden",
+            remedy="rename the file",
+        )
+    if kind != "parquet" and (compression := compression_of(name)) and not name.endswith(f".{compression}"):
+        raise SourceUnreadable(
+            f"{table}: Spark does not decompress the file {key}",
+            rule=f"the ending that tells of a compression is in lower case, .{compression}",
+            remedy="rename the file",
+        )
 
 
 def _common_type(types: Sequence[DataType | None]) -> DataType:

@@ -18,7 +18,7 @@ from pyspark.sql.types import StringType
 from incload_assets.loading.columns import quoted
 from incload_assets.loading.exact_json import is_single, loses_digits, marked, parsed, unmarked, unmarked_members
 from incload_assets.loading.sources.base import PRESENT
-from incload_assets.loading.sources.records import Records, numbered, source_column, spark_path
+from incload_assets.loading.sources.records import Records, numbered, reader_of, source_column, spark_path
 from incload_assets.loading.sources.template import Template
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -40,7 +40,8 @@ def read_json(
         return []
     text = F.col("value")
     lines = (
-        spark.read.text([spark_path(path) for path in paths])
+        reader_of(spark)
+        .text([spark_path(path) for path in paths])
         .where(text.rlike(r"\S"))
         .select(
             F.when(text.startswith(_BYTE_ORDER_MARK), F.substr(text, F.lit(2))).otherwise(text).alias("value"),

@@ -29,7 +29,14 @@ from incload_assets.loading.sources.parquet_types import (
     kinds_in,
 )
 from incload_assets.loading.sources.read_errors import read_error
-from incload_assets.loading.sources.records import TIMES_AS_JSON, Records, key_column, source_column, spark_path
+from incload_assets.loading.sources.records import (
+    TIMES_AS_JSON,
+    Records,
+    key_column,
+    reader_of,
+    source_column,
+    spark_path,
+)
 from incload_assets.loading.sources.storage import store_errors, store_of
 from incload_assets.loading.sources.template import Template
 
@@ -131,7 +138,7 @@ def _read_group(
         # To Spark these are the number they are stored as, or nothing. It stays set, as it must until the rows are
         # read; of files without nanoseconds it changes nothing.
         spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
-    frame = spark.read.option("mergeSchema", "false").parquet(*map(spark_path, paths))
+    frame = reader_of(spark).option("mergeSchema", "false").parquet(*map(spark_path, paths))
     metadata = frame.metadataColumn("_metadata")
     values = {name: in_microseconds(F.col(quoted(name)), kind) for name, kind in schema}
     texts = [name for name, kind in schema if is_text(kind)]

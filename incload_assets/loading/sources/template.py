@@ -6,10 +6,11 @@ A template is a path with
 - ``{window:%Y-%m-%d}``, any number of times: the start of the window in UTC, by the strftime directives below,
 - ``*`` and ``?`` within a name, and ``**`` between two slashes for any number of folders, none included.
 
-Everything else is literal, square brackets too. A glob never matches a name that begins with ``.`` or ``_``: such
-names are hidden from Spark as well (``_SUCCESS``, ``_temporary``, ``.staging``). Where ``*`` leaves a choice of which
-part of a name is the time, the leftmost counts, so each file belongs to one window at most. The fields tell any two
-windows apart, and of the time of day they have no more than that takes.
+Everything else is literal, square brackets too. A glob never matches a name that begins with ``.`` or ``_``
+(``_SUCCESS``, ``_temporary``, ``.staging``). Files of such names are hidden from Spark as well, so no path ends in one;
+a folder may be named so. Where ``*`` leaves a choice of which part of a name is the time, the leftmost counts, so each
+file belongs to one window at most. The fields tell any two windows apart, and of the time of day they have no more than
+that takes.
 """
 
 import os
@@ -21,6 +22,7 @@ from functools import cached_property
 from typing import Literal
 
 from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.sources.file_names import UNFINISHED, is_hidden
 from incload_assets.loading.window import Window
 
 DIRECTIVES: Mapping[str, str] = {
@@ -81,7 +83,7 @@ class Template:
                 f"write '{{landing}}/{path.lstrip('/') or 'orders/*.json'}'",
             )  # fmt: skip
         scheme, _, rest = path.rpartition("://")
-        rest = re.sub(r"/{2,}", "/", rest)
+        rest = re.sub(r"/{2,}", "/", re.sub(r"\{window:([^{}]*)\}", _with_slashes_outside, rest))
         if ".." in rest.split("/") or "." in rest.split("/"):
             raise _wrong(table, f"path {path!r} has a '.' or '..' folder", "a path names its folders", "spell it out")
         if any("**" in name and name != "**" for name in rest.split("/")):
@@ -89,6 +91,7 @@ class Template:
                 table, f"path {path!r} has ** inside a name", "** stands alone between two slashes",
                 "write * within a name, /**/ for any number of folders",
             )  # fmt: skip
+        _check_last(table, path, rest.rpartition("/")[2])
         text = f"{scheme}://{rest}" if scheme else rest
         parts = tuple(part for piece in re.split(r"(\{[^{}]*\})", text) for part in _parts_of(table, path, piece))
         return cls(root, (Part("text", f"{root}/"), *parts) if root else parts)
@@ -102,6 +105,13 @@ class Template:
     def base(self) -> str:
         """The folder that holds the files of every window, ever: the landing root, or what precedes the first field."""
         return self.parts[0].text.rpartition("/")[0]
+
+    @property
+    def enters_hidden_folders(self) -> bool:
+        """Whether a folder with a name that no glob matches may lie below a glob."""
+        globs = [index for index, part in enumerate(self.parts) if part.kind == "glob"]
+        after = "".join(part.text for part in self.parts[globs[0] :]) if globs else ""
+        return re.search(r"/[._].*/", after, re.DOTALL) is not None
 
     def name_of(self, path: str) -> str:
         """The key by which positions and ``_source.file`` know a full path: relative to the landing root if it has one.
@@ -150,7 +160,7 @@ class Template:
                 pattern += re.escape(text)
                 at_start = part.text.endswith("/")
                 continue
-            visible = r"(?![._])" if at_start else ""
+            visible = r"(?![._/])" if at_start else ""
             if part.kind == "time":
                 pattern += "(" + re.sub(r"%(.)", lambda d: DIRECTIVES[d[1]], _escaped(part.text)) + ")"
             elif part.text == "**":
@@ -245,6 +255,34 @@ def _time_part(table: str, path: str, piece: str) -> Part:
                 f"directives are {', '.join(f'%{known}' for known in DIRECTIVES)}", _EXAMPLE,
             )  # fmt: skip
     return Part("time", fmt)
+
+
+def _with_slashes_outside(placeholder: re.Match[str]) -> str:
+    """The same placeholder, as several where it goes through folders; what a name begins with is seen to be literal."""
+    fmt = placeholder[1]
+    if "%" not in fmt:
+        return placeholder[0]  # refused, as it names no part of the time
+    names = []
+    for name in fmt.split("/"):
+        time = name.lstrip("._")
+        names.append(name[: len(name) - len(time)] + (f"{{window:{time}}}" if "%" in time else time))
+    return "/".join(names)
+
+
+def _check_last(table: str, path: str, name: str) -> None:
+    """Refuse a path to files that are never seen, and say so where it is declared."""
+    if name.lower().endswith(UNFINISHED):
+        raise _wrong(
+            table, f"path {path!r} ends in the name of a file that is still being written",
+            f"files that end in {', '.join(UNFINISHED)} are not loaded",
+            "have the files renamed when they are whole, and give their final name",
+        )  # fmt: skip
+    if is_hidden(name):
+        raise _wrong(
+            table, f"path {path!r} ends in a name that begins with {name[0]!r}",
+            "Spark takes such files for hidden, and reads nothing of them",
+            f"name the files otherwise, for example {name.lstrip('._') or 'orders.json'!r}; * does not match them",
+        )  # fmt: skip
 
 
 def _escaped(fmt: str) -> str:

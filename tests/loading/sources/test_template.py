@@ -40,6 +40,11 @@ def test_time_fields_are_the_start_of_the_window_in_utc() -> None:
         ("{landing}/a.json", "aXjson", False),
         ("{landing}//a//*.json", "a/b.json", True),
         ("{landing}/{window:%Y/%m}/*.json", "2026/01/line\nbreak.json", True),
+        ("{landing}/{window:%Y/%m/}*.json", "2026/01/a.json", True),
+        ("{landing}/{window:%Y/%m/}*.json", "2026/01/_a.json", False),
+        ("{landing}/{window:%Y/%m/}/*.json", "2026/01/a.json", True),
+        ("{landing}/*/*.json", "/a.json", False),
+        ("{landing}/*/_in/*.json", "x/_in/a.json", True),
     ],
 )
 def test_what_a_template_matches(path: str, name: str, matches: bool) -> None:
@@ -100,6 +105,17 @@ def test_keys_elsewhere_are_full_paths() -> None:
         ("{landing}/*.xlsx", "unknown extension"),
         ("{landing}/*.parquet.gz", "unknown extension"),
         ("{landing}/orders", "unknown extension"),
+        ("{landing}/u/_{window:%Y-%m-%d}.csv", "begins with '_'. Rule: Spark takes such files for hidden"),
+        ("{landing}/u/.{window:%Y-%m-%d}.csv", "otherwise, for example '{window:%Y-%m-%d}.csv'"),
+        ("{landing}/u/{window:_%Y-%m-%d}.csv", "begins with '_'"),
+        ("{landing}/u/{window:%Y/_%m-%d}.csv", "for example '{window:%m-%d}.csv'"),
+        ("{landing}/u/{window:%Y-%m-%d/}_orders.csv", "for example 'orders.csv'"),
+        ("{landing}/u/{window:%Y-%m-%d}/.orders-*.csv.gz", "for example 'orders-*.csv.gz'"),
+        ("{landing}/_metadata-{window:%Y-%m-%d}.csv", "begins with '_'"),
+        ("{landing}/{window:%Y-%m-%d}/.json", "for example 'json'"),
+        ("{landing}/{window:%Y-%m-%d}.csv.tmp", "ends in the name of a file that is still being written"),
+        ("{landing}/{window:%Y-%m-%d}/*.csv._COPYING_", "still being written"),
+        ("{landing}/{window:%Y/.}/a.json", "'.' or '..'"),
     ],
 )
 def test_a_wrong_path_is_refused_with_what_to_write(path: str, says: str) -> None:
@@ -140,6 +156,8 @@ def test_a_wrong_option_is_refused_with_what_to_write(wrong: dict[str, str], say
         Files("{landing}/**/{window:%Y}-{window:%j}.csv.zst", delimiter=";", encoding="iso-8859-1"),
         Files("s3://bucket/{window:%G-W%V}/part-*", format="parquet"),
         Files("/data/in/**"),
+        Files("{landing}/_in/.hidden/{window:_%Y/%m-%d}.csv"),
+        Files("{landing}/_day={window:%Y-%m-%d}.csv"),
     ],
 )
 def test_a_right_declaration_is_accepted(source: Files) -> None:
