@@ -64,11 +64,13 @@ class SourceState:
         windows: All that exist now, oldest first.
         positions: By partition key, where a load would find something.
         controls: The log's control rows by partition key.
+        left_out: Names of what lies at the source, is like the data of some window that was looked at, and is not read.
     """
 
     windows: list[Window]
     positions: dict[str, Position]
     controls: dict[str, Control]
+    left_out: Sequence[str] = ()
 
     @property
     def landed(self) -> dict[str, Position]:
@@ -110,9 +112,11 @@ def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = N
     settled = {k: position for k, position in landed.items() if k in passed or table.source.settled(position)}
     asked = [window for window in windows if window.key not in settled and window.key not in passed]
     first = windows[0].start if windows else None
-    positions = settled | table.source.detect(table.name, asked, landed, first=first, lake=lake)
+    seen = table.source.survey(table.name, asked, landed, first=first, lake=lake)
+    positions = settled | seen.positions
     nothing_found = [window for window in windows if window.end <= now and window.key not in positions]
-    return SourceState(windows, positions | table.source.empty_positions(nothing_found, lake), controls)
+    positions |= table.source.empty_positions(nothing_found, lake)
+    return SourceState(windows, positions, controls, seen.left_out)
 
 
 def progress_of(

@@ -1,7 +1,7 @@
 """One table at a glance: what is loaded, what is not, how late, how large. Nothing here needs Spark."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from incload_assets.loading import window as windows
 from incload_assets.loading.declaration import Table
 from incload_assets.operations.lateness import lateness_of
-from incload_assets.operations.progress import progress_of
+from incload_assets.operations.progress import progress_from, source_state
 from resources.lake import Lake
 
 
@@ -32,6 +32,7 @@ class TableStatus:
         last_materialized: When any partition was last materialized, aware; None if never.
         rows: Rows of the table; None where there is no table, or its files do not say.
         version: Delta version of the table; None where there is no table.
+        left_out: Names of files that are like the table's and that the source's path leaves out by their names.
     """
 
     table: str
@@ -46,6 +47,7 @@ class TableStatus:
     last_materialized: datetime | None
     rows: int | None
     version: int | None
+    left_out: list[str] = field(default_factory=list)
 
 
 def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime | None = None) -> TableStatus:
@@ -65,7 +67,8 @@ def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: dat
         ['2026-01-03']
     """
     moment = at or windows.now()
-    progress = progress_of(instance, table, lake, moment)
+    state = source_state(table, lake, moment)
+    progress = progress_from(instance, table, state)
     late = lateness_of(instance, table, progress, moment)
     delta = lake.delta(lake.table_uri(table.key.path))
     keys = {status: [w.key for w in progress if w.status == status] for status in _STATUSES}
@@ -77,6 +80,7 @@ def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: dat
         last_materialized=_last_materialized(instance, table),
         rows=None if delta is None else rows_of(delta),
         version=None if delta is None else delta.version(),
+        left_out=list(state.left_out),
     )
 
 

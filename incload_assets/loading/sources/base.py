@@ -42,6 +42,19 @@ class Position:
 
 
 @dataclass(frozen=True)
+class Survey:
+    """What one look at a source shows.
+
+    Args:
+        positions: By partition key, of each window that the source holds something for.
+        left_out: Names, for people, of what is like the data of some window and yet not read.
+    """
+
+    positions: dict[str, Position]
+    left_out: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Headroom:
     """How much longer something keeps what is not loaded yet.
 
@@ -154,6 +167,18 @@ class Source(ABC):
             SourceUnavailable: The source does not answer.
             SourceUnreadable: It answers with a refusal (credentials, permissions, no such bucket).
         """
+
+    def survey(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> Survey:
+        """What :meth:`detect` finds, and what it leaves out, from the same look at the source. Default: nothing."""
+        return Survey(self.detect(table, windows, landed, first=first, lake=lake))
 
     def prepare(  # noqa: B027 - nothing, by default
         self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake

@@ -12,12 +12,13 @@ from incload_assets.loading.contract import Contract
 from incload_assets.loading.declared_types import check_types
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.assignment import by_window
-from incload_assets.loading.sources.base import Absent, Position, Sees, Source
+from incload_assets.loading.sources.base import Absent, Position, Sees, Source, Survey
 from incload_assets.loading.sources.csv_shape import ENCODINGS, REPLACEMENT, CsvOptions
 from incload_assets.loading.sources.file_hashes import local_hashes
 from incload_assets.loading.sources.file_position import File, files_in, gone_from, position_of
 from incload_assets.loading.sources.formats import Format, format_of
-from incload_assets.loading.sources.listing import files_of
+from incload_assets.loading.sources.left_out import left_out
+from incload_assets.loading.sources.listing import Listed, files_of
 from incload_assets.loading.sources.reading import read
 from incload_assets.loading.sources.template import Template
 from incload_assets.loading.window import Window
@@ -35,6 +36,7 @@ class Files(Source):
     - A path without time fields is a flat folder: a file belongs to the window in which it was first seen; see
       :mod:`incload_assets.loading.sources.assignment`.
     - Hidden files, files under a temporary name, and folders are not files. An empty file is a file without rows.
+    - A file that the path leaves out by its name alone is told by ``incload status`` and the check ``source_files``.
     - ``.gz`` and ``.zst`` after the extension are decompressed.
 
     Args:
@@ -125,8 +127,21 @@ class Files(Source):
             SourceUnavailable: The store does not answer, or its root folder is gone.
             SourceUnreadable: The store refuses.
         """
+        return self.survey(table, windows, landed, first=first, lake=lake).positions
+
+    def survey(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> Survey:
+        """The same, with the files that the path leaves out by their names; see :mod:`.left_out`."""
         template = self._template(table)
-        present = self._present(table, template, windows, landed, first)
+        listed = _listed(table, template, windows, landed)
+        present = _present(table, template, listed, windows, landed, first)
         positions = {}
         for window in windows:
             before = landed.get(window.key)
@@ -136,7 +151,9 @@ class Files(Source):
             emptied = self.deleted == "retract" and before is not None and before.fingerprint != "empty"
             if files or gone or emptied:
                 positions[window.key] = position_of(files, gone)
-        return positions
+        times = None if template.is_flat else {template.times_of(window) for window in windows}
+        others = left_out(template, self.format, listed, times)
+        return Survey(positions, sorted(template.name_of(file.path) for file in others))
 
     def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows of the files that a position lists as present; see :meth:`Source.extract`.
@@ -181,7 +198,8 @@ class Files(Source):
         """Landed files that are no longer there, per partition key; none where deleting a file is a way to retract."""
         if self.deleted == "retract":
             return {}
-        present = self._present(table, self._template(table), windows, landed, None)
+        template = self._template(table)
+        present = _present(table, template, _listed(table, template, windows, landed), windows, landed, None)
         gone = {w.key: [file.key for file in _gone(landed.get(w.key), present.get(w.key, []))] for w in windows}
         return {key: names for key, names in gone.items() if names}
 
@@ -192,27 +210,32 @@ class Files(Source):
     def _template(self, table: str) -> Template:
         return Template.parse(table, self.path, Settings().landing_root)
 
-    def _present(
-        self,
-        table: str,
-        template: Template,
-        windows: Sequence[Window],
-        landed: Mapping[str, Position],
-        first: datetime | None,
-    ) -> dict[str, list[File]]:
-        listed = files_of(
-            table, template, windows, was_there=lambda: any(files_in(position) for position in landed.values())
-        )
-        assigned = by_window(table, template, listed, windows, landed, first)
-        etags = local_hashes(file.path for files in assigned.values() for file in files if file.etag is None)
-        return {
-            key: [
-                File(template.name_of(file.path), etag, file.size)
-                for file in files
-                if (etag := file.etag or etags.get(file.path))
-            ]
-            for key, files in assigned.items()
-        }
+
+def _listed(table: str, template: Template, windows: Sequence[Window], landed: Mapping[str, Position]) -> list[Listed]:
+    """All files that one look at the store shows."""
+    return list(
+        files_of(table, template, windows, was_there=lambda: any(files_in(position) for position in landed.values()))
+    )
+
+
+def _present(
+    table: str,
+    template: Template,
+    listed: Sequence[Listed],
+    windows: Sequence[Window],
+    landed: Mapping[str, Position],
+    first: datetime | None,
+) -> dict[str, list[File]]:
+    assigned = by_window(table, template, listed, windows, landed, first)
+    etags = local_hashes(file.path for files in assigned.values() for file in files if file.etag is None)
+    return {
+        key: [
+            File(template.name_of(file.path), etag, file.size)
+            for file in files
+            if (etag := file.etag or etags.get(file.path))
+        ]
+        for key, files in assigned.items()
+    }
 
 
 def _gone(before: Position | None, present: Sequence[File]) -> list[File]:

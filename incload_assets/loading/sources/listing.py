@@ -1,8 +1,8 @@
 """What lies in a store, as few requests as possible, and never half a listing.
 
-Hidden names are left to the template. Names that say that their writer has not finished are left out here: ``*.tmp``,
-``*.part``, ``*.partial``, ``*.crdownload``, ``*.inprogress``, ``*._COPYING_``, ``*~``. A file that grows under its
-final name cannot be told from a finished one: it is loaded as it is, and again when it has changed.
+Hidden names are left to the template. Some names say that their writer has not finished: ``*.tmp``, ``*.part``,
+``*.partial``, ``*.crdownload``, ``*.inprogress``, ``*._COPYING_``, ``*~``. A file that grows under its final name
+cannot be told from a finished one: it is loaded as it is, and again when it has changed.
 """
 
 import os
@@ -38,11 +38,16 @@ class Listed:
     modified: datetime
     etag: str | None = None
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether its name says nothing else."""
+        return not self.path.lower().endswith(UNFINISHED)
+
 
 def files_of(
     table: str, template: Template, windows: Sequence[Window], *, was_there: Callable[[], bool]
 ) -> Iterator[Listed]:
-    """Every finished file below the literal prefixes of the windows, each once; some may not match the template.
+    """Every file below the literal prefixes of the windows, each once; some are not finished or no files of a window.
 
     Args:
         table: For messages.
@@ -69,7 +74,7 @@ def files_of(
         listed = _local_files(table, template, windows)
     seen = set()
     for file in listed:
-        if file.path not in seen and not file.path.lower().endswith(UNFINISHED):
+        if file.path not in seen:
             seen.add(file.path)
             yield file
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.sources.base import Absent, Clock, Headroom, Position, Sees, Source
+from incload_assets.loading.sources.base import Absent, Clock, Headroom, Position, Sees, Source, Survey
 from incload_assets.loading.sources.several_rows import NAME, PRIORITY, SEPARATOR, OfSource, source_of, together
 from incload_assets.loading.window import Window
 from resources.lake import Lake
@@ -122,10 +122,23 @@ class Several(Source):
         lake: Lake | None = None,
     ) -> dict[str, Position]:
         """What each of the sources holds for the windows; see :meth:`Source.detect`."""
-        found = {
-            name: part.detect(_named(table, name), windows, _OfOne(landed, name), first=first, lake=lake)
+        return self.survey(table, windows, landed, first=first, lake=lake).positions
+
+    def survey(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> Survey:
+        """The same, with what each of the sources leaves out; see :meth:`Source.survey`."""
+        seen = {
+            name: part.survey(_named(table, name), windows, _OfOne(landed, name), first=first, lake=lake)
             for name, part in self.sources.items()
         }
+        found = {name: of_one.positions for name, of_one in seen.items()}
         positions = {}
         for window in windows:
             waits = any(part.absent == "wait" and window.key not in found[name] for name, part in self.sources.items())
@@ -136,7 +149,7 @@ class Several(Source):
                         for name, part in self.sources.items()
                     }
                 )
-        return positions
+        return Survey(positions, [place for name, one in seen.items() for place in _placed(name, one.left_out)])
 
     def prepare(
         self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake

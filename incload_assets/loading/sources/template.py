@@ -151,24 +151,7 @@ class Template:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        pattern, at_start = "", False
-        for index, part in enumerate(self.parts):
-            after = self.parts[index + 1].text if index + 1 < len(self.parts) else ""
-            if part.kind == "text":
-                # the slash after ** belongs to the folders that ** matched
-                text = part.text.removeprefix("/") if index and self.parts[index - 1].text == "**" else part.text
-                pattern += re.escape(text)
-                at_start = part.text.endswith("/")
-                continue
-            visible = r"(?![._/])" if at_start else ""
-            if part.kind == "time":
-                pattern += "(" + re.sub(r"%(.)", lambda d: DIRECTIVES[d[1]], _escaped(part.text)) + ")"
-            elif part.text == "**":
-                pattern += r"(?:(?![._])[^/]+/)*" if after.startswith("/") else r"(?:(?![._])[^/]+/)*(?![._])[^/]+"
-            else:
-                pattern += visible + (r"[^/]*?" if part.text == "*" else r"[^/]")
-            at_start = False
-        return re.compile(pattern, re.DOTALL)
+        return re.compile(pattern_of(self.parts), re.DOTALL)
 
     def check_windows(self, table: str, windows: Sequence[Window]) -> None:
         """Refuse a path that tells too little of the time, or more than what tells one window from another.
@@ -207,6 +190,28 @@ class Template:
                     "add the missing time fields to the path, for example {window:%Y-%m-%d-%H} for hourly partitions",
                 )  # fmt: skip
         return found
+
+
+def pattern_of(parts: Sequence[Part]) -> str:
+    """The regular expression of some pieces of a template, with a group for each time."""
+    pattern, at_start = "", False
+    for index, part in enumerate(parts):
+        after = parts[index + 1].text if index + 1 < len(parts) else ""
+        if part.kind == "text":
+            # the slash after ** belongs to the folders that ** matched
+            text = part.text.removeprefix("/") if index and parts[index - 1].text == "**" else part.text
+            pattern += re.escape(text)
+            at_start = part.text.endswith("/")
+            continue
+        visible = r"(?![._/])" if at_start else ""
+        if part.kind == "time":
+            pattern += "(" + re.sub(r"%(.)", lambda d: DIRECTIVES[d[1]], _escaped(part.text)) + ")"
+        elif part.text == "**":
+            pattern += r"(?:(?![._])[^/]+/)*" if after.startswith("/") else r"(?:(?![._])[^/]+/)*(?![._])[^/]+"
+        else:
+            pattern += visible + (r"[^/]*?" if part.text == "*" else r"[^/]")
+        at_start = False
+    return pattern
 
 
 def _without(directives: str, fmt: str) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from pyspark.sql import Column, SparkSession
 
-from incload_assets.loading.sources.base import Clock, Headroom, Position, Source
+from incload_assets.loading.sources.base import Clock, Headroom, Position, Source, Survey
 from incload_assets.loading.window import Window
 from resources.lake import Lake
 
@@ -39,6 +39,18 @@ class Wrapping(Source):
     ) -> dict[str, Position]:
         """See :meth:`Source.detect`."""
         return self.source.detect(table, windows, landed, first=first, lake=lake)
+
+    def survey(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> Survey:
+        """See :meth:`Source.survey`."""
+        return self.source.survey(table, windows, landed, first=first, lake=lake)
 
     def prepare(
         self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake
