@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import Literal
 
 from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.sources.file_names import UNFINISHED, is_hidden
+from incload_assets.loading.sources.file_names import check_last
 from incload_assets.loading.window import Window
 
 DIRECTIVES: Mapping[str, str] = {
@@ -83,7 +83,7 @@ class Template:
                 f"write '{{landing}}/{path.lstrip('/') or 'orders/*.json'}'",
             )  # fmt: skip
         scheme, _, rest = path.rpartition("://")
-        rest = re.sub(r"/{2,}", "/", re.sub(r"\{window:([^{}]*)\}", _with_slashes_outside, rest))
+        rest = re.sub(r"/{2,}", "/", re.sub(r"\{(\w+):([^{}]*)\}", _with_slashes_outside, rest))
         if ".." in rest.split("/") or "." in rest.split("/"):
             raise _wrong(table, f"path {path!r} has a '.' or '..' folder", "a path names its folders", "spell it out")
         if any("**" in name and name != "**" for name in rest.split("/")):
@@ -91,7 +91,7 @@ class Template:
                 table, f"path {path!r} has ** inside a name", "** stands alone between two slashes",
                 "write * within a name, /**/ for any number of folders",
             )  # fmt: skip
-        _check_last(table, path, rest.rpartition("/")[2])
+        check_last(table, path, rest.rpartition("/")[2])
         text = f"{scheme}://{rest}" if scheme else rest
         parts = tuple(part for piece in re.split(r"(\{[^{}]*\})", text) for part in _parts_of(table, path, piece))
         return cls(root, (Part("text", f"{root}/"), *parts) if root else parts)
@@ -264,30 +264,14 @@ def _time_part(table: str, path: str, piece: str) -> Part:
 
 def _with_slashes_outside(placeholder: re.Match[str]) -> str:
     """The same placeholder, as several where it goes through folders; what a name begins with is seen to be literal."""
-    fmt = placeholder[1]
+    kind, fmt = placeholder.groups()
     if "%" not in fmt:
         return placeholder[0]  # refused, as it names no part of the time
     names = []
     for name in fmt.split("/"):
         time = name.lstrip("._")
-        names.append(name[: len(name) - len(time)] + (f"{{window:{time}}}" if "%" in time else time))
+        names.append(name[: len(name) - len(time)] + (f"{{{kind}:{time}}}" if "%" in time else time))
     return "/".join(names)
-
-
-def _check_last(table: str, path: str, name: str) -> None:
-    """Refuse a path to files that are never seen, and say so where it is declared."""
-    if name.lower().endswith(UNFINISHED):
-        raise _wrong(
-            table, f"path {path!r} ends in the name of a file that is still being written",
-            f"files that end in {', '.join(UNFINISHED)} are not loaded",
-            "have the files renamed when they are whole, and give their final name",
-        )  # fmt: skip
-    if is_hidden(name):
-        raise _wrong(
-            table, f"path {path!r} ends in a name that begins with {name[0]!r}",
-            "Spark takes such files for hidden, and reads nothing of them",
-            f"name the files otherwise, for example {name.lstrip('._') or 'orders.json'!r}; * does not match them",
-        )  # fmt: skip
 
 
 def _escaped(fmt: str) -> str:

@@ -73,6 +73,22 @@ def test_positions_name_objects_by_key_etag_and_size(s3_server: S3Server, use: U
     assert found == DAILY.detect("orders", days(300), {})
 
 
+@pytest.mark.parametrize("count", [1, 20])
+def test_objects_that_the_path_leaves_out_because_of_their_names_are_told_of_the_same_listing(
+    s3_server: S3Server, use: Use, count: int
+) -> None:
+    bucket = f"left-out-{count}"
+    use(s3_server, bucket)
+    names = ["_a.json", "a.json.gz", "b.JSON", "c.json.tmp"]
+    others = ["a.json", "_SUCCESS", "a.json.md5", "sub/_a.json"]
+    s3_server.put(bucket, {f"in/orders/2026-01-01/{name}": b"{}" for name in (*names, *others)})
+    s3_server.put(bucket, {"in/orders/2026-01-01/_empty.json": b"", "in/orders/2026-01-01//a.json": b"{}"})
+    seen = DAILY.survey("orders", days(count), {})
+    assert seen.left_out == [f"orders/2026-01-01/{name}" for name in names]
+    assert seen.positions == DAILY.detect("orders", days(count), {})
+    assert keys(seen.positions["2026-01-01"]) == ["orders/2026-01-01/a.json"]
+
+
 def test_a_rewritten_object_of_the_same_size_is_another_position(s3_server: S3Server, use: Use) -> None:
     use(s3_server, "rewritten")
     s3_server.put("rewritten", {"in/orders/2026-01-01/a.json": b'{"a":1}'})
