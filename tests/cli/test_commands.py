@@ -221,6 +221,19 @@ def test_checks_that_could_not_be_evaluated_are_an_error_and_the_others_are_show
     assert done.stderr.startswith("Error: payments: not all checks were evaluated: Spark needs Java 17 or newer")
 
 
+def test_status_tells_files_that_are_left_out_because_of_their_names(clone: Clone) -> None:
+    path = clone.write(".incload/landing/payments/2026-01-01.csv.tmp", HEADER)
+    try:
+        shown = clone.incload("status", **PLAIN)
+        listed = clone.status("payments", **PLAIN)
+    finally:
+        path.unlink()
+    assert shown.stdout.splitlines()[-1] == (
+        "payments: left out by the path, because of their names: 'payments/2026-01-01.csv.tmp'"
+    )
+    assert listed["left_out"] == ["payments/2026-01-01.csv.tmp"]
+
+
 def test_a_table_whose_source_does_not_answer_does_not_hide_the_status_of_others(clone: Clone) -> None:
     module = clone.root / "incload_assets" / "tables" / "receipts.py"
     payments = readme_files()["incload_assets/tables/payments.py"]

@@ -66,23 +66,19 @@ def _read_group(
     names = [f"_c{index}" for index in range(len(shape.header))]
     first, last, corrupt = F.col(names[0]), F.col(names[-1]), F.col("__corrupt")
     # pruned columns would not be counted, and a malformed record would pass
-    lines = (
-        reader_of(spark)
-        .option("columnPruning", "false")
-        .csv(
-            [spark_path(path) for path in paths],
-            schema=", ".join(f"{name} string" for name in [*names, "__corrupt"]),
-            header=True,
-            multiLine=True,
-            mode="PERMISSIVE",
-            columnNameOfCorruptRecord="__corrupt",
-            sep=options.delimiter.replace("\\", "\\\\"),  # Spark takes one as the beginning of a way to write another
-            encoding=options.encoding,
-            quote='"',
-            escape='"',
-            nullValue=_NEVER,
-            emptyValue="",
-        )
+    lines = reader_of(spark, columnPruning="false").csv(
+        [spark_path(path) for path in paths],
+        schema=", ".join(f"{name} string" for name in [*names, "__corrupt"]),
+        header=True,
+        multiLine=True,
+        mode="PERMISSIVE",
+        columnNameOfCorruptRecord="__corrupt",
+        sep=options.delimiter.replace("\\", "\\\\"),  # Spark takes one as the beginning of a way to write another
+        encoding=options.encoding,
+        quote='"',
+        escape='"',
+        nullValue=_NEVER,
+        emptyValue="",
     )
     # where line breaks are mixed, Spark leaves the first half of some; alone in a record it is a blank line
     blank = first.eqNullSafe("\r")

@@ -138,7 +138,7 @@ def _read_group(
         # To Spark these are the number they are stored as, or nothing. It stays set, as it must until the rows are
         # read; of files without nanoseconds it changes nothing.
         spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
-    frame = reader_of(spark).option("mergeSchema", "false").parquet(*map(spark_path, paths))
+    frame = reader_of(spark, mergeSchema="false").parquet(*map(spark_path, paths))
     metadata = frame.metadataColumn("_metadata")
     values = {name: in_microseconds(F.col(quoted(name)), kind) for name, kind in schema}
     texts = [name for name, kind in schema if is_text(kind)]

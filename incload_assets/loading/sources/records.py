@@ -47,9 +47,9 @@ class Records:
     varied: bool = False
 
 
-def reader_of(spark: SparkSession) -> DataFrameReader:
-    """Spark's reader of files."""
-    return spark.read.options(**AS_IT_LIES)
+def reader_of(spark: SparkSession, **options: str) -> DataFrameReader:
+    """Spark's reader of files, with options."""
+    return spark.read.options(**AS_IT_LIES, **options)
 
 
 def spark_path(path: str) -> str:
