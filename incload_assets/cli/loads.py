@@ -14,7 +14,7 @@ from incload_assets.cli.runs import COUNTS, Outcome, load_partition
 from incload_assets.loading.compaction import REWRITE_COMPACTED_TAG
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.window import now
-from incload_assets.operations import progress_of
+from incload_assets.operations import progress_of, undone_windows, with_undone
 from resources.lake import Lake
 from resources.settings import Settings
 
@@ -87,12 +87,14 @@ _LONG_HEADINGS = ("dupli-\ncate", "quaran-\ntined")  # so that the table fits a 
 
 
 def pending(project: Project, table: Table) -> list[str]:
-    """The partitions that are not loaded as their source is now, oldest first: missing, failed, drifted.
+    """The partitions that are not in the table as their source is now, oldest first: missing, failed, drifted.
 
     Those for which the source holds nothing are not among them.
     """
-    progress = progress_of(project.instance, table, Lake.of(Settings()), now())
-    return [window.key for window in progress if is_pending(window)]
+    lake, at = Lake.of(Settings()), now()
+    progress = progress_of(project.instance, table, lake, at)
+    lost = undone_windows(project.instance, table, lake, progress, at).windows
+    return [window.key for window in with_undone(progress, lost) if is_pending(window)]
 
 
 def complaints(outcomes: Iterable[Outcome]) -> list[str]:
