@@ -1,7 +1,7 @@
-"""Many loads, one after the other: a progress bar while they run, a summary when they are done."""
+"""Many loads, run after run: a progress bar while they go on, a summary when they are done."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 from rich.progress import Progress
@@ -9,8 +9,9 @@ from rich.table import Table as Grid
 
 from incload_assets.automation.policy import is_pending
 from incload_assets.cli import screen
+from incload_assets.cli.partition_keys import RANGE
 from incload_assets.cli.project import Project
-from incload_assets.cli.runs import COUNTS, Outcome, load_partition
+from incload_assets.cli.runs import COUNTS, Outcome, load_partitions
 from incload_assets.loading.compaction import REWRITE_COMPACTED_TAG
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.window import now
@@ -57,17 +58,30 @@ class Loads:
         self._total = max(total, self._total)
         self.progress.update(self._bar, total=self._total)
 
-    def run(self, table: Table, partitions: Iterable[str]) -> None:
-        """Load partitions of a table in the given order; one that fails does not stop the others."""
-        for partition in partitions:
-            self.progress.update(self._bar, description=f"{table.name} {partition}")
-            outcome = load_partition(
-                self.project, table, partition, self.tags, verbose=self.verbose, say=self._say_plainly
+    def run(self, table: Table, partitions: Sequence[str]) -> None:
+        """Load partitions of a table, oldest first, adjacent ones in one run; one that fails does not stop the others.
+
+        Args:
+            table: The declaration.
+            partitions: Their keys, oldest first.
+        """
+        for stretch in stretches(partitions, _keys_of(table), _most_in_a_run(self.project, table)):
+            name = stretch[0] if len(stretch) == 1 else f"{stretch[0]}{RANGE}{stretch[-1]}"
+            self.progress.update(self._bar, description=f"{table.name} {name}")
+            begun, loaded = len(self.outcomes), set[str]()
+
+            def count(partition: str, loaded: set[str] = loaded, begun: int = begun) -> None:
+                loaded.add(partition)
+                self.progress.update(self._bar, completed=begun + len(loaded))
+
+            outcomes = load_partitions(
+                self.project, table, stretch, self.tags, verbose=self.verbose, say=self._say_plainly, loaded=count
             )
-            self.outcomes.append(outcome)
+            self.outcomes += outcomes
             self.expect(len(self.outcomes))
-            self.progress.advance(self._bar)
-            self._tell(outcome)
+            self.progress.update(self._bar, completed=len(self.outcomes))
+            for outcome in outcomes:
+                self._tell(outcome)
 
     def _say_plainly(self, line: str) -> None:
         self.console.print(line, markup=False)
@@ -81,6 +95,39 @@ class Loads:
             return
         counts = ", ".join(f"{count} {name.removeprefix('rows_')}" for name, count in outcome.counts.items() if count)
         self.console.print(f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}")
+
+
+def stretches(partitions: Sequence[str], every: Sequence[str], most: int) -> Iterator[list[str]]:
+    """The partitions in stretches of adjacent ones.
+
+    Args:
+        partitions: Keys, oldest first.
+        every: All keys that the table has now, oldest first.
+        most: How many a stretch may have.
+
+    Example:
+        >>> list(stretches(["a", "b", "d"], ["a", "b", "c", "d"], 32))
+        [['a', 'b'], ['d']]
+    """
+    place = {key: number for number, key in enumerate(every)}
+    stretch: list[str] = []
+    for key in partitions:
+        if stretch and (len(stretch) == most or place[key] != place[stretch[-1]] + 1):
+            yield stretch
+            stretch = []
+        stretch.append(key)
+    if stretch:
+        yield stretch
+
+
+def _keys_of(table: Table) -> Sequence[str]:
+    return table.partitions_def.get_partition_keys(current_time=now())
+
+
+def _most_in_a_run(project: Project, table: Table) -> int:
+    """As many as a backfill loads in one run."""
+    policy = project.definitions.resolve_assets_def(table.key).backfill_policy
+    return policy.max_partitions_per_run or 1 if policy else 1
 
 
 _LONG_HEADINGS = ("dupli-\ncate", "quaran-\ntined")  # so that the table fits a terminal of 80 columns
