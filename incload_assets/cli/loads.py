@@ -1,7 +1,8 @@
 """Many loads, run after run: a progress bar while they go on, a summary when they are done."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 from rich.console import Console
 from rich.progress import Progress
@@ -9,7 +10,7 @@ from rich.table import Table as Grid
 
 from incload_assets.automation.policy import is_pending
 from incload_assets.cli import screen
-from incload_assets.cli.partition_keys import RANGE
+from incload_assets.cli.partition_keys import shown, stretches
 from incload_assets.cli.project import Project
 from incload_assets.cli.runs import COUNTS, Outcome, load_partitions
 from incload_assets.loading.compaction import REWRITE_COMPACTED_TAG
@@ -65,23 +66,28 @@ class Loads:
             table: The declaration.
             partitions: Their keys, oldest first.
         """
-        for stretch in stretches(partitions, _keys_of(table), _most_in_a_run(self.project, table)):
-            name = stretch[0] if len(stretch) == 1 else f"{stretch[0]}{RANGE}{stretch[-1]}"
-            self.progress.update(self._bar, description=f"{table.name} {name}")
-            begun, loaded = len(self.outcomes), set[str]()
-
-            def count(partition: str, loaded: set[str] = loaded, begun: int = begun) -> None:
-                loaded.add(partition)
-                self.progress.update(self._bar, completed=begun + len(loaded))
-
+        keys = table.partitions_def.get_partition_keys(current_time=now())
+        for stretch in stretches(partitions, keys, _most_in_a_run(self.project, table)):
+            self.progress.update(self._bar, description=f"{table.name} {shown(stretch, keys)}")
             outcomes = load_partitions(
-                self.project, table, stretch, self.tags, verbose=self.verbose, say=self._say_plainly, loaded=count
+                self.project,
+                table,
+                stretch,
+                self.tags,
+                verbose=self.verbose,
+                say=self._say_plainly,
+                loaded=partial(self._count, len(self.outcomes), set()),
             )
             self.outcomes += outcomes
             self.expect(len(self.outcomes))
             self.progress.update(self._bar, completed=len(self.outcomes))
             for outcome in outcomes:
                 self._tell(outcome)
+
+    def _count(self, before: int, loaded: set[str], partition: str) -> None:
+        """A partition of the present run is loaded; some may be loaded twice, where a step is tried again."""
+        loaded.add(partition)
+        self.progress.update(self._bar, completed=before + len(loaded))
 
     def _say_plainly(self, line: str) -> None:
         self.console.print(line, markup=False)
@@ -95,33 +101,6 @@ class Loads:
             return
         counts = ", ".join(f"{count} {name.removeprefix('rows_')}" for name, count in outcome.counts.items() if count)
         self.console.print(f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}")
-
-
-def stretches(partitions: Sequence[str], every: Sequence[str], most: int) -> Iterator[list[str]]:
-    """The partitions in stretches of adjacent ones.
-
-    Args:
-        partitions: Keys, oldest first.
-        every: All keys that the table has now, oldest first.
-        most: How many a stretch may have.
-
-    Example:
-        >>> list(stretches(["a", "b", "d"], ["a", "b", "c", "d"], 32))
-        [['a', 'b'], ['d']]
-    """
-    place = {key: number for number, key in enumerate(every)}
-    stretch: list[str] = []
-    for key in partitions:
-        if stretch and (len(stretch) == most or place[key] != place[stretch[-1]] + 1):
-            yield stretch
-            stretch = []
-        stretch.append(key)
-    if stretch:
-        yield stretch
-
-
-def _keys_of(table: Table) -> Sequence[str]:
-    return table.partitions_def.get_partition_keys(current_time=now())
 
 
 def _most_in_a_run(project: Project, table: Table) -> int:
