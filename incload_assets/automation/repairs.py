@@ -8,10 +8,10 @@ import dagster as dg
 
 from incload_assets.automation.attempts import last_load
 from incload_assets.checks import reconciliation, rollback
-from incload_assets.checks.verdicts import last_finding
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.sources.base import Position
 from incload_assets.operations.progress import WindowProgress
+from incload_assets.operations.verdicts import last_finding
 
 _PREFIX = "repair of "
 

@@ -9,12 +9,12 @@ from pyspark.sql import SparkSession
 from incload_assets.checks import conflicts, reconciliation, uniqueness
 from incload_assets.checks.cheap import CHEAP, cheap_checks
 from incload_assets.checks.look import look
-from incload_assets.checks.verdicts import have_the_last_word
 from incload_assets.checks.within_runs import kept_or_new, loaded_since_found_wrong
 from incload_assets.loading import window as windows
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.sources.several import Several
 from incload_assets.operations.status import rows_of
+from incload_assets.operations.verdicts import have_the_last_word
 from resources.lake import Lake
 
 LARGE = 5_000_000

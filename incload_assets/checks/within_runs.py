@@ -8,9 +8,9 @@ import dagster as dg
 from incload_assets.checks import reconciliation, uniqueness
 from incload_assets.checks.cheap import CHEAP, cheap_checks
 from incload_assets.checks.look import look
-from incload_assets.checks.verdicts import evaluation_of, last_finding, last_verdict
 from incload_assets.loading import window as windows
 from incload_assets.loading.declaration import Table
+from incload_assets.operations.verdicts import evaluation_of, last_finding, last_verdict
 
 
 def check_after_range(context: dg.AssetExecutionContext, table: Table) -> None:

@@ -28,9 +28,9 @@ def load(
         ),
     ] = False,
 ) -> None:
-    """Load partitions of a table, oldest first, each as a Dagster run of its own.
+    """Load partitions of a table, oldest first, up to 32 adjacent ones in one Dagster run (`max_partitions_per_run`).
 
-    A partition that fails does not stop the others; the exit code is 1 then.
+    Each is loaded and checkpointed by itself. One that fails does not stop the others; the exit code is 1 then.
     """
     if (partitions is None) != all_missing:
         raise typer.BadParameter("give either --partitions A..B or --all-missing")

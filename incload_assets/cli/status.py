@@ -69,6 +69,9 @@ def status(
                     screen.say(f"{_LABELS.get(name, name)}: {shown(chosen, keys)}")
             for key, cause in found[0].causes.items():
                 screen.say(f"{key} failed: {cause}")
+            for why in dict.fromkeys(found[0].undone.values()):
+                lost = [key for key, reason in found[0].undone.items() if reason == why]
+                screen.say(f"no longer in the table: {shown(lost, keys)} ({why})")
             if advice := advice_for(project.instance, tables[0], lake):
                 screen.say(f"advice: {advice}")
 

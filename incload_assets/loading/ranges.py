@@ -19,6 +19,7 @@ from incload_assets.loading.declaration import Table
 from incload_assets.loading.landing import Landing, control_of, judged_rows, landing_app_id
 from incload_assets.loading.load import LoadReport, detect, ensure_tables, report_of
 from incload_assets.loading.log_commit import commit
+from incload_assets.loading.placement import refuse_misplaced
 from incload_assets.loading.range_fences import FIRST_LANDING, range_app_id
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.tuning import tune_landing
@@ -50,6 +51,7 @@ def load_first_windows(
     Raises:
         IncrementalLoadError: As the steps raise it, for all of a stretch.
     """
+    refuse_misplaced(context, windows)
     ensure_tables(context)
     positions = detect(context, list(windows))
     found = {window: positions[window.key] for window in windows if window.key in positions}

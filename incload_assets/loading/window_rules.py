@@ -11,7 +11,7 @@ from itertools import pairwise
 import dagster as dg
 
 from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.window import Window
+from incload_assets.loading.window import Window, window_between
 
 _BEFORE, _AFTER = 2, 5
 """How many windows are looked at before and after each such instant."""
@@ -70,7 +70,7 @@ def _windows_of(partitions_def: dg.TimeWindowPartitionsDefinition, keys: Sequenc
             bounds = partitions_def.time_window_for_partition_key(key)
         except ValueError:
             break
-        windows.append(Window(bounds.start.astimezone(UTC), bounds.end.astimezone(UTC), key))
+        windows.append(window_between(partitions_def, bounds, key))
     return windows
 
 

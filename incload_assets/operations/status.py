@@ -11,6 +11,7 @@ from incload_assets.loading import window as windows
 from incload_assets.loading.declaration import Table
 from incload_assets.operations.lateness import lateness_of
 from incload_assets.operations.progress import progress_from, source_state
+from incload_assets.operations.undone import undone_windows, with_undone
 from resources.lake import Lake
 
 
@@ -23,10 +24,11 @@ class TableStatus:
         loaded: Checkpointed with what the source holds now.
         missing: The source holds something (or the window is over and declared empty), and it was never loaded.
         failed: The last attempt failed.
-        drifted: Checkpointed, and the source has changed since.
+        drifted: Checkpointed, and since then the source has changed, or the table has lost it.
         in_progress: Queued or running.
         waiting: The source holds nothing yet.
         causes: Why each failed partition failed: ``transient``, ``missing``, ``contract`` or ``error``.
+        undone: Why the table no longer holds what was loaded of a partition: it was restored, removed or made anew.
         freshness: Seconds by which the latest due partition is overdue, 0 if it is there; None where no freshness is
             declared or nothing is due yet.
         last_materialized: When any partition was last materialized, aware; None if never.
@@ -43,6 +45,7 @@ class TableStatus:
     in_progress: list[str]
     waiting: list[str]
     causes: Mapping[str, str]
+    undone: Mapping[str, str]
     freshness: float | None
     last_materialized: datetime | None
     rows: int | None
@@ -69,12 +72,15 @@ def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: dat
     moment = at or windows.now()
     state = source_state(table, lake, moment)
     progress = progress_from(instance, table, state)
+    lost = undone_windows(instance, table, lake, progress, moment).windows
+    progress = with_undone(progress, lost)
     late = lateness_of(instance, table, progress, moment)
     delta = lake.delta(lake.table_uri(table.key.path))
     keys = {status: [w.key for w in progress if w.status == status] for status in _STATUSES}
     return TableStatus(
         table=table.name,
         **keys,
+        undone=lost,
         causes={w.key: w.failure for w in progress if w.failure is not None},
         freshness=None if late.verdict in ("undeclared", "not due") else late.overdue.total_seconds(),
         last_materialized=_last_materialized(instance, table),

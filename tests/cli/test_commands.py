@@ -14,6 +14,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from incload_assets.loading.checkpoint import RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.loading.process import process_tags
 from resources.locks import is_held
 from resources.postgres_files import PostgresFiles
@@ -69,12 +70,9 @@ def test_a_partition_that_fails_does_not_stop_the_others(clone: Clone, instance:
     assert lines[2] == "✓ payments 2026-01-03  0.0 s  2 read, 2 inserted"
     assert done.stderr == "Error: payments: 1 of 3 partitions not loaded\n"
     assert done.returncode == 1
-    runs = [(run.job_name, run.tags["dagster/partition"], run.status.value) for run in instance.get_runs()]
-    assert sorted(runs) == [
-        ("load_payments", "2026-01-01", "SUCCESS"),
-        ("load_payments", "2026-01-02", "FAILURE"),
-        ("load_payments", "2026-01-03", "SUCCESS"),
-    ]
+    [run] = instance.get_runs()
+    bounds = [run.tags[tag] for tag in (RANGE_START_TAG, RANGE_END_TAG)]
+    assert (run.job_name, *bounds, run.status.value) == ("load_payments", "2026-01-01", "2026-01-03", "FAILURE")
     status = clone.status("payments", **PLAIN)
     assert {name: status[name] for name in ("loaded", "failed", "causes", "rows")} == {
         "loaded": ["2026-01-01", "2026-01-03"],
@@ -82,6 +80,34 @@ def test_a_partition_that_fails_does_not_stop_the_others(clone: Clone, instance:
         "causes": {"2026-01-02": "contract"},
         "rows": 3,
     }
+
+
+@pytest.mark.slow
+def test_a_year_is_loaded_in_runs_of_adjacent_partitions(clone: Clone, instance: dg.DagsterInstance) -> None:
+    before = {run.run_id for run in instance.get_runs()}
+    clone.write(".incload/landing/payments/2026-01-02.csv", HEADER + payment(2, 2))
+    for number in (5, 6, 8):
+        clone.write(f".incload/landing/payments/2026-01-{number:02d}.csv", HEADER + payment(number, number))
+
+    by_choice = clone.incload("load", "payments", "--partitions", "2026-01-05..2026-01-06,2026-01-08", **PLAIN)
+    clone.write(".incload/landing/payments/2026-01-07.csv", HEADER + payment(7, 7))
+    clone.write(".incload/landing/payments/2026-01-09.csv", HEADER + payment(9, 9))
+    clone.write(".incload/landing/payments/2026-01-10.csv", HEADER + payment(10, 10))
+    all_missing = clone.incload("load", "payments", "--all-missing", **PLAIN)
+
+    assert (by_choice.returncode, all_missing.returncode) == (0, 0), by_choice.stderr + all_missing.stderr
+    assert [without_times(line) for line in by_choice.stdout.splitlines()[:3]] == [
+        f"✓ payments 2026-01-{number:02d}  0.0 s  1 read, 1 inserted" for number in (5, 6, 8)
+    ]
+    new = [run for run in reversed(instance.get_runs()) if run.run_id not in before]
+    assert [
+        run.tags.get("dagster/partition") or f"{run.tags[RANGE_START_TAG][8:]}..{run.tags[RANGE_END_TAG][8:]}"
+        for run in new
+    ][:2] == ["05..06", "2026-01-08"]
+    assert "09..10" in [
+        f"{run.tags.get(RANGE_START_TAG, '')[8:]}..{run.tags.get(RANGE_END_TAG, '')[8:]}" for run in new
+    ]
+    assert {f"2026-01-{number:02d}" for number in range(5, 11)} <= set(clone.status("payments", **PLAIN)["loaded"])
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """What a kind of source has to offer: five facts and two verbs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal
@@ -138,6 +138,14 @@ class Source(ABC):
         self, table: str, windows: Sequence[Window]
     ) -> None:
         """Check that the table's windows, of which some are given, fit; raise as :meth:`validate` does."""
+
+    def check_landed(self, table: str, landed: Iterable[tuple[Window, Position]]) -> None:  # noqa: B027 - as above
+        """Check that windows hold what is theirs by the declaration as it is now; raise :class:`SchemaMismatch` if not.
+
+        Args:
+            table: For messages.
+            landed: Some windows that were landed, with their positions; read only by a source that looks at them.
+        """
 
     def for_contract(self, contract: Contract) -> "Source":
         """This source as it reads for a table of that contract, where the types decide how values are read."""

@@ -1,6 +1,6 @@
 """Files in a landing area: local folders and S3."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import ClassVar, Literal, get_args
@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.declared_types import check_types
-from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.errors import DeclarationError, SchemaMismatch
 from incload_assets.loading.sources.assignment import by_window
 from incload_assets.loading.sources.base import Absent, Position, Sees, Source, Survey
 from incload_assets.loading.sources.csv_shape import ENCODINGS, REPLACEMENT, CsvOptions
@@ -94,6 +94,20 @@ class Files(Source):
     def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
         """Check that the path tells windows apart, and no more than that; see :meth:`Source.validate_windows`."""
         Template.parse(table, self.path, "/landing").check_windows(table, windows)
+
+    def check_landed(self, table: str, landed: Iterable[tuple[Window, Position]]) -> None:
+        """Check that by the path no file of a window belongs to another one now; see :meth:`Source.check_landed`.
+
+        A file that the path no longer matches is no longer at the source, and belongs to none.
+        """
+        template = self._template(table)
+        if template.is_flat:
+            return
+        for window, position in landed:
+            for file in files_in(position):
+                times = template.match(template.path_of(file.key))
+                if times is not None and times != template.times_of(window):
+                    raise _moved(table, self.path, template, window, file)
 
     def _check_delimiter(self, table: str) -> None:
         if len(self.delimiter) != 1 or self.delimiter in f'"\r\n{REPLACEMENT}':
@@ -236,6 +250,17 @@ def _present(
         ]
         for key, files in assigned.items()
     }
+
+
+def _moved(table: str, path: str, template: Template, window: Window, file: File) -> SchemaMismatch:
+    by_utc = template.in_utc
+    fits = by_utc.match(template.path_of(file.key)) == by_utc.times_of(window)
+    keep = "write {window_utc:...} instead of {window:...} in the path" if fits else "restore the path"
+    return SchemaMismatch(
+        f"{table} {window.key}: the window holds the file {file.key}, which by the path {path!r} is of another one now",
+        rule=f"a file stays in its window; {{window:...}} is the start of the window in {window.zone}",
+        remedy=f"{keep} to leave files in the windows that hold them, or give the table another name and load it anew",
+    )
 
 
 def _gone(before: Position | None, present: Sequence[File]) -> list[File]:

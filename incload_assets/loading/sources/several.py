@@ -106,6 +106,12 @@ class Several(Source):
         for name, part in self.sources.items():
             part.validate_windows(_named(table, name), windows)
 
+    def check_landed(self, table: str, landed: Iterable[tuple[Window, Position]]) -> None:
+        """Check each of the sources; see :meth:`Source.check_landed`."""
+        held = list(landed)
+        for name, part in self.sources.items():
+            part.check_landed(_named(table, name), ((w, of) for w, position in held if (of := _of(position, name))))
+
     def for_contract(self, contract: Contract) -> "Several":
         """These sources as they read for a table of that contract."""
         made = replace(self, sources={name: part.for_contract(contract) for name, part in self.sources.items()})

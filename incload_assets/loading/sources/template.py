@@ -3,7 +3,8 @@
 A template is a path with
 
 - ``{landing}`` at its start: the root of the landing area,
-- ``{window:%Y-%m-%d}``, any number of times: the start of the window in UTC, by the strftime directives below,
+- ``{window:%Y-%m-%d}``, any number of times: the start of the window in the time zone of the table's partitions, by the
+  strftime directives below; ``{window_utc:%Y-%m-%d}``: the same in UTC, for files that are named so,
 - ``*`` and ``?`` within a name, and ``**`` between two slashes for any number of folders, none included.
 
 Everything else is literal, square brackets too. A glob never matches a name that begins with ``.`` or ``_``
@@ -17,7 +18,8 @@ import os
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property
 from typing import Literal
 
@@ -36,10 +38,17 @@ _EXAMPLE = "for example {window:%Y-%m-%d}"
 
 @dataclass(frozen=True)
 class Part:
-    """One piece of a template: its kind and its text (of a time: the strftime format)."""
+    """One piece of a template: its kind and its text (of a time: the strftime format, and whether it is in UTC)."""
 
     kind: Literal["text", "time", "glob"]
     text: str
+    in_utc: bool = False
+
+    def of(self, window: Window) -> str:
+        """How the piece, which is no glob, reads for a window."""
+        if self.kind == "text":
+            return self.text
+        return (window.start if self.in_utc else window.local_start).strftime(self.text)
 
 
 @dataclass(frozen=True)
@@ -102,6 +111,11 @@ class Template:
         return not any(part.kind == "time" for part in self.parts)
 
     @property
+    def in_utc(self) -> "Template":
+        """The same template with its time fields in UTC."""
+        return replace(self, parts=tuple(replace(part, in_utc=True) for part in self.parts))
+
+    @property
     def base(self) -> str:
         """The folder that holds the files of every window, ever: the landing root, or what precedes the first field."""
         return self.parts[0].text.rpartition("/")[0]
@@ -126,7 +140,7 @@ class Template:
 
     def times_of(self, window: Window) -> tuple[str, ...]:
         """The time fields of the template as they read for a window."""
-        return tuple(window.start.strftime(part.text) for part in self.parts if part.kind == "time")
+        return tuple(part.of(window) for part in self.parts if part.kind == "time")
 
     def prefix_of(self, window: Window) -> str:
         """The literal beginning of the full paths of a window, up to the first glob."""
@@ -134,14 +148,14 @@ class Template:
         for part in self.parts:
             if part.kind == "glob":
                 break
-            prefix += part.text if part.kind == "text" else window.start.strftime(part.text)
+            prefix += part.of(window)
         return prefix
 
     def depth_below(self, folder: str, window: Window) -> int | None:
         """How many folders below ``folder`` the files of a window lie at most; None for any number."""
         if any(part.text == "**" for part in self.parts):
             return None
-        whole = "".join(window.start.strftime(p.text) if p.kind == "time" else p.text for p in self.parts)
+        whole = "".join(part.text if part.kind == "glob" else part.of(window) for part in self.parts)
         return whole.count("/") - folder.count("/") - 1
 
     def match(self, path: str) -> tuple[str, ...] | None:
@@ -163,11 +177,11 @@ class Template:
         if self.is_flat:
             return
         self.windows_by_time(table, windows)
-        formats = [part.text for part in self.parts if part.kind == "time"]
+        times = [part for part in self.parts if part.kind == "time"]
         for finer in ("HMS", "MS", "S"):
-            named = "".join(f"%{name}" for name in finer if any(_without(name, text) != text for text in formats))
-            coarser = [_without(finer, text) for text in formats]
-            if named and len({tuple(map(window.start.strftime, coarser)) for window in windows}) == len(windows):
+            named = "".join(f"%{name}" for name in finer if any(_without(name, p.text) != p.text for p in times))
+            coarser = [replace(part, text=_without(finer, part.text)) for part in times]
+            if named and len({tuple(part.of(window) for part in coarser) for window in windows}) == len(windows):
                 raise _wrong(
                     table, f"path names {named} of the start of a window, which tells no two windows apart",
                     "a file with another time of day in its name would belong to no window, and nobody would miss it",
@@ -184,9 +198,14 @@ class Template:
         for window in windows:
             other = found.setdefault(self.times_of(window), window)
             if other != window:
+                offsets = {one.local_start.utcoffset() for one in (other, window)}
+                turned_back = len(offsets) > 1 and abs(window.start - other.start) < timedelta(days=1)
                 raise _wrong(
                     table, f"path reads the same for the windows {other.key} and {window.key}",
-                    "a file belongs to one window",
+                    "a file belongs to one window"
+                    + (f"; where clocks are turned back, {window.zone} has an hour twice" if turned_back else ""),
+                    "write {window_utc:...} in the path for files named by UTC, or declare the partitions in UTC; for "
+                    "files named by local hours, partitions by day and * in place of the hour" if turned_back else
                     "add the missing time fields to the path, for example {window:%Y-%m-%d-%H} for hourly partitions",
                 )  # fmt: skip
         return found
@@ -243,11 +262,11 @@ def _time_part(table: str, path: str, piece: str) -> Part:
     name, _, fmt = piece[1:-1].partition(":")
     if name == "landing":
         raise _wrong(table, f"path {path!r} has {{landing}} inside", "{landing} begins a path", "move it to the start")
-    if name != "window":
+    if name not in ("window", "window_utc"):
         raise _wrong(
             table,
             f"path {path!r} has the unknown placeholder {piece}",
-            "there are {landing} and {window:...}",
+            "there are {landing}, {window:...} and {window_utc:...}",
             _EXAMPLE,
         )
     directives = re.findall(r"%(.?)", fmt)
@@ -259,7 +278,7 @@ def _time_part(table: str, path: str, piece: str) -> Part:
                 table, f"path {path!r}: {piece} has the directive '%{directive}'",
                 f"directives are {', '.join(f'%{known}' for known in DIRECTIVES)}", _EXAMPLE,
             )  # fmt: skip
-    return Part("time", fmt)
+    return Part("time", fmt, in_utc=name == "window_utc")
 
 
 def _with_slashes_outside(placeholder: re.Match[str]) -> str:

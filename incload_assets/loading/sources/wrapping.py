@@ -1,6 +1,6 @@
 """A source around another one, whose records it reads in a way of its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from pyspark.sql import Column, SparkSession
@@ -27,6 +27,10 @@ class Wrapping(Source):
     def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
         """See :meth:`Source.validate_windows`."""
         self.source.validate_windows(table, windows)
+
+    def check_landed(self, table: str, landed: Iterable[tuple[Window, Position]]) -> None:
+        """See :meth:`Source.check_landed`."""
+        self.source.check_landed(table, landed)
 
     def detect(
         self,

@@ -1,5 +1,6 @@
 """Path templates."""
 
+import dagster as dg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources import Files
 from incload_assets.loading.sources.template import Template
+from incload_assets.loading.window import window_of
 from tests.loading.sources.support import day
 
 
@@ -14,7 +16,7 @@ def parsed(path: str, root: str = "/landing") -> Template:
     return Template.parse("orders", path, root)
 
 
-def test_time_fields_are_the_start_of_the_window_in_utc() -> None:
+def test_time_fields_are_the_start_of_the_window() -> None:
     template = parsed("{landing}/{window:%Y}/{window:%m}/orders-{window:%Y%m%dT%H}.json")
     assert template.prefix_of(day(3)) == "/landing/2026/01/orders-20260103T00.json"
     assert template.match("/landing/2026/01/orders-20260103T00.json") == template.times_of(day(3))
@@ -77,6 +79,14 @@ def test_the_path_of_a_window_is_recognised_as_this_window(times: list[tuple[str
     assert path.startswith(template.prefix_of(window).rstrip("/"))
 
 
+def test_a_field_may_be_in_utc_beside_one_in_the_zone_of_the_partitions() -> None:
+    template = parsed("{landing}/{window:%Y-%m-%d}/{window_utc:%d%H}-*.json")
+    window = window_of(dg.DailyPartitionsDefinition("2026-01-01", timezone="Asia/Kolkata"), "2026-03-01")
+    assert template.times_of(window) == ("2026-03-01", "2818")
+    assert template.prefix_of(window) == "/landing/2026-03-01/2818-"
+    assert template.depth_below("/landing", window) == 1
+
+
 def test_keys_are_relative_to_the_landing_root() -> None:
     template = parsed("{landing}/orders/*.json", "s3a://bucket/in/")
     assert template.path_of("orders/a.json") == "s3://bucket/in/orders/a.json"
@@ -98,6 +108,7 @@ def test_keys_elsewhere_are_full_paths() -> None:
         ("{landing}/{window:%b}/a.json", "the directive '%b'"),
         ("{landing}/{window:%}/a.json", "the directive '%'"),
         ("{landing}/{day:%Y}/a.json", "unknown placeholder {day:%Y}"),
+        ("{landing}/{window_utc}/a.json", "names no part of the time"),
         ("/x/{landing}/a.json", "{landing} inside"),
         ("{landing}/{a.json", "lone brace"),
         ("{landing}/a**/b.json", "** inside a name"),
