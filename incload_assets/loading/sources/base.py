@@ -1,7 +1,7 @@
 """What a kind of source has to offer: five facts and two verbs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal
@@ -109,6 +109,13 @@ class Source(ABC):
 
     dated: ClassVar[bool] = False
     """Whether windows are of times that rows bear; then it has :meth:`clocks`."""
+    chooses: ClassVar[bool] = False
+    """Whether its records may be of other tables, too, which it skips; then it has :meth:`check_skipped`."""
+
+    @property
+    def whole_changes(self) -> str:
+        """What to declare so that changes need nothing but whole rows and deletes, as in a remedy; '': nothing."""
+        return ""
 
     def keeper(self, file: Column) -> Column:
         """For a ``_source.file``: whose rows stay while no row of the same key and keeper is shown; NULL: they do not.
@@ -129,6 +136,35 @@ class Source(ABC):
     def for_contract(self, contract: Contract) -> "Source":
         """This source as it reads for a table of that contract, where the types decide how values are read."""
         return self
+
+    def for_changes(self, unavailable: str | None, *, moves: bool) -> "Source":
+        """This source as it reads for a table that knows, or does not know, the text for unavailable values.
+
+        Args:
+            unavailable: The text after which the table keeps what a column had; None: it would take any for a value.
+            moves: Whether the table finds unavailable values of a row under a new key at its old key.
+        """
+        return self
+
+    def part(self, file: Column) -> Column:
+        """For a ``_source.file``: the name of the source, of several ones, that the row is of. Default: ``''``."""
+        return F.lit("")
+
+    def check_skipped(  # noqa: B027 - nothing, by default
+        self, table: str, window: Window, skipped: Mapping[str, Collection[str]]
+    ) -> None:
+        """Look at why records of a window were skipped, where no record of their source is a change of the table.
+
+        Only asked where ``chooses`` is true.
+
+        Args:
+            table: For messages.
+            window: Which.
+            skipped: Each reason once, by :meth:`part`.
+
+        Raises:
+            SourceUnreadable: The records are not those that the declaration means.
+        """
 
     @abstractmethod
     def detect(
