@@ -45,7 +45,8 @@ def judge(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow], *, 
     Returns:
         One row per record: the table's columns, ``_kind`` (upsert, moved, delete, truncate, rejected or skipped),
         ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected or skipped),
-        ``_payload`` (of rejected rows only), ``_rescued``; ``_unset``, columns that the change leaves as they are; and ``_is_snapshot``, whether the row is one of a complete extract, where there are such.
+        ``_payload`` (of rejected rows only), ``_rescued``; ``_unset``, columns that the change leaves as they are,
+        where changes may do so; and ``_is_snapshot``, whether the row is of a complete extract, where there are such.
 
     Raises:
         DeclarationError: The function dropped or added columns.
