@@ -138,12 +138,7 @@ class Source(ABC):
         return self
 
     def for_changes(self, unavailable: str | None, *, moves: bool) -> "Source":
-        """This source as it reads for a table that knows, or does not know, the text for unavailable values.
-
-        Args:
-            unavailable: The text after which the table keeps what a column had; None: it would take any for a value.
-            moves: Whether the table finds unavailable values of a row under a new key at its old key.
-        """
+        """This source as it reads for changes with that ``unavailable``, and with or without a ``moved_when``."""
         return self
 
     def part(self, file: Column) -> Column:
@@ -153,13 +148,11 @@ class Source(ABC):
     def check_skipped(  # noqa: B027 - nothing, by default
         self, table: str, window: Window, skipped: Mapping[str, Collection[str]]
     ) -> None:
-        """Look at why records of a window were skipped, where no record of their source is a change of the table.
-
-        Only asked where ``chooses`` is true.
+        """Look at why records were skipped, where no record of their source is a change of the table.
 
         Args:
             table: For messages.
-            window: Which.
+            window: For messages.
             skipped: Each reason once, by :meth:`part`.
 
         Raises:

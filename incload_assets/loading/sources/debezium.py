@@ -45,15 +45,21 @@ class Debezium(Wrapping):
     Tombstones, heartbeats, messages in the log, begins and ends of transactions, and events of other tables are counted
     as skipped and change nothing. A window whose change events are all of other tables fails, unless these are named:
     more likely ``table`` is misspelt. Events of other connectors, and flattened ones, are quarantined. A delete tells
-    only the key. A column that an update left alone and whose value is not in the event (TOAST) keeps its value,
-    also where the update gives the row a *new key*: that is a delete and a create at one place of PostgreSQL's log, and
-    the value is the old key's. The row waits as long as that is not known. Infinite dates and times have no place in
-    Spark's types and are quarantined, unless the contract has the column as a string ("infinity").
+    only the key. A column that an update left alone and whose value is not in the event (TOAST) keeps its value, also
+    where the update gives the row a *new key*: that is a delete and a create at one place of PostgreSQL's log, and the
+    value is the old key's. The row waits as long as that is not known. Where the table's changes have no
+    ``unavailable``, such events are quarantined. Debezium writes NULL for the value if the column is an array, but of
+    texts, int, bigint or uuid: for other arrays that may be large, PostgreSQL has to have REPLICA IDENTITY FULL.
+
+    What Spark's types lack (infinite dates and times, 24:00, years before Christ or after 9999) is quarantined, unless
+    the contract has the column as a string: "infinity", "24:00:00". Times kept as strings are the same in all modes:
+    "12:34:56.000000", "2026-01-02T12:34:56.000000"; all else is kept as the connector writes it.
 
     Events without schemas do not say how dates, times and decimals are written. A column that the contract has as a
     date, timestamp or decimal is read as the connector writes such columns by ``time_precision_mode`` and ``decimals``;
     the scale of a precise decimal is that of the contract, and has to be that of the database. Where that does not fit
-    (``timestamp(3)`` is written in milliseconds by the default mode), give the column an encoding.
+    (``timestamp(3)`` is written in milliseconds by the default mode), give the column an encoding. A value that is not
+    of its encoding is quarantined, such as base64 that is none, or nanoseconds between microseconds.
 
     Args:
         source: Where the events are, ``Files(...)`` or ``Kafka(...)``.

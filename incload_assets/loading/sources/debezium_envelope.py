@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from incload_assets.loading.exact_json import loses_digits, marked
 from incload_assets.loading.sources.base import SKIPPED
 from incload_assets.loading.sources.debezium_types import OF_SCHEMA, PLAIN
 
@@ -59,7 +60,7 @@ def _with_envelope(events: DataFrame, keep: Sequence[str], others: Sequence[str]
     schema = F.when(text.contains('"payload"'), F.try_variant_get(F.try_parse_json(text), "$.schema", "string"))
     skipped = F.col(SKIPPED) if SKIPPED in events.columns else F.lit(None).cast("string")
     told = [schema.alias("__schema"), skipped.alias("__skipped"), F.coalesce(raw.getField(PAYLOAD), "_rescued")]
-    parsed = events.withColumn("__payload", F.try_parse_json(raw.getField(PAYLOAD)))
+    parsed = events.withColumn("__payload", _exact(raw.getField(PAYLOAD)))
     return parsed.select(*members, *told[:2], told[2].alias("__rest"), *kept, *others)
 
 
@@ -134,5 +135,10 @@ def member(image: str, name: str) -> Column:
 
 
 def _members(text: Column) -> Column:
-    """A JSON object as a map of variants, NULL if it is none."""
-    return F.try_variant_get(F.try_parse_json(text), "$", "map<string,variant>")
+    """A JSON object as a map of variants, numbers as :func:`_exact` has them; NULL if it is none."""
+    return F.try_variant_get(_exact(text), "$", "map<string,variant>")
+
+
+def _exact(text: Column) -> Column:
+    """The variant of a JSON text, with those numbers marked that it would hold as doubles."""
+    return F.try_parse_json(marked(text, loses_digits(text)))

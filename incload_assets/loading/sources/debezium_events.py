@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.loading.combining import any_of
+from incload_assets.loading.exact_json import unmarked
 from incload_assets.loading.sources.base import PRESENT, SKIPPED
 from incload_assets.loading.sources.debezium_envelope import (
     BOUNDARY,
@@ -81,7 +82,7 @@ def table_rows(events: DataFrame, fields: Sequence[str], reading: Reading, *keep
     skipped, malformed = _skipped(), _malformed(reading, lost, broken)
     return valued.withColumns({SKIPPED: skipped, "__malformed": malformed}).select(
         F.struct(*(values[name].alias(name) for name in fields)).alias("_raw"),
-        F.when((F.col("cdc_op") != "d") & (F.size(rescued) > 0), F.to_json(rescued)).alias("_rescued"),
+        F.when((F.col("cdc_op") != "d") & (F.size(rescued) > 0), unmarked(F.to_json(rescued))).alias("_rescued"),
         F.when(F.col(SKIPPED).isNull(), F.col("__malformed")).alias("_malformed"),
         F.array_intersect(F.coalesce(present, F.array()), F.array(*map(F.lit, fields))).alias(PRESENT),
         SKIPPED,

@@ -15,6 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import let
+from incload_assets.loading.exact_json import is_marked, unmarked
 from incload_assets.loading.sources.debezium_decimals import decimal_text
 from incload_assets.loading.sources.debezium_times import iso_text, time_text
 
@@ -46,7 +47,7 @@ _TIMESTAMPS = {"connect": "timestamp[ms]", "nanoseconds": "timestamp[ns]", "isos
 """How each ``time.precision.mode`` writes a timestamp, where it is not in microseconds."""
 _VARYING = "OBJECT<scale: BIGINT, value: STRING>"
 """A decimal with the digits after its point, as Spark describes it."""
-_NUMBER = r"^(BIGINT|DECIMAL|DOUBLE|FLOAT)"
+_NUMBER = r"^(BIGINT|DECIMAL)"
 
 
 def default_encoding(target: T.DataType, time_precision_mode: str, decimals: str | None) -> str:
@@ -58,9 +59,9 @@ def default_encoding(target: T.DataType, time_precision_mode: str, decimals: str
     if isinstance(target, T.TimestampType | T.TimestampNTZType):
         return _TIMESTAMPS.get(time_precision_mode, "timestamp[us]")
     if isinstance(target, T.DecimalType):
-        return {None: UNDECLARED, "precise": DECIMAL}.get(decimals, PLAIN)
-    if isinstance(target, T.NumericType) and decimals == "precise":  # the column may be a decimal all the same
-        return DECIMAL if isinstance(target, T.IntegralType) else FLOATING
+        return {None: UNDECLARED, "precise": DECIMAL, "double": FLOATING}.get(decimals, PLAIN)
+    if isinstance(target, T.NumericType) and decimals in ("precise", "double"):  # it may be a decimal all the same
+        return DECIMAL if decimals == "precise" and isinstance(target, T.IntegralType) else FLOATING
     return PLAIN
 
 
@@ -125,7 +126,7 @@ def value_of(item: Column, placeholder: str, *, arrays: bool) -> Column:
         broken = F.when(text.isNull() & value.isNotNull(), wrong)
         return F.struct(text.alias("text"), broken.alias("broken"))
 
-    return let(F.try_variant_get(item["value"], "$", "string"), of)
+    return let(unmarked(F.try_variant_get(item["value"], "$", "string")), of)
 
 
 VALUE = "struct<text: string, broken: string>"
@@ -140,7 +141,7 @@ def _members(item: Column) -> Column:
     """The JSON text of an array, its members as text; NULL where it is none, or a member is not of the encoding."""
 
     def member(variant: Column) -> Column:
-        value = F.try_variant_get(variant, "$", "string")
+        value = unmarked(F.try_variant_get(variant, "$", "string"))
         return F.coalesce(_decoded(variant, item, value), F.when(value.isNotNull(), F.lit(_BROKEN)))
 
     made = F.to_json(F.transform(F.try_variant_get(item["value"], "$", "array<variant>"), member))
@@ -175,7 +176,9 @@ def _decoded(variant: Column, item: Column, value: Column) -> Column:
             .when(is_text, value)
         )
 
-    return F.when(value.isNotNull(), let(F.schema_of_variant(variant), of_kind))
+    exact = is_marked(F.try_variant_get(variant, "$", "string"))
+    kind = F.when(exact, "DECIMAL").otherwise(F.schema_of_variant(variant))
+    return F.when(value.isNotNull(), let(kind, of_kind))
 
 
 def _forms(placeholder: str) -> list[str]:
