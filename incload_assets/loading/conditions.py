@@ -45,27 +45,35 @@ def check_conditions(table: str, contract: Contract, changes: Changes, write: Wr
         DeclarationError: The way of writing, or the source, does not know them; or a condition is no SQL.
     """
     way = type(write).__name__
-    if changes.unavailable is not None and not (changes.unavailable and write.by_column(changes)):
+    by_column = write.by_column(changes)
+    knows = {"unavailable": by_column, "moved_when": by_column, "delete_when": write.deletes}
+    knows |= {"truncate_when": write.truncates, "snapshot_when": write.truncates}
+    unknown = [name for name, known in knows.items() if not known and getattr(changes, name) is not None]
+    drop, whole = f"drop {', '.join(unknown)}", source.whole_changes if write.deletes else ""
+    if changes.unavailable is not None and not (changes.unavailable and by_column):
         raise DeclarationError(
             f"{table}: changes.unavailable is {changes.unavailable!r}"
             + (f", but {way} writes whole rows" if changes.unavailable else ""),
             rule="it is the text where a source does not know a value, for ways of writing that can keep the old one",
-            remedy="drop unavailable, or write Merge()",
+            remedy=f"write Merge(); or {whole or f'{drop}, if the source writes whole rows'}"
+            if changes.unavailable
+            else "drop unavailable, or name the text",
         )
     for field, what in (("truncate_when", "truncate"), ("snapshot_when", "snapshot")):
         if (condition := getattr(changes, field)) is None:
             continue
+        fitting = whole if field == "truncate_when" else ""
         if not write.truncates:
             raise DeclarationError(
                 f"{table}: changes.{field} is {condition!r}, but {way} knows no {what}s among changes",
                 rule=f"a {what} deletes older rows of a table that is kept by key",
-                remedy=f"drop {field}, or write Merge()",
+                remedy=f"{fitting or drop}, or write Merge()",
             )
         if write.partition_by is not None:
             raise DeclarationError(
                 f"{table}: changes.{field} is {condition!r} and write.partition_by is {write.partition_by!r}",
                 rule=f"a {what} concerns all partitions, a load of a partitioned table only those of its changes",
-                remedy=f"drop {field}, or drop partition_by: the table is a state table then",
+                remedy=f"{fitting or f'drop {field}'}; or drop partition_by: the table is a state table then",
             )
         if changes.sequence_by[0] in changes.keys:
             raise DeclarationError(

@@ -196,6 +196,7 @@ def declare(
     source.validate(table)
     source.validate_windows(table, sampled_windows(table, partitions_def))
     source = source.for_contract(compiled)
+    source = source.for_changes(changes.unavailable, moves=changes.moved_when is not None)
     check_columns(table, compiled, changes, write)
     write.validate(table, compiled, changes, source)
     write.validate_windows(table, compiled, partitions_def)

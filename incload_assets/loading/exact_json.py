@@ -61,6 +61,11 @@ def is_single(json: Column) -> Column:
     return F.try_variant_get(json, "$[1]", "string").eqNullSafe(END)
 
 
+def is_marked(value: Column) -> Column:
+    """Whether a string that was taken out of the variant of a marked text is such a number."""
+    return value.startswith(_MARK)
+
+
 def plain_number(value: Column) -> Column:
     """A string that was taken out of the variant of a marked text, if it holds no JSON: the number."""
     return F.replace(value, F.lit(_MARK), F.lit(""))

@@ -44,10 +44,9 @@ def judge(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow], *, 
 
     Returns:
         One row per record: the table's columns, ``_kind`` (upsert, moved, delete, truncate, rejected or skipped),
-        ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected), ``_payload`` (of
-        rejected rows only), ``_rescued``; ``_unset``, columns that the change leaves as they are, where changes may do
-        so; and
-        ``_is_snapshot``, whether the row is one of a complete extract, where there are such.
+        ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected or skipped),
+        ``_payload`` (of rejected rows only), ``_rescued``; ``_unset``, columns that the change leaves as they are,
+        where changes may do so; and ``_is_snapshot``, whether the row is of a complete extract, where there are such.
 
     Raises:
         DeclarationError: The function dropped or added columns.
@@ -89,20 +88,20 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
     raw_types = _raw_types(extracted)
     told = told_by_record(extracted, _given, raw_types, table) if table.by_column else []
     raw = known(_given, raw_types, table)
-    skipped = F.col(base.SKIPPED).isNotNull() if base.SKIPPED in extracted.columns else F.lit(False)
+    skipped = F.col(base.SKIPPED) if base.SKIPPED in extracted.columns else F.lit(None).cast("string")
     record = F.struct(
         "_window",
         "_source",
         "_payload",
         _rescued(table.contract.undeclared(raw, raw_types)).alias("_rescued"),
         "_malformed",
-        skipped.alias("_is_skipped"),
+        F.when(F.col("_malformed").isNull(), skipped).alias("_skipped"),
         table.contract.type_reasons(raw, raw_types).alias("_type_reasons"),
         *told,
     )
     typed = extracted.select(*_fields(raw, raw_types, table), record.alias(RECORD))
     kind = (
-        F.when(F.col(RECORD).getField("_is_skipped"), SKIPPED)
+        F.when(F.col(RECORD).getField("_skipped").isNotNull(), SKIPPED)
         .when(_condition(table.changes.truncate_when), TRUNCATE)
         .when(_condition(table.changes.delete_when), DELETE)
         .when(_condition(table.changes.moved_when), MOVED)
@@ -188,7 +187,8 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
     of_values = F.array_distinct(
         F.concat(record.getField("_type_reasons"), _contract_reasons(kind, table), absent, *elsewhere)
     )
-    reasons = F.when(malformed.isNotNull(), F.array(malformed)).when(kind != SKIPPED, of_values).otherwise(F.array())
+    told = F.array(F.coalesce(malformed, record.getField("_skipped")))
+    reasons = F.when(malformed.isNotNull() | (kind == SKIPPED), told).otherwise(of_values)
     row = out.select(
         *(col(name) for name in table.columns),
         kind.alias("_kind"),
@@ -256,7 +256,7 @@ def _unique(judged: DataFrame, table: Table, *, places: bool) -> DataFrame:
         )
     if collisions:
         judged = judged.withColumn("_reasons", F.concat("_reasons", not_null(*collisions)))
-    rejected = F.size("_reasons") > 0
+    rejected = (F.size("_reasons") > 0) & (F.col("_kind") != SKIPPED)
     if together := table.write.together():
         torn = F.max(rejected).over(Over.partitionBy("_window", *map(col, together)))
         reason = F.lit(f"{', '.join(together)}: another row with the same is quarantined, and they only come together")

@@ -70,6 +70,7 @@ def land(context: Context, landing: Landing, say: Callable[[str], None] = lambda
     table, window = context.table, landing.window
     with judged_rows(context, {window: landing.position}) as (judged, found):
         facts = found[window.key]
+        table.source.check_skipped(table.name, window, facts.only_skipped)
         check_threshold(judged, table, window, facts.rows, facts.rejected)
         say(f"{table.name} {window.key}: read {facts.rows} rows, {facts.rejected} to quarantine")
         content = judged if landing.before is None else with_staying(context, landing, judged)

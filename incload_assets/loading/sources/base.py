@@ -1,7 +1,7 @@
 """What a kind of source has to offer: five facts and two verbs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal
@@ -122,6 +122,13 @@ class Source(ABC):
 
     dated: ClassVar[bool] = False
     """Whether windows are of times that rows bear; then it has :meth:`clocks`."""
+    chooses: ClassVar[bool] = False
+    """Whether its records may be of other tables, too, which it skips; then it has :meth:`check_skipped`."""
+
+    @property
+    def whole_changes(self) -> str:
+        """What to declare so that changes need nothing but whole rows and deletes, as in a remedy; '': nothing."""
+        return ""
 
     def keeper(self, file: Column) -> Column:
         """For a ``_source.file``: whose rows stay while no row of the same key and keeper is shown; NULL: they do not.
@@ -150,6 +157,28 @@ class Source(ABC):
     def for_contract(self, contract: Contract) -> "Source":
         """This source as it reads for a table of that contract, where the types decide how values are read."""
         return self
+
+    def for_changes(self, unavailable: str | None, *, moves: bool) -> "Source":
+        """This source as it reads for changes with that ``unavailable``, and with or without a ``moved_when``."""
+        return self
+
+    def part(self, file: Column) -> Column:
+        """For a ``_source.file``: the name of the source, of several ones, that the row is of. Default: ``''``."""
+        return F.lit("")
+
+    def check_skipped(  # noqa: B027 - nothing, by default
+        self, table: str, window: Window, skipped: Mapping[str, Collection[str]]
+    ) -> None:
+        """Look at why records were skipped, where no record of their source is a change of the table.
+
+        Args:
+            table: For messages.
+            window: For messages.
+            skipped: Each reason once, by :meth:`part`.
+
+        Raises:
+            SourceUnreadable: The records are not those that the declaration means.
+        """
 
     @abstractmethod
     def detect(

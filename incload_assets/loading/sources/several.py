@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -65,12 +65,18 @@ class Several(Source):
             "moves": any(part.moves for part in parts),
             "forgets": any(part.forgets for part in parts),
             "dated": any(part.dated for part in parts),
+            "chooses": any(part.chooses for part in parts),
             "sees": Sees(**kinds, order=all(part.sees.order for part in parts)),
         }.items():
             object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
         return f"Several({', '.join(f'{name}: {part}' for name, part in self.sources.items())})"
+
+    @property
+    def whole_changes(self) -> str:
+        """See :attr:`Source.whole_changes`."""
+        return next((part.whole_changes for part in self.sources.values() if part.whole_changes), "")
 
     def validate(self, table: str) -> None:
         """Check the names, and each of the sources; see :meth:`Source.validate`."""
@@ -117,6 +123,22 @@ class Several(Source):
         made = replace(self, sources={name: part.for_contract(contract) for name, part in self.sources.items()})
         object.__setattr__(made, "contract", contract)
         return made
+
+    def for_changes(self, unavailable: str | None, *, moves: bool) -> "Several":
+        """These sources as they read for such a table; see :meth:`Source.for_changes`."""
+        parts = {name: part.for_changes(unavailable, moves=moves) for name, part in self.sources.items()}
+        made = replace(self, sources=parts)
+        object.__setattr__(made, "contract", self.contract)
+        return made
+
+    def part(self, file: Column) -> Column:
+        """See :meth:`Source.part`."""
+        return source_of(file)
+
+    def check_skipped(self, table: str, window: Window, skipped: Mapping[str, Collection[str]]) -> None:
+        """See :meth:`Source.check_skipped`."""
+        for name, reasons in skipped.items():
+            self.sources[name].check_skipped(_named(table, name), window, {"": reasons})
 
     def detect(
         self,

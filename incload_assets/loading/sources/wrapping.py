@@ -1,6 +1,7 @@
 """A source around another one, whose records it reads in a way of its own."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyspark.sql import Column, SparkSession
@@ -10,6 +11,7 @@ from incload_assets.loading.window import Window
 from resources.lake import Lake
 
 
+@dataclass(frozen=True)
 class Wrapping(Source):
     """All that is not about reading records is as the inner source has it.
 
@@ -31,6 +33,18 @@ class Wrapping(Source):
     def check_landed(self, table: str, landed: Iterable[tuple[Window, Position]]) -> None:
         """See :meth:`Source.check_landed`."""
         self.source.check_landed(table, landed)
+
+    def for_changes(self, unavailable: str | None, *, moves: bool) -> "Wrapping":
+        """See :meth:`Source.for_changes`."""
+        return replace(self, source=self.source.for_changes(unavailable, moves=moves))
+
+    def part(self, file: Column) -> Column:
+        """See :meth:`Source.part`."""
+        return self.source.part(file)
+
+    def check_skipped(self, table: str, window: Window, skipped: Mapping[str, Collection[str]]) -> None:
+        """See :meth:`Source.check_skipped`."""
+        self.source.check_skipped(table, window, skipped)
 
     def detect(
         self,
