@@ -6,6 +6,7 @@ import dagster as dg
 
 from incload_assets.checks import clock, freshness, gaps, headroom, quarantine, rollback, source_files, volume
 from incload_assets.checks.look import Look
+from incload_assets.checks.verdicts import as_seen
 from incload_assets.loading.declaration import Table
 
 CHEAP: dict[str, tuple[str, Callable[[Look], dg.AssetCheckResult]]] = {
@@ -31,3 +32,8 @@ def cheap_checks(table: Table) -> list[str]:
         clock.NAME: not source.dated,
     }
     return [name for name in CHEAP if not without.get(name)]
+
+
+def cheap_verdict(name: str, look: Look) -> dg.AssetCheckResult:
+    """What one of them says of a look."""
+    return as_seen(CHEAP[name][1](look), look.now)

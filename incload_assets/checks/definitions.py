@@ -6,7 +6,7 @@ from functools import partial
 import dagster as dg
 
 from incload_assets.checks import reconciliation
-from incload_assets.checks.cheap import CHEAP, cheap_checks
+from incload_assets.checks.cheap import CHEAP, cheap_checks, cheap_verdict
 from incload_assets.checks.evaluations import Evaluations
 from incload_assets.checks.look import look
 from incload_assets.checks.verdicts import as_seen, have_the_last_word
@@ -52,8 +52,7 @@ def _cheap(table: Table) -> dg.AssetChecksDefinition:
         seen = evaluations.attempt(names, lambda: look(context.instance, table, lake, windows.now()))
         if seen is not None:
             for name in names:
-                if (result := evaluations.attempt([name], partial(CHEAP[name][1], seen))) is not None:
-                    yield result
+                yield from _told(context, table, name, evaluations.attempt([name], partial(cheap_verdict, name, seen)))
         evaluations.raise_what_failed()
 
     return check
@@ -76,7 +75,7 @@ def _whole(table: Table, name: str) -> dg.AssetChecksDefinition:
                 return as_seen(verdict(spark, table, context.resources.lake), began)
 
         with_load = partial(verdict_with_load, context, table, name)
-        yield from _told(context, table, name, with_load if _with_load(context, table) else by_itself)
+        yield from _evaluated(context, table, name, with_load if _with_load(context, table) else by_itself)
 
     return check
 
@@ -95,22 +94,29 @@ def _reconciliation(table: Table) -> dg.AssetChecksDefinition:
     ) -> Iterator[dg.AssetCheckResult]:
         with_load = partial(verdict_with_load, context, table, name)
         by_itself = partial(verdict_by_itself, context, table, config)
-        yield from _told(context, table, name, with_load if _with_load(context, table) else by_itself)
+        yield from _evaluated(context, table, name, with_load if _with_load(context, table) else by_itself)
 
     return check
 
 
 def _told(
+    context: dg.AssetCheckExecutionContext, table: Table, name: str, result: dg.AssetCheckResult | None
+) -> Iterator[dg.AssetCheckResult]:
+    """A verdict, if there is one; others may have come meanwhile, and be taken for newer."""
+    if result is not None:
+        yield result
+        have_the_last_word(context.instance, dg.AssetCheckKey(table.key, name), result, context.run.run_id)
+
+
+def _evaluated(
     context: dg.AssetCheckExecutionContext,
     table: Table,
     name: str,
     evaluate: Callable[[], dg.AssetCheckResult | None],
 ) -> Iterator[dg.AssetCheckResult]:
-    """A verdict that reads rows, so that others may have come meanwhile, and be taken for newer."""
+    """The verdict of a check that is a step of its own."""
     evaluations = Evaluations(table, context.resources.lake, context.log)
-    if (result := evaluations.attempt([name], evaluate)) is not None:
-        yield result
-        have_the_last_word(context.instance, dg.AssetCheckKey(table.key, name), result, context.run.run_id)
+    yield from _told(context, table, name, evaluations.attempt([name], evaluate))
     evaluations.raise_what_failed()
 
 

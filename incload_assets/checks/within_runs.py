@@ -6,7 +6,7 @@ from functools import partial
 import dagster as dg
 
 from incload_assets.checks import reconciliation
-from incload_assets.checks.cheap import CHEAP
+from incload_assets.checks.cheap import CHEAP, cheap_verdict
 from incload_assets.checks.evaluations import Evaluations
 from incload_assets.checks.findings import (
     BY_ROWS,
@@ -59,16 +59,16 @@ def check_after_range(context: dg.AssetExecutionContext, table: Table, *, loaded
     cheap = [name for name in names if name in CHEAP]
     evaluations = Evaluations(table, lake, context.log)
     seen = evaluations.attempt(cheap, lambda: look(context.instance, table, lake, windows.now())) if cheap else None
-    if seen is not None:
-        for name in cheap:
-            if (result := evaluations.attempt([name], partial(CHEAP[name][1], seen))) is not None:
-                context.log_event(evaluation_of(dg.AssetCheckKey(table.key, name), result))
+    results = (
+        [] if seen is None else [evaluations.attempt([name], partial(cheap_verdict, name, seen)) for name in cheap]
+    )
     for name in [name for name in names if name not in CHEAP]:
         of_rows = partial(verdict_with_load, context, table, name, loaded=loaded)
-        if (result := evaluations.attempt([name], of_rows)) is not None:
-            key = dg.AssetCheckKey(table.key, name)
-            context.log_event(evaluation_of(key, result))
-            have_the_last_word(context.instance, key, result, context.run.run_id)
+        results.append(evaluations.attempt([name], of_rows))
+    for result in filter(None, results):
+        key = dg.AssetCheckKey(table.key, str(result.check_name))
+        context.log_event(evaluation_of(key, result))
+        have_the_last_word(context.instance, key, result, context.run.run_id)
     return evaluations
 
 
