@@ -34,7 +34,7 @@ class Outcome:
         run_id: The Dagster run.
         seconds: How long it took, its share of what several took together.
         counts: What became of the rows, by ``COUNTS``; empty where nothing was loaded.
-        failure: Why it was not loaded, or its run failed after that; None if neither.
+        failure: Why it was not loaded, or why its run failed after that; None if neither.
         complaints: The checks that did not pass on the table as it is now.
     """
 
@@ -98,16 +98,20 @@ def load_partitions(
             loaded(entry.dagster_event.partition or first)
 
     project.instance.add_event_listener(run_id, listen)
-    with waiting(project.instance, job, run_id, lambda line: say(f"{table.name} {name}: {line}")):
-        result = job.execute_in_process(
-            instance=project.instance,
-            asset_selection=[table.key],
-            partition_key=None if several else first,
-            run_id=run_id,
-            tags={**STARTED_BY, **process_tags(run_id), **several, **tags},
-            run_config=_logging(verbose),
-            raise_on_error=False,
-        )
+    try:
+        with waiting(project.instance, job, run_id, lambda line: say(f"{table.name} {name}: {line}")):
+            result = job.execute_in_process(
+                instance=project.instance,
+                asset_selection=[table.key],
+                partition_key=None if several else first,
+                run_id=run_id,
+                tags={**STARTED_BY, **process_tags(run_id), **several, **tags},
+                run_config=_logging(verbose),
+                raise_on_error=False,
+            )
+    except Exception as error:  # Dagster tells of what happens in a run, and raises what keeps it from being one
+        reason, seconds = f"its run did not start: {type(error).__name__}: {error}", time.monotonic() - start
+        return [Outcome(table.name, key, run_id, seconds, failure=reason) for key in partitions]
     if _was_interrupted(result):
         raise KeyboardInterrupt
     return _outcomes(project.instance, table, partitions, result, time.monotonic() - start)
@@ -152,11 +156,11 @@ def _outcomes(
     return outcomes
 
 
-def run_checks(project: Project, table: Table, *, verbose: bool) -> tuple[list[dg.AssetCheckEvaluation], str | None]:
+def run_checks(project: Project, table: Table, *, verbose: bool) -> tuple[list[dg.AssetCheckEvaluation], list[str]]:
     """Evaluate every check of a table in one run.
 
     Returns:
-        What was evaluated, and why the others were not; None if all of them were.
+        What was evaluated, and why the others were not, a line for each reason.
     """
     name = f"check_{'__'.join(table.key.path)}"
     job = dg.define_asset_job(name, selection=dg.AssetSelection.checks_for_assets(table.key), tags=STARTED_BY)
@@ -164,7 +168,12 @@ def run_checks(project: Project, table: Table, *, verbose: bool) -> tuple[list[d
     result = definitions.resolve_job_def(name).execute_in_process(
         instance=project.instance, run_config=_logging(verbose), raise_on_error=False
     )
-    return list(result.get_asset_check_evaluations()), None if result.success else _why(result, "")
+    by_reason: dict[str, list[str]] = {}
+    for told in filter(None, (event.step_failure_data.user_failure_data for event in _of(result, "STEP_FAILURE"))):
+        for check, reason in told.metadata.items():
+            by_reason.setdefault(str(reason.value), []).append(check)
+    lines = [f"{reason} ({', '.join(sorted(checks))})" for reason, checks in by_reason.items()]
+    return list(result.get_asset_check_evaluations()), lines if lines or result.success else [_why(result, "")]
 
 
 def run_compaction(project: Project, table: Table, *, verbose: bool) -> dict[str, Any]:
@@ -215,22 +224,24 @@ def _blamed(result: dg.ExecuteInProcessResult, partition: str) -> str | None:
 
 
 def _why(result: dg.ExecuteInProcessResult, partition: str) -> str:
-    """The error of a failed run, as the load told it."""
-    for event in reversed(_of(result, "STEP_FAILURE")):
-        data = event.step_failure_data
-        told = data.user_failure_data
-        if told and partition in told.metadata:
-            return str(told.metadata[partition].value)
-        if told and told.description:
-            return told.description
-        if data.error:
-            innermost = data.error
-            while innermost.cause:
-                innermost = innermost.cause
-            message = innermost.message.strip()
-            name, _, rest = message.partition(": ")  # Python writes the class before what it tells
-            return rest if rest and innermost.cls_name and name.endswith(innermost.cls_name) else message
-    for event in reversed(_of(result, "PIPELINE_FAILURE")):
-        if event.message:
-            return event.message.strip()
-    return f"run {result.run_id} ended without a materialization"
+    """The error of a failed run, as its steps told it."""
+    reasons = list(dict.fromkeys(_told(event, partition) for event in _of(result, "STEP_FAILURE")))
+    reasons = reasons or [event.message.strip() for event in _of(result, "PIPELINE_FAILURE") if event.message]
+    return "\n".join(reasons) or f"run {result.run_id} ended {result.dagster_run.status.value.lower()}"
+
+
+def _told(event: dg.DagsterEvent, partition: str) -> str:
+    data = event.step_failure_data
+    told = data.user_failure_data
+    if told and partition in told.metadata:
+        return str(told.metadata[partition].value)
+    if told and told.description:
+        return told.description
+    innermost = data.error
+    while innermost and innermost.cause:
+        innermost = innermost.cause
+    if innermost is None:
+        return (event.message or f"step {event.step_key} failed").strip()
+    message = innermost.message.strip()
+    name, _, rest = message.partition(": ")  # Python writes the class before what it tells
+    return rest if rest and name.startswith("incload_assets.") else message.removeprefix("builtins.")

@@ -82,6 +82,42 @@ def test_a_partition_that_fails_does_not_stop_the_others(clone: Clone, instance:
     }
 
 
+BREAKS_A_CHECK = """
+
+from incload_assets.checks import CHEAP
+
+
+def _raises(look: object) -> None:
+    raise KeyError("rows")
+
+
+CHEAP["volume"] = (CHEAP["volume"][0], _raises)
+"""
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_after_its_load_is_told_with_its_reason_and_is_no_success(
+    tmp_path: Path, spark_url: str
+) -> None:
+    clone = Clone.of(tmp_path, spark_url)
+    module = readme_files()["incload_assets/tables/payments.py"]
+    clone.write("incload_assets/tables/payments.py", module + BREAKS_A_CHECK)
+    clone.write(".incload/landing/payments/2026-01-01.csv", HEADER + payment(1, 1))
+
+    done = clone.incload("load", "payments", "-p", "2026-01-01", **PLAIN)
+    checked = clone.incload("check", "payments", **PLAIN)
+
+    why = "payments: check volume: KeyError: 'rows'."
+    assert (done.returncode, checked.returncode) == (1, 1)
+    assert done.stdout.startswith("✗ payments 2026-01-01: loaded, but its run failed: payments: not evaluated: volume")
+    assert f"- {why}" in done.stdout and "✓" not in done.stdout
+    assert done.stderr == "Error: payments: 1 of 1 partitions loaded by runs that failed afterwards\n"
+    assert clone.status("payments", **PLAIN)["loaded"] == ["2026-01-01"]
+    assert checked.stderr.startswith(f"Error: payments: not all checks were evaluated: {why}")
+    shown = {line.split()[0] for line in checked.stdout.splitlines()[1:] if line[:1].strip()}
+    assert shown == {"gaps", "quarantine", "reconciliation", "rollback", "source_files", "uniqueness"}
+
+
 @pytest.mark.slow
 def test_a_year_is_loaded_in_runs_of_adjacent_partitions(clone: Clone, instance: dg.DagsterInstance) -> None:
     before = {run.run_id for run in instance.get_runs()}
@@ -232,7 +268,7 @@ def test_check_shows_every_check_and_what_it_found(clone: Clone) -> None:
 
     shown = dict(line.split()[:2] for line in done.stdout.splitlines()[1:] if line[:1].strip())
     assert set(shown) == {
-        "freshness", "gaps", "quarantine", "reconciliation", "rollback", "source_files", "uniqueness", "volume"
+        "gaps", "quarantine", "reconciliation", "rollback", "source_files", "uniqueness", "volume"
     }  # fmt: skip
     assert (shown["uniqueness"], shown["reconciliation"]) == ("passed", "passed")
 
@@ -242,7 +278,7 @@ def test_checks_that_could_not_be_evaluated_are_an_error_and_the_others_are_show
     done = clone.incload("check", "payments", INCLOAD_SPARK="local", JAVA_HOME="", PATH=str(tmp_path), **PLAIN)
 
     shown = [line.split()[0] for line in done.stdout.splitlines()[1:] if line[:1].strip()]
-    assert ("freshness" in shown, "uniqueness" in shown) == (True, False)
+    assert ("gaps" in shown, "uniqueness" in shown) == (True, False)
     assert done.returncode == 1
     assert done.stderr.startswith("Error: payments: not all checks were evaluated: Spark needs Java 17 or newer")
 

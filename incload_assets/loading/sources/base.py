@@ -321,6 +321,10 @@ class Source(ABC):
         """What was landed and is gone from the source, per partition key, as names for people. Default: nothing."""
         return {}
 
+    def names_what_it_holds(self) -> bool:
+        """Whether :meth:`missing` can find anything, because what the source holds has names to look for."""
+        return type(self).missing is not Source.missing
+
     def carried(self, position: Position) -> list[str]:
         """The ``_source.file`` values of a position whose rows stay although the source no longer has them.
 

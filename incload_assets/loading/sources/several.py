@@ -232,6 +232,10 @@ class Several(Source):
                 gone.setdefault(key, []).extend(_placed(name, names))
         return gone
 
+    def names_what_it_holds(self) -> bool:
+        """Whether any of the sources does; see :meth:`Source.names_what_it_holds`."""
+        return any(part.names_what_it_holds() for part in self.sources.values())
+
     def carried(self, position: Position) -> list[str]:
         """The places of all rows that stay although they are gone from their source."""
         parts = ((name, part, _of(position, name)) for name, part in self.sources.items())

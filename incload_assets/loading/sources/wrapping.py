@@ -100,6 +100,10 @@ class Wrapping(Source):
         """See :meth:`Source.missing`."""
         return self.source.missing(table, windows, landed)
 
+    def names_what_it_holds(self) -> bool:
+        """See :meth:`Source.names_what_it_holds`."""
+        return self.source.names_what_it_holds()
+
     def carried(self, position: Position) -> list[str]:
         """See :meth:`Source.carried`."""
         return self.source.carried(position)
