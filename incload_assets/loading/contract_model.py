@@ -1,7 +1,9 @@
 """A pandera model read as fields, and everything in it that cannot be held refused with a reason."""
 
 import inspect
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import pyspark.sql.types as T
@@ -9,7 +11,7 @@ from pandera.pyspark import DataFrameModel
 
 from incload_assets.loading.contract_checks import Rule, compile_check
 from incload_assets.loading.contract_literals import Uncompilable
-from incload_assets.loading.contract_types import MAX_LEVELS, ambiguous_members, levels
+from incload_assets.loading.contract_types import MAX_LEVELS, NESTED, ambiguous_members, levels
 from incload_assets.loading.errors import DeclarationError
 
 
@@ -34,6 +36,10 @@ class Field:
     rules: tuple[Rule, ...]
 
 
+_KEPT = (
+    T.StringType, T.BinaryType, T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType,
+    T.DoubleType, T.DecimalType, T.DateType, T.TimestampType, T.TimestampNTZType,
+)  # fmt: skip
 _REFUSED_OPTIONS: dict[str, tuple[Any, str, str]] = {
     # option: (the value that is fine, why another is not, what to write instead)
     "dtype": (None, "it overrides the types of all fields", "declare each field's type"),
@@ -75,6 +81,13 @@ def read_model(model: type[Any], table: str) -> tuple[tuple[Field, ...], tuple[s
             f"{where} is not a valid pandera model: {error}", remedy=remedy or "correct the model"
         ) from error
     _refuse_options(model, where)
+    of_model = getattr(model.__config__, "metadata", None) or {}
+    if any(get_close_matches(str(name).lower(), ["personal"]) for name in of_model):
+        raise DeclarationError(
+            f"{where}: Config.metadata is {of_model!r}",
+            rule="personal is said of each field, and nothing of the model would mask one",
+            remedy='write pa.Field(metadata={"personal": True}) for each of them',
+        )
     for check in whole_frame:
         raise _uncheckable(where, "the frame", check.name or "a check")
     for column, checks in custom.items():
@@ -82,7 +95,7 @@ def read_model(model: type[Any], table: str) -> tuple[tuple[Field, ...], tuple[s
             raise _uncheckable(where, f"field {column}", check.name or "a check")
     fields = tuple(_field(where, column, annotations.get(name)) for name, column in schema.columns.items())
     _refuse_names(model, where, fields)
-    return fields, _unique(where, schema.unique, [field.name for field in fields])
+    return fields, _unique(where, schema.unique, {field.name: field.data_type for field in fields})
 
 
 def _field(where: str, column: Any, annotation: Any) -> Field:
@@ -112,15 +125,49 @@ def _field(where: str, column: Any, annotation: Any) -> Field:
             rule="Delta does not tell names apart by case",
             remedy="rename one of them",
         )
+    if unknown := next((kind for kind in _plain_types(data_type) if not isinstance(kind, _KEPT)), None):
+        raise DeclarationError(
+            f"{here} is of type {data_type.simpleString()}",
+            rule=f"a table does not keep {unknown.simpleString()}",
+            remedy="declare T.StringType: it is kept as JSON",
+        )
     metadata = column.metadata or {}
+    _refuse_misspelled(here, metadata)
     personal = metadata.get("personal", False)
     if not isinstance(personal, bool):
         raise DeclarationError(
-            f"{here}: metadata personal is {personal!r}", rule="it is True or False", remedy="write True or False"
+            f"{here}: metadata personal is {personal!r}",
+            rule="it is True, and the values are masked wherever people look, or False",
+            remedy='write pa.Field(metadata={"personal": True})',
         )
     rules = tuple(_rule(here, check, data_type) for check in column.checks)
     nullable = column.nullable or not column.required
     return Field(column.name, data_type, nullable, personal, column.description, rules)
+
+
+def _refuse_misspelled(here: str, metadata: Mapping[Any, Any]) -> None:
+    """What was meant to mask a column and would not, its values shown to everybody."""
+    for name in metadata:
+        if name != "personal" and get_close_matches(str(name).lower(), ["personal"]):
+            raise DeclarationError(
+                f"{here}: metadata has {name!r}",
+                rule="a column of personal values is marked by 'personal', and by no other name",
+                remedy='write pa.Field(metadata={"personal": True}), or give it a name that is less like it',
+            )
+
+
+def _plain_types(data_type: T.DataType) -> Iterator[T.DataType]:
+    """The types of values that a type is made of, at any depth."""
+    if isinstance(data_type, T.StructType):
+        for field in data_type.fields:
+            yield from _plain_types(field.dataType)
+    elif isinstance(data_type, T.ArrayType):
+        yield from _plain_types(data_type.elementType)
+    elif isinstance(data_type, T.MapType):
+        yield from _plain_types(data_type.keyType)
+        yield from _plain_types(data_type.valueType)
+    else:
+        yield data_type
 
 
 def _rule(here: str, check: Any, data_type: T.DataType) -> Rule:
@@ -185,13 +232,22 @@ def _refuse_names(model: type[Any], where: str, fields: tuple[Field, ...]) -> No
         raise DeclarationError(f"{where} has no fields", remedy="declare the table's columns")
 
 
-def _unique(where: str, declared: Any, names: list[str]) -> tuple[str, ...]:
-    unique = tuple([declared] if isinstance(declared, str) else declared or [])
+def _unique(where: str, declared: Any, types: Mapping[str, T.DataType]) -> tuple[str, ...]:
+    unique = (declared,) if isinstance(declared, str) else declared or ()
+    if not isinstance(unique, list | tuple) or len(set(map(str, unique))) < len(unique):
+        raise DeclarationError(
+            f"{where}: Config.unique is {declared!r}",
+            rule="it is a list of fields of the model, each once, whose values together identify a row",
+            remedy=f"write unique = [{next(iter(types))!r}]",
+        )
     for name in unique:
-        if name not in names:
+        kind = types.get(name) if isinstance(name, str) else None
+        if kind is None or isinstance(kind, NESTED):
+            of = f", which is of type {kind.simpleString()}" if kind else ""
+            plain = [name for name, kind in types.items() if not isinstance(kind, NESTED)]
             raise DeclarationError(
-                f"{where}: Config.unique names {name!r}",
-                rule=f"it names fields of the model: {', '.join(names)}",
+                f"{where}: Config.unique names {name!r}{of}",
+                rule=f"it names fields of the model of plain types: {', '.join(plain)}",
                 remedy="correct the name, or declare the field",
             )
-    return unique
+    return tuple(unique)

@@ -1,18 +1,25 @@
 """What a kind of source has to offer: five facts and two verbs."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.combining import union_of
 from incload_assets.loading.contract import Contract
+from incload_assets.loading.sources.own_fields import OwnField
 from incload_assets.loading.window import Window
 from resources.lake import Lake
+
+if TYPE_CHECKING:
+    from incload_assets.loading.declaration import Changes
+    from incload_assets.loading.writes.base import Write
 
 Absent = Literal["wait", "empty"]
 
@@ -126,7 +133,25 @@ class Source(ABC):
     ) -> None:
         """Check that the table's windows, of which some are given, fit; raise as :meth:`validate` does."""
 
-    def for_contract(self, contract: Contract) -> "Source":
+    @property
+    def own_fields(self) -> Mapping[str, OwnField]:
+        """The fields that it fills by itself, beside those of its records, by name. Default: none."""
+        return {}
+
+    def validate_changes(  # noqa: B027 - any changes will do unless a source says so
+        self, table: str, contract: Contract, changes: Changes, write: Write, asked: Sequence[str]
+    ) -> None:
+        """Check that what the table declares of its changes is what the source can tell; raise as :meth:`validate`.
+
+        Args:
+            table: For messages.
+            contract: Of the table.
+            changes: As declared, and its columns are those of the contract.
+            write: As declared.
+            asked: Fields that conditions ask for and the contract does not have.
+        """
+
+    def for_contract(self, contract: Contract) -> Source:
         """This source as it reads for a table of that contract, where the types decide how values are read."""
         return self
 

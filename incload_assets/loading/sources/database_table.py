@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from incload_assets.loading.errors import DeclarationError, SourceUnreadable
-from resources.databases import Database
+from resources.databases import NAME, Database
 
 _CATALOG = """
 SELECT c.oid::bigint, n.nspname, c.relname, a.attname, b.typname, b.typcategory, b.typtype, s.seqcache,
@@ -139,6 +139,12 @@ def check_names(table: str, database: str, name: str, column: str) -> None:
     Raises:
         DeclarationError: Something is empty or cannot be a name.
     """
+    if not NAME.fullmatch(database):
+        raise DeclarationError(
+            f"{table}: source: database is {database!r}",
+            rule="it is letters, digits and _, in lower case, as in INCLOAD_DATABASE_<NAME>_URL",
+            remedy="write database='shop'",
+        )
     for what, value in (("database", database), ("table", name), ("column", column)):
         parts: Sequence[str] = name.split(".") if what == "table" else [value]
         if not all(parts) or len(parts) > 2 or "\0" in value:

@@ -88,6 +88,14 @@ class Files(Source):
                 rule="extensions are .json, .jsonl, .ndjson, .csv and .parquet, the text ones also with .gz or .zst",
                 remedy="give format='json', 'csv' or 'parquet'",
             )
+        kind = self.format or format_of(last)
+        for name, usual in (("delimiter", ","), ("encoding", "utf-8")):
+            if kind not in (None, "csv") and (value := getattr(self, name)) != usual:
+                raise DeclarationError(
+                    f"{table}: source: {name} is {value!r}, and the files are {kind}",
+                    rule="only CSV files have one; JSON is UTF-8, and Parquet is no text",
+                    remedy=f"drop {name}, or give format='csv'",
+                )
 
     def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
         """Check that the path tells windows apart, and no more than that; see :meth:`Source.validate_windows`."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from pyspark.sql import Column, SparkSession
 
 from incload_assets.loading.sources.base import Clock, Headroom, Position, Source
+from incload_assets.loading.sources.own_fields import OwnField
 from incload_assets.loading.window import Window
 from resources.lake import Lake
 
@@ -27,6 +28,11 @@ class Wrapping(Source):
     def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
         """See :meth:`Source.validate_windows`."""
         self.source.validate_windows(table, windows)
+
+    @property
+    def own_fields(self) -> Mapping[str, OwnField]:
+        """See :meth:`Source.own_fields`."""
+        return self.source.own_fields
 
     def detect(
         self,

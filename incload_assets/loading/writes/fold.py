@@ -87,6 +87,12 @@ class Fold(Write):
                 )
             ways[column] = f"write.{way}"
             kind = contract.type_of(column)
+            if way != "sums" and "map<" in kind.simpleString():
+                raise DeclarationError(
+                    f"{table}: write.{way} names {column!r} of type {kind.simpleString()}",
+                    rule="maps have no order, so that none of them is the least or the greatest",
+                    remedy="drop it there, and name columns in sequence_by: then it is that of the newest contribution",
+                )
             if way == "sums" and not isinstance(kind, T.IntegralType | T.DecimalType):
                 raise DeclarationError(
                     f"{table}: write.sums names {column!r} of type {kind.simpleString()}",
