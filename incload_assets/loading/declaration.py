@@ -204,6 +204,7 @@ def declare(
     control_fields = check_conditions(table, compiled, changes, write, source)
     check_own_fields(table, compiled, source.own_fields, changes.sequence_by, control_fields)
     source.validate_changes(table, compiled, changes, write, control_fields)
+    source = source.asked_for(control_fields)
     return Table(
         key=key,
         partitions_def=partitions_def,

@@ -155,6 +155,14 @@ class Source(ABC):
         """This source as it reads for a table of that contract, where the types decide how values are read."""
         return self
 
+    def asked_for(self, fields: Sequence[str]) -> Source:
+        """This source as it reads for conditions that ask for fields beside those of the contract.
+
+        Where a source knows the fields of all its records beforehand, reading fails if it has none of such a name: the
+        condition would be NULL for ever. Default: that is not known.
+        """
+        return self
+
     @abstractmethod
     def detect(
         self,

@@ -107,6 +107,24 @@ class Relation:
             )
         return column
 
+    def check_asked(self, table: str, names: Sequence[str]) -> None:
+        """Refuse a table without a column that a condition asks for, which nobody would miss.
+
+        Args:
+            table: The asset's name, for messages.
+            names: Of the columns.
+
+        Raises:
+            SourceUnreadable: There is none of such a name.
+        """
+        for name in names:
+            if name not in self.columns:
+                raise SourceUnreadable(
+                    f"{table}: a condition of changes asks for {name!r}, which {self.place} does not have",
+                    rule="a condition on a column that is not there is never true, so that nothing would be deleted",
+                    remedy=f"name one of its columns: {', '.join(self.columns)}",
+                )
+
 
 def relation_of(connection: psycopg.Connection[Any], table: str, database: Database, name: str) -> Relation:
     """What the catalog says about a table.

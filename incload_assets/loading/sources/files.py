@@ -57,6 +57,7 @@ class Files(Source):
     delimiter: str = ","
     encoding: str = "utf-8"
     contract: Contract | None = field(init=False, default=None, repr=False, compare=False)
+    asked: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
 
     sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=False)
 
@@ -67,6 +68,13 @@ class Files(Source):
         """These files, of which some may have a column in another type than others."""
         made = replace(self)
         object.__setattr__(made, "contract", contract)
+        return made
+
+    def asked_for(self, fields: Sequence[str]) -> "Files":
+        """These files, of which some have a column of such a name in their header; see :meth:`Source.asked_for`."""
+        made = replace(self)
+        object.__setattr__(made, "contract", self.contract)
+        object.__setattr__(made, "asked", tuple(fields))
         return made
 
     def validate(self, table: str) -> None:
@@ -165,7 +173,8 @@ class Files(Source):
         """
         options = CsvOptions(self.delimiter, self.encoding)
         targets = self.contract.types if self.contract else {}
-        return read(spark, table, self._template(table), files_in(position), fields, self.format, options, targets)
+        files = files_in(position)
+        return read(spark, table, self._template(table), files, fields, self.format, options, targets, self.asked)
 
     def extract_windows(
         self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]

@@ -15,6 +15,7 @@ from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.declared_types import as_columns
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.ledger import entry
+from incload_assets.loading.overflow import sum_of
 from incload_assets.loading.plan import PENDING, Merged, Plan
 from incload_assets.loading.pruning import of_keys
 from incload_assets.loading.sources.base import Source
@@ -141,7 +142,7 @@ class Fold(Write):
         def fold(name: str) -> Column:
             column = col(name, "log")
             if name in self.sums:
-                return F.sum(column).cast(table.type_of(name))
+                return sum_of(table, name, "log")
             if name in self.mins:
                 return F.min(column)
             return F.max(column) if name in self.maxes else F.max_by(column, order)

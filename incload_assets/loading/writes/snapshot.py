@@ -81,6 +81,11 @@ class Snapshot(Write):
                 remedy=remedy,
             )
 
+    @property
+    def conditions(self) -> Mapping[str, str]:
+        """The scope."""
+        return {} if self.scope is None else {"scope": self.scope}
+
     def identity(self, changes: Changes) -> tuple[str, ...]:
         """The keys: a row may move to another partition."""
         return tuple(changes.keys)
