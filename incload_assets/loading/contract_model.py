@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 import pyspark.sql.types as T
+from pandera.engines import pyspark_engine
 from pandera.pyspark import DataFrameModel
 
 from incload_assets.loading.contract_checks import Rule, compile_check
@@ -76,9 +77,18 @@ def read_model(model: type[Any], table: str) -> tuple[tuple[Field, ...], tuple[s
         custom, whole_frame = model.__checks__, model.__root_checks__
         annotations = {name: annotation.arg for name, (annotation, _) in model.__fields__.items()}
     except Exception as error:  # pandera raises many kinds for a wrong model
+        if "not understood by Engine" in str(error):
+            name, kind = _unknown_type(model)
+            raise DeclarationError(
+                f"{where}, field {name} is of type {getattr(kind, '__name__', kind)}",
+                rule=f"a table keeps {', '.join(kind.typeName() for kind in _KEPT[:-1])}, array, struct and map",
+                remedy="declare T.StringType: it is kept as text",
+            ) from error
         remedy = "write class Config: unique = [...] instead of Field(unique=True)" if "unique" in str(error) else None
         raise DeclarationError(
-            f"{where} is not a valid pandera model: {error}", remedy=remedy or "correct the model"
+            f"{where} is not a valid pandera model: {error}",
+            rule="a contract is a model that pandera accepts",
+            remedy=remedy or "correct the model",
         ) from error
     _refuse_options(model, where)
     of_model = getattr(model.__config__, "metadata", None) or {}
@@ -98,10 +108,26 @@ def read_model(model: type[Any], table: str) -> tuple[tuple[Field, ...], tuple[s
     return fields, _unique(where, schema.unique, {field.name: field.data_type for field in fields})
 
 
+def _unknown_type(model: type[Any]) -> tuple[str, Any]:
+    """The first field whose type pandera does not know, and that type."""
+    for base in reversed(inspect.getmro(model)):
+        own = issubclass(base, DataFrameModel) and base is not DataFrameModel
+        for name, kind in inspect.get_annotations(base).items() if own else ():
+            try:
+                pyspark_engine.Engine.dtype(kind)
+            except TypeError:
+                return name, kind
+    return "?", "unknown to pandera"
+
+
 def _field(where: str, column: Any, annotation: Any) -> Field:
     here = f"{where}, field {column.name}"
     if column.dtype is None:
-        raise DeclarationError(f"{here} has no type", remedy="annotate it with a type of pyspark.sql.types")
+        raise DeclarationError(
+            f"{here} has no type",
+            rule="each column of a table has one",
+            remedy="annotate it with a type of pyspark.sql.types",
+        )
     if isinstance(annotation, T.TimestampNTZType) or annotation is T.TimestampNTZType:
         raise DeclarationError(
             f"{here} is a timestamp without time zone",
@@ -182,7 +208,9 @@ def _rule(here: str, check: Any, data_type: T.DataType) -> Rule:
         return compile_check(check.name or "", check.statistics or {}, data_type)
     except Uncompilable as problem:
         raise DeclarationError(
-            f"{here}: check {check.name} cannot be used: {problem.why}", remedy=problem.instead
+            f"{here}: check {check.name} cannot be used: {problem.why}",
+            rule="a check says of each value by itself, exactly, whether it is fine",
+            remedy=problem.instead,
         ) from problem
 
 
@@ -229,7 +257,11 @@ def _refuse_names(model: type[Any], where: str, fields: tuple[Field, ...]) -> No
                 remedy="rename one of them",
             )
     if not fields:
-        raise DeclarationError(f"{where} has no fields", remedy="declare the table's columns")
+        raise DeclarationError(
+            f"{where} has no fields",
+            rule="a table has the columns of its contract, and no others",
+            remedy="declare the table's columns",
+        )
 
 
 def _unique(where: str, declared: Any, types: Mapping[str, T.DataType]) -> tuple[str, ...]:

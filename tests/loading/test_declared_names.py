@@ -330,6 +330,7 @@ def test_what_cannot_be_right_is_refused_with_its_table_rule_and_remedy(wrong: s
         lambda: events(),
         lambda: events(of_event(delete_when="cdc_op = 'd' OR value = 'gone'"), write=History()),
         lambda: events(of_event(sequence_by=["day", "cdc_sequence"]), replica_identity="full"),
+        lambda: events(of_event(delete_when="value = 'gone'"), replica_identity="full"),
         lambda: events(Changes(keys=["cdc_sequence"]), write=Append()),
         lambda: events(encodings={"day": "timestamp[ms]", "value": "time[us]"}),
         lambda: {"source": Files("{landing}/*", delimiter=";", encoding="utf-16")},

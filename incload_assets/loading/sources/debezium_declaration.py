@@ -110,10 +110,11 @@ def _check_changes(table: str, events: Debezium, changes: Changes) -> None:
             remedy=as_told,
         )
     names = {column.name for column in _columns_in(changes.delete_when)}
-    if "cdc_op" not in names:
+    if not names or ("cdc_op" not in names and events.replica_identity != "full"):
         raise DeclarationError(
             f"{table}: changes.delete_when is {changes.delete_when!r}, which does not ask for 'cdc_op'",
-            rule="an event deletes a row where cdc_op is 'd', and then has nothing but the key",
+            rule="an event deletes a row where cdc_op is 'd'; unless replica_identity is 'full' it then has no column "
+            "but the key",
             remedy=f"{as_told}, or delete_when=\"cdc_op = 'd'\"",
         )
     first = changes.sequence_by[0]
@@ -123,10 +124,10 @@ def _check_changes(table: str, events: Debezium, changes: Changes) -> None:
             rule="a delete tells nothing but the key, so that it would be older than any other change",
             remedy=f'{as_told}, or sequence_by=["cdc_sequence", {first!r}]',
         )
-    if changes.unavailable not in (None, events.unavailable):
+    written = events.changes().unavailable or events.unavailable
+    if changes.unavailable not in (None, written):
         raise DeclarationError(
-            f"{table}: changes.unavailable is {changes.unavailable!r}, and unavailable of Debezium is "
-            f"{events.unavailable!r}",
+            f"{table}: changes.unavailable is {changes.unavailable!r}, and unavailable of Debezium is {written!r}",
             rule="it is one text, the connector's unavailable.value.placeholder",
             remedy=as_told,
         )

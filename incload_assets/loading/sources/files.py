@@ -84,7 +84,11 @@ class Files(Source):
             value = getattr(self, name)
             if value not in allowed:
                 choices = ", ".join(repr(choice) for choice in allowed if choice is not None)
-                raise DeclarationError(f"{table}: source: {name} is {value!r}", remedy=f"write one of {choices}")
+                raise DeclarationError(
+                    f"{table}: source: {name} is {value!r}",
+                    rule="it is one of a few words, spelt exactly",
+                    remedy=f"write one of {choices}",
+                )
         check_types(table, "source: ", self)
         Template.parse(table, self.path, "/landing")
         self._check_delimiter(table)
