@@ -27,6 +27,7 @@ class Facts:
         partitions: As in :class:`~incload_assets.loading.change_log.Control`.
         first_sequence: As there.
         extracts: Complete extracts among them, the oldest first.
+        unseen: Fields that conditions ask for and that no record had a value in, of all windows read together.
     """
 
     rows: int = 0
@@ -36,6 +37,7 @@ class Facts:
     partitions: list[str] | None = None
     first_sequence: str | None = None
     extracts: tuple[Extract, ...] = ()
+    unseen: tuple[str, ...] = ()
 
     @property
     def of_one_partition(self) -> bool:

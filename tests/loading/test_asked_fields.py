@@ -67,10 +67,12 @@ def test_a_column_that_files_may_lack_is_one_of_the_contract(spark: SparkSession
 def test_a_member_that_no_object_has_yet_may_come(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, f"{day(1)}/items.json", '{"id": "1", "seq": 1}\n{"id": "2", "value": "b", "seq": 1}\n')
     write(tmp_path, f"{day(2)}/items.json", '{"id": "1", "seq": 2, "op": "d"}\n')
-    items = table(spark, tmp_path, "json", "op = 'd'")
+    items, told = table(spark, tmp_path, "json", "op = 'd'"), list[str]()
     for window in (1, 2):
-        items.load(window)
+        items.load(window, say=told.append)
     assert items.rows() == {("2", "b", 1)}
+    missed = "no record has a value in 'op', for which a condition of changes asks"
+    assert [line for line in told if "no record" in line] == [f"items 2026-01-01: {missed}"]
 
 
 def test_the_operation_column_of_sql_server_marks_deletes_in_backticks(spark: SparkSession, tmp_path: Path) -> None:
