@@ -28,6 +28,7 @@ class Facts:
         first_sequence: As there.
         extracts: Complete extracts among them, the oldest first.
         only_skipped: Why records were skipped, each reason once, by source; of sources without any accepted change.
+        unseen: Fields that conditions ask for and that no record had a value in, of all windows read together.
     """
 
     rows: int = 0
@@ -38,6 +39,7 @@ class Facts:
     first_sequence: str | None = None
     extracts: tuple[Extract, ...] = ()
     only_skipped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unseen: tuple[str, ...] = ()
 
     @property
     def of_one_partition(self) -> bool:

@@ -1,18 +1,25 @@
 """What a kind of source has to offer: five facts and two verbs."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.combining import union_of
 from incload_assets.loading.contract import Contract
+from incload_assets.loading.sources.own_fields import OwnField
 from incload_assets.loading.window import Window
 from resources.lake import Lake
+
+if TYPE_CHECKING:
+    from incload_assets.loading.declaration import Changes
+    from incload_assets.loading.writes.base import Write
 
 Absent = Literal["wait", "empty"]
 
@@ -154,11 +161,7 @@ class Source(ABC):
             landed: Some windows that were landed, with their positions; read only by a source that looks at them.
         """
 
-    def for_contract(self, contract: Contract) -> "Source":
-        """This source as it reads for a table of that contract, where the types decide how values are read."""
-        return self
-
-    def for_changes(self, unavailable: str | None, *, moves: bool) -> "Source":
+    def for_changes(self, unavailable: str | None, *, moves: bool) -> Source:
         """This source as it reads for changes with that ``unavailable``, and with or without a ``moved_when``."""
         return self
 
@@ -179,6 +182,36 @@ class Source(ABC):
         Raises:
             SourceUnreadable: The records are not those that the declaration means.
         """
+
+    @property
+    def own_fields(self) -> Mapping[str, OwnField]:
+        """The fields that it fills by itself, beside those of its records, by name. Default: none."""
+        return {}
+
+    def validate_changes(  # noqa: B027 - any changes will do unless a source says so
+        self, table: str, contract: Contract, changes: Changes, write: Write, asked: Sequence[str]
+    ) -> None:
+        """Check that what the table declares of its changes is what the source can tell; raise as :meth:`validate`.
+
+        Args:
+            table: For messages.
+            contract: Of the table.
+            changes: As declared, and its columns are those of the contract.
+            write: As declared.
+            asked: Fields that conditions ask for and the contract does not have.
+        """
+
+    def for_contract(self, contract: Contract) -> Source:
+        """This source as it reads for a table of that contract, where the types decide how values are read."""
+        return self
+
+    def asked_for(self, fields: Sequence[str]) -> Source:
+        """This source as it reads for conditions that ask for fields beside those of the contract.
+
+        Where a source knows the fields of all its records beforehand, reading fails if it has none of such a name: the
+        condition would be NULL for ever. Default: that is not known.
+        """
+        return self
 
     @abstractmethod
     def detect(

@@ -12,15 +12,18 @@ from incload_assets.loading.contract import Contract
 from incload_assets.loading.declared_types import as_columns, check_types
 from incload_assets.loading.errors import DeclarationError, SourceUnreadable
 from incload_assets.loading.sources.base import Absent, Headroom, Position, Sees, Source
+from incload_assets.loading.sources.debezium_declaration import OWN_FIELDS, check_events
 from incload_assets.loading.sources.debezium_envelope import ENVELOPE, PAYLOAD
 from incload_assets.loading.sources.debezium_events import ELSEWHERE, Reading, table_rows
 from incload_assets.loading.sources.debezium_types import ENCODING, UNAVAILABLE, declared_encoding, default_encoding
+from incload_assets.loading.sources.own_fields import OwnField
 from incload_assets.loading.sources.replication_slot import ReplicationSlot
 from incload_assets.loading.sources.wrapping import Wrapping
 from incload_assets.loading.window import Window
 
 if TYPE_CHECKING:
     from incload_assets.loading.declaration import Changes
+    from incload_assets.loading.writes.base import Write
 
 TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring"]
 Decimals = Literal["precise", "double", "string"]
@@ -209,6 +212,17 @@ class Debezium(Wrapping):
                 rule="it is a text that is not empty, or hex: and the digits of its UTF-8",
                 remedy="leave it out, or name the connector's unavailable.value.placeholder",
             )
+
+    @property
+    def own_fields(self) -> Mapping[str, OwnField]:
+        """Those of events, and of the inner source; see :meth:`Source.own_fields`."""
+        return {**self.source.own_fields, **OWN_FIELDS}
+
+    def validate_changes(
+        self, table: str, contract: Contract, changes: "Changes", write: "Write", asked: Sequence[str]
+    ) -> None:
+        """Check keys, order, deletes and encodings; see :meth:`Source.validate_changes`."""
+        check_events(table, self, contract, changes, write, asked)
 
     def for_contract(self, contract: Contract) -> "Debezium":
         """This source, which takes from the contract's types how values without schema are written."""

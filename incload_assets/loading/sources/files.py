@@ -59,6 +59,7 @@ class Files(Source):
     delimiter: str = ","
     encoding: str = "utf-8"
     contract: Contract | None = field(init=False, default=None, repr=False, compare=False)
+    asked: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
 
     sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=False)
 
@@ -71,6 +72,13 @@ class Files(Source):
         object.__setattr__(made, "contract", contract)
         return made
 
+    def asked_for(self, fields: Sequence[str]) -> "Files":
+        """These files, of which some have a column of such a name in their header; see :meth:`Source.asked_for`."""
+        made = replace(self)
+        object.__setattr__(made, "contract", self.contract)
+        object.__setattr__(made, "asked", tuple(fields))
+        return made
+
     def validate(self, table: str) -> None:
         """Check path, format and options; see :meth:`Source.validate`."""
         for name, allowed in (("format", (None, *get_args(Format))), ("absent", get_args(Absent)),
@@ -78,7 +86,11 @@ class Files(Source):
             value = getattr(self, name)
             if value not in allowed:
                 choices = ", ".join(repr(choice) for choice in allowed if choice is not None)
-                raise DeclarationError(f"{table}: source: {name} is {value!r}", remedy=f"write one of {choices}")
+                raise DeclarationError(
+                    f"{table}: source: {name} is {value!r}",
+                    rule="it is one of a few words, spelt exactly",
+                    remedy=f"write one of {choices}",
+                )
         check_types(table, "source: ", self)
         Template.parse(table, self.path, "/landing")
         self._check_delimiter(table)
@@ -90,6 +102,14 @@ class Files(Source):
                 rule="extensions are .json, .jsonl, .ndjson, .csv and .parquet, the text ones also with .gz or .zst",
                 remedy="give format='json', 'csv' or 'parquet'",
             )
+        kind = self.format or format_of(last)
+        for name, usual in (("delimiter", ","), ("encoding", "utf-8")):
+            if kind not in (None, "csv") and (value := getattr(self, name)) != usual:
+                raise DeclarationError(
+                    f"{table}: source: {name} is {value!r}, and the files are {kind}",
+                    rule="only CSV files have one; JSON is UTF-8, and Parquet is no text",
+                    remedy=f"drop {name}, or give format='csv'",
+                )
 
     def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
         """Check that the path tells windows apart, and no more than that; see :meth:`Source.validate_windows`."""
@@ -188,7 +208,8 @@ class Files(Source):
         """
         options = CsvOptions(self.delimiter, self.encoding)
         targets = self.contract.types if self.contract else {}
-        return read(spark, table, self._template(table), files_in(position), fields, self.format, options, targets)
+        files = files_in(position)
+        return read(spark, table, self._template(table), files, fields, self.format, options, targets, self.asked)
 
     def extract_windows(
         self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
+import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -10,6 +11,7 @@ from incload_assets.loading.contract import not_null
 from incload_assets.loading.exact_json import is_single, loses_digits, marked, parsed, unmarked
 from incload_assets.loading.sources.base import PRESENT, SKIPPED
 from incload_assets.loading.sources.kafka_windows import Ranges
+from incload_assets.loading.sources.own_fields import OwnField
 from incload_assets.loading.sources.reading_json import json_records
 from resources.kafka import REQUEST_SECONDS, KafkaCluster
 
@@ -20,7 +22,14 @@ MESSAGES = (
 """The columns of :func:`read_messages`."""
 TOMBSTONE = "kafka_tombstone"
 KEY = "kafka_key"
-ABOUT = (KEY, "kafka_timestamp", "kafka_partition", "kafka_offset", "kafka_headers", TOMBSTONE)
+ABOUT = {
+    KEY: OwnField(),
+    "kafka_timestamp": OwnField(T.TimestampType()),
+    "kafka_partition": OwnField(T.IntegerType()),
+    "kafka_offset": OwnField(T.LongType()),
+    "kafka_headers": OwnField(),
+    TOMBSTONE: OwnField(T.BooleanType(), ("true", "false")),
+}
 """Fields that every message has beside those of its value."""
 _SCHEMA_AND_PAYLOAD = ("payload", "schema")
 

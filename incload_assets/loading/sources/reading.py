@@ -41,6 +41,7 @@ def read(
     declared: Format | None,
     csv: CsvOptions,
     targets: Mapping[str, DataType],
+    asked: Sequence[str] = (),
 ) -> DataFrame:
     """All records of the files, with the columns of :class:`Source`.
 
@@ -53,6 +54,7 @@ def read(
         declared: The format of all files; None: each file's extension says it.
         csv: How CSV files are written.
         targets: What the contract declares of fields.
+        asked: Those of the fields that conditions ask for, and that a header has to name.
 
     Returns:
         One row per record, with ``_present``. A field has the type it has in the files; where files disagree, it is a
@@ -86,6 +88,7 @@ def read(
     if not groups:
         members = ", ".join(f"`{field.replace('`', '``')}`: string" for field in fields)
         return spark.createDataFrame([], _EMPTY.format(members=members))
+    _check_asked(table, files, groups, fields, asked)
     types = [_common_type([group.types[index] for group in groups]) for index in range(len(fields))]
     return union_of(_with_types(group, fields, types, targets) for group in groups)
 
@@ -121,6 +124,21 @@ def _check_name(table: str, key: str, kind: Format) -> None:
             rule=f"the ending that tells of a compression is in lower case, .{compression}",
             remedy="rename the file",
         )
+
+
+def _check_asked(
+    table: str, files: Sequence[File], groups: Sequence[Records], fields: Sequence[str], asked: Sequence[str]
+) -> None:
+    """Refuse files without a column that a condition asks for, which nobody would miss."""
+    for index, field in enumerate(fields):
+        if field in asked and not any(group.varied or group.types[index] is not None for group in groups):
+            names = f"{files[0].key}" + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+            raise SourceUnreadable(
+                f"{table}: a condition of changes asks for {field!r}, which no header of the files has ({names})",
+                rule="a condition on a column that is not there is never true, so that nothing would ever be deleted",
+                remedy=f"correct the name in the condition, upper and lower case included; or, where files may lack "
+                f"the column, add {field!r} to the contract with nullable=True",
+            )
 
 
 def _common_type(types: Sequence[DataType | None]) -> DataType:

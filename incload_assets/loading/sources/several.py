@@ -6,16 +6,23 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.base import Absent, Clock, Headroom, Position, Sees, Source, Survey
+from incload_assets.loading.sources.own_fields import OwnField
 from incload_assets.loading.sources.several_rows import NAME, PRIORITY, SEPARATOR, OfSource, source_of, together
 from incload_assets.loading.window import Window
 from resources.lake import Lake
+
+if TYPE_CHECKING:
+    from incload_assets.loading.declaration import Changes
+    from incload_assets.loading.writes.base import Write
 
 _NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 
@@ -106,6 +113,12 @@ class Several(Source):
                     remedy="write Files(...), Kafka(...), Debezium(...), QueryByTime(...) or QueryById(...)",
                 )
             part.validate(_named(table, name))
+            if other := next((one for one, before in self.sources.items() if one != name and before == part), None):
+                raise DeclarationError(
+                    f"{table}: source: {name!r} and {other!r} are both {part}",
+                    rule="each record comes once, from one of the sources",
+                    remedy="drop one of them, or correct it",
+                )
 
     def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
         """Check that they fit each of the sources; see :meth:`Source.validate_windows`."""
@@ -117,6 +130,19 @@ class Several(Source):
         held = list(landed)
         for name, part in self.sources.items():
             part.check_landed(_named(table, name), ((w, of) for w, position in held if (of := _of(position, name))))
+
+    @property
+    def own_fields(self) -> Mapping[str, OwnField]:
+        """Name and priority, and those of each of the sources; see :meth:`Source.own_fields`."""
+        theirs = {name: field for part in self.sources.values() for name, field in part.own_fields.items()}
+        return {**theirs, NAME: OwnField(T.StringType(), tuple(self.sources)), PRIORITY: OwnField(T.IntegerType())}
+
+    def validate_changes(
+        self, table: str, contract: Contract, changes: "Changes", write: "Write", asked: Sequence[str]
+    ) -> None:
+        """Check that each of the sources can tell them; see :meth:`Source.validate_changes`."""
+        for name, part in self.sources.items():
+            part.validate_changes(_named(table, name), contract, changes, write, asked)
 
     def for_contract(self, contract: Contract) -> "Several":
         """These sources as they read for a table of that contract."""

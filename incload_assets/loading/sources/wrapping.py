@@ -7,6 +7,7 @@ from datetime import datetime
 from pyspark.sql import Column, SparkSession
 
 from incload_assets.loading.sources.base import Clock, Headroom, Position, Source, Survey
+from incload_assets.loading.sources.own_fields import OwnField
 from incload_assets.loading.window import Window
 from resources.lake import Lake
 
@@ -45,6 +46,11 @@ class Wrapping(Source):
     def check_skipped(self, table: str, window: Window, skipped: Mapping[str, Collection[str]]) -> None:
         """See :meth:`Source.check_skipped`."""
         self.source.check_skipped(table, window, skipped)
+
+    @property
+    def own_fields(self) -> Mapping[str, OwnField]:
+        """See :meth:`Source.own_fields`."""
+        return self.source.own_fields
 
     def detect(
         self,
