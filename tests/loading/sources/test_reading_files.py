@@ -16,11 +16,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading.errors import SourceChanged, SourceUnreadable
+from incload_assets.loading.errors import DeclarationError, SourceChanged, SourceUnreadable
 from incload_assets.loading.sources import Files, Position, read_error
 from incload_assets.loading.sources.file_hashes import local_hashes
 from incload_assets.loading.sources.file_position import File
 from incload_assets.loading.sources.file_position import position_of as position_of_files
+from tests.loading.sources.case import Place
+from tests.loading.sources.case_files import S3Files
 from tests.loading.sources.support import FIRST, day, days, extracted, raw, write
 
 SOURCE = Files("{landing}/{window:%Y-%m-%d}/*.json*")
@@ -87,6 +89,46 @@ def test_every_file_is_read_once_whatever_its_name_and_the_checksum_file_beside_
     assert sorted((row["_window"], row["_source"]["file"], row["_raw"]["id"]) for row in rows) == sorted(
         (window.key, f"{window.key}/{name}", str(number)) for number, name in enumerate(names) for window in days(2)
     )
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("kind", ["json", "parquet"])
+def test_every_object_is_read_once_whatever_its_key(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, kind: str
+) -> None:
+    place = Place(tmp_path, spark, monkeypatch, request)
+    # the server of the tests does not take keys with line breaks
+    names = [name.replace(".json", f".{kind}") for name in NAMES if not {"\n", "\r"} & set(name)]
+    with place.closing:
+        store = S3Files(place)
+        for number, name in enumerate(names):
+            store.put(f"{FOLDER}/{name}", written_as(kind, number))
+        for name in (f"_a.{kind}", f"/a.{kind}", f".{names[0]}.crc"):
+            store.put(f"{FOLDER}/{name}", written_as(kind, -1))
+        rows = extracted(spark, Files(f"{{landing}}/{{window:%Y-%m-%d}}/**/*.{kind}"), ["id"])
+    assert {(row["_source"]["file"], row["_raw"]["id"]) for row in rows} == {
+        (f"{FOLDER}/{name}", str(number)) for number, name in enumerate(names)
+    }
+    assert len(rows) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("{landing}/u/_{window:%Y-%m-%d}.csv", "u/2026-01-01.csv"),
+        ("{landing}/u/{window:%Y/._%m-%d}.csv", "u/2026/01-01.csv"),
+    ],
+)
+def test_a_path_to_hidden_names_is_refused_and_what_the_remedy_says_is_read(
+    spark: SparkSession, landing: Path, path: str, name: str
+) -> None:
+    with pytest.raises(DeclarationError, match="Spark takes such files for hidden") as refused:
+        Files(path).validate("orders")
+    [better] = re.findall(r"for example '(.*)'", str(refused.value))
+    write(landing / name, "id,seq\n7,1\n")
+    source = Files(f"{path.rpartition('/')[0].replace('{window:%Y', '{window:%Y}')}/{better}")
+    source.validate("orders")
+    assert raw(extracted(spark, source, ["id", "seq"])) == [("7", "1")]
 
 
 @pytest.mark.parametrize("folder", ["_in", ".in", "_in/.deep", "k=v", "_k=v", "a._COPYING_", "_temporary"])
