@@ -220,6 +220,10 @@ WRONG: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
         lambda: changes(snapshot_when="source_name = 'ful'") | {"source": Several({"full": FILES, "changes": MORE})},
         "changes.snapshot_when compares 'source_name' with 'ful'. Rule: it is one of 'full', 'changes'",
     ),
+    "a name of sources with a typo": (
+        lambda: changes(snapshot_when="source_nam = 'full'") | {"source": Several({"full": FILES, "changes": MORE})},
+        "a condition names 'source_nam', which the source does not have. Rule: the source fills the fields source_name",
+    ),
     "a source in a list of names": (
         lambda: (
             changes(snapshot_when="source_name IN ('full', 'Changes')")

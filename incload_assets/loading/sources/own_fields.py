@@ -5,6 +5,7 @@ A name that begins as theirs do is one of theirs: a record has no other, so that
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import pyspark.sql.types as T
 from sqlglot import exp
@@ -13,6 +14,8 @@ from incload_assets.loading.contract import Contract
 from incload_assets.loading.errors import DeclarationError
 
 _RESERVED = ("cdc_", "kafka_")
+_ALIKE = 0.9
+"""From here on a name is one of them with a typo: a letter more, less or other."""
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.In)
 
 
@@ -45,10 +48,10 @@ def check_own_fields(
         DeclarationError: A name is not among them, though it begins or reads as theirs do; or the contract has one in a
             type that it cannot become, or by which its order is another one.
     """
-    spelled = {name.lower(): name for name in own}
+    lower = {name.lower(): name for name in own}
     begins = tuple(start for start in _RESERVED if any(name.startswith(start) for name in own))
     for name in (*contract.names, *asked):
-        meant = spelled.get(name.lower())
+        meant = lower.get(next(iter(get_close_matches(name.lower(), lower, 1, _ALIKE)), ""))
         if name not in own and (meant or name.lower().startswith(begins)):
             place = contract.model_name if name in contract.names else "a condition"
             raise DeclarationError(

@@ -77,7 +77,8 @@ class Overwrite(Write):
         [field] = [field for field in table.contract.fields if field.name == self.partition_by]
         value = col(self.partition_by).cast("string")
         inside = F.expr(_condition(table, window))
-        return [F.when(~inside, reason(field, value, f"does not lie in the window {window.key}"))]
+        text = reason(field, value, f"does not lie in the window {window.key}")
+        return [F.when(~inside, text)]
 
     def reads_windows(self, changes: Changes) -> bool:
         """Nothing but its windows."""
