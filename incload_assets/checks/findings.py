@@ -48,7 +48,7 @@ def found_next(
     }
     new, drifted, now = found_at(wrong, at), found.get(DRIFTED, {}), set(changed)
     left |= {kind: {**left[kind], **new.get(kind, {})} for kind in left}
-    left[DRIFTED] = {key: drifted.get(key, at.isoformat()) for key in changed}
+    left[DRIFTED] = {key: drifted.get(key, at.isoformat()) for key in sorted(now)}
     left[CAUGHT_UP] = {key: when for key, when in {**drifted, **found.get(CAUGHT_UP, {})}.items() if key not in now}
     return {kind: of for kind, of in left.items() if of}
 

@@ -124,9 +124,11 @@ def look_again(
             compared = _compared(spark, look, again, say)
     wrong = _by_rows(compared)
     wrong[MENDED] = [c.window.key for c in compared if not any(c.window.key in keys for keys in wrong.values())]
-    changed = _drifted(look)
-    if UNSEEN not in found:  # what changed since then is for the sensor to load, and no finding
-        changed = [key for key in changed if key in found.get(DRIFTED, {})]
+    known = found.get(DRIFTED, {})
+    behind = {p.key for p in look.progress if p.position is not None and p.checkpoint != p.position.fingerprint}
+    changed = {*known} & behind & look.controls.keys()  # what another load has landed just now is not loaded yet
+    # what changed since then is for the sensor to load, and no finding, unless nobody could tell then
+    changed |= {key for key in _drifted(look) if key in known or UNSEEN in found}
     left = {kind: {key: at for key, at in of.items() if key in look.controls} for kind, of in found.items()}
     found = found_next(left, wrong, changed, [window.key for window in again], look.now)
     kept = windows_in(found, *BY_ROWS, MENDED) - {window.key for window in again}
