@@ -1,7 +1,7 @@
 """What a kind of source has to offer: five facts and two verbs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal
@@ -128,6 +128,15 @@ class Source(ABC):
 
     def for_contract(self, contract: Contract) -> "Source":
         """This source as it reads for a table of that contract, where the types decide how values are read."""
+        return self
+
+    def requiring(self, required: Callable[[], Collection[str]]) -> "Source":
+        """This source as it reads for a load, which refuses what has none of the records that its table can have.
+
+        Args:
+            required: The fields without which no record can become a row; to be asked where some are lacking, because
+                only Spark can tell. Default: nothing is refused.
+        """
         return self
 
     @abstractmethod

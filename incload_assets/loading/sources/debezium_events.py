@@ -11,6 +11,7 @@ from incload_assets.loading.combining import any_of
 from incload_assets.loading.sources.base import PRESENT, SKIPPED
 from incload_assets.loading.sources.debezium_envelope import PSEUDO_FIELDS, member, taken_apart
 from incload_assets.loading.sources.debezium_types import item, text_of, texts_of
+from incload_assets.loading.sources.reading_json import NO_FIELD
 
 _OPERATIONS = ("c", "u", "d", "r", "t", "m")
 
@@ -117,7 +118,7 @@ def _malformed(reading: Reading, lost: Column) -> Column:
     wholly = ("r",) if reading.keys_change else ("r", "c")
     changed = [member("__old", key) != member("__row", key) for key in reading.keys]
     return F.coalesce(
-        F.col("_malformed"),
+        F.nullif("_malformed", F.lit(NO_FIELD)),  # said in other words below
         F.when(op.isNull() | F.col("__source").isNull(), "no event of Debezium: op or source is missing"),
         F.when(~op.isin(*_OPERATIONS), F.concat(quoted, F.lit(" is unknown"))),
         F.when((op != "t") & F.col("__row").isNull(), F.concat(quoted, F.lit(" without "), image)),

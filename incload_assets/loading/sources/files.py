@@ -1,6 +1,6 @@
 """Files in a landing area: local folders and S3."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import ClassVar, Literal, get_args
@@ -34,6 +34,8 @@ class Files(Source):
     - A window's position is the set of its files and their contents; a rewritten file makes it another position.
     - A path without time fields is a flat folder: a file belongs to the window in which it was first seen; see
       :mod:`incload_assets.loading.sources.assignment`.
+    - A CSV or Parquet file without any of the contract's columns, or without one that no row can do without, is
+      refused.
     - Hidden files, files under a temporary name, and folders are not files. An empty file is a file without rows.
     - ``.gz`` and ``.zst`` after the extension are decompressed.
 
@@ -57,6 +59,7 @@ class Files(Source):
     delimiter: str = ","
     encoding: str = "utf-8"
     contract: Contract | None = field(init=False, default=None, repr=False, compare=False)
+    required: Callable[[], Collection[str]] = field(init=False, default=frozenset, repr=False, compare=False)
 
     sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=False)
 
@@ -67,6 +70,13 @@ class Files(Source):
         """These files, of which some may have a column in another type than others."""
         made = replace(self)
         object.__setattr__(made, "contract", contract)
+        return made
+
+    def requiring(self, required: Callable[[], Collection[str]]) -> "Files":
+        """These files, of which each CSV and Parquet file has to have some columns; see :meth:`Source.requiring`."""
+        made = replace(self)
+        object.__setattr__(made, "contract", self.contract)
+        object.__setattr__(made, "required", required)
         return made
 
     def validate(self, table: str) -> None:
@@ -157,7 +167,8 @@ class Files(Source):
         """
         options = CsvOptions(self.delimiter, self.encoding)
         targets = self.contract.types if self.contract else {}
-        return read(spark, table, self._template(table), files_in(position), fields, self.format, options, targets)
+        template, files = self._template(table), files_in(position)
+        return read(spark, table, template, files, fields, self.format, options, targets, self.required)
 
     def extract_windows(
         self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -110,6 +110,12 @@ class Several(Source):
         """These sources as they read for a table of that contract."""
         made = replace(self, sources={name: part.for_contract(contract) for name, part in self.sources.items()})
         object.__setattr__(made, "contract", contract)
+        return made
+
+    def requiring(self, required: Callable[[], Collection[str]]) -> "Several":
+        """These sources as they read for a load; see :meth:`Source.requiring`."""
+        made = replace(self, sources={name: part.requiring(required) for name, part in self.sources.items()})
+        object.__setattr__(made, "contract", self.contract)
         return made
 
     def detect(
