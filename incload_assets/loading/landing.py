@@ -20,6 +20,7 @@ from incload_assets.loading.facts import Facts, facts_of, has_torn_keys
 from incload_assets.loading.judging import judge
 from incload_assets.loading.log_commit import commit
 from incload_assets.loading.lost_files import lost_file
+from incload_assets.loading.required_fields import required_fields
 from incload_assets.loading.snapshots import extracts_of, with_marks
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.read_errors import read_error
@@ -123,7 +124,8 @@ def _read(
     at_source = {window.key: position for window, position in positions.items()}
     fields = (*table.columns, *table.control_fields)
     asked = {f"_{number}": F.col("_raw").getField(name) for number, name in enumerate(table.control_fields)}
-    extracted = table.source.extract_windows(context.spark, table.name, at_source, fields).observe(
+    source = table.source.requiring(lambda: required_fields(context.spark, table))
+    extracted = source.extract_windows(context.spark, table.name, at_source, fields).observe(
         read, F.count(F.lit(1)).alias("rows"), *(F.max(value.isNotNull()).alias(at) for at, value in asked.items())
     )
     with conditions_told(extracted, table, min(at_source)):

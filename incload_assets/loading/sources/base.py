@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -210,6 +210,15 @@ class Source(ABC):
 
         Where a source knows the fields of all its records beforehand, reading fails if it has none of such a name: the
         condition would be NULL for ever. Default: that is not known.
+        """
+        return self
+
+    def requiring(self, required: Callable[[], Collection[str]]) -> Source:
+        """This source as it reads for a load, which refuses what has none of the records that its table can have.
+
+        Args:
+            required: The fields without which no record can become a row; to be asked where some are lacking, because
+                only Spark can tell. Default: nothing is refused.
         """
         return self
 

@@ -19,6 +19,7 @@ from incload_assets.loading.sources.debezium_envelope import (
     taken_apart,
 )
 from incload_assets.loading.sources.debezium_types import VALUE, item, value_of
+from incload_assets.loading.sources.reading_json import NO_FIELD
 
 _OPERATIONS, _MESSAGE = ("c", "u", "d", "r", "t"), "m"
 ELSEWHERE = "of the table "
@@ -132,7 +133,7 @@ def _malformed(reading: Reading, lost: Column, broken: Column) -> Column:
     needed = op.isin(*(("r",) if reading.moves else ("r", "c"))) | F.lit(reading.whole_before or not reading.kept)
     changed = [member("__old", key) != member("__row", key) for key in reading.keys]
     return F.coalesce(
-        F.col("_malformed"),
+        F.nullif("_malformed", F.lit(NO_FIELD)),  # said in other words below
         F.when(
             connector != CONNECTOR,
             F.concat(

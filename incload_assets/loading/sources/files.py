@@ -1,7 +1,8 @@
 """Files in a landing area: local folders and S3."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Literal, get_args
 
@@ -35,6 +36,8 @@ class Files(Source):
     - A window's position is the set of its files and their contents; a rewritten file makes it another position.
     - A path without time fields is a flat folder: a file belongs to the window in which it was first seen; see
       :mod:`incload_assets.loading.sources.assignment`.
+    - A CSV or Parquet file without any of the contract's columns, or without one that no row can do without, is
+      refused.
     - Hidden files, files under a temporary name, and folders are not files. An empty file is a file without rows.
     - A file that the path leaves out by its name alone is told by ``incload status`` and the check ``source_files``.
     - ``.gz`` and ``.zst`` after the extension are decompressed.
@@ -60,6 +63,7 @@ class Files(Source):
     encoding: str = "utf-8"
     contract: Contract | None = field(init=False, default=None, repr=False, compare=False)
     asked: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
+    required: Callable[[], Collection[str]] = field(init=False, default=frozenset, repr=False, compare=False)
 
     sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=False)
 
@@ -68,15 +72,21 @@ class Files(Source):
 
     def for_contract(self, contract: Contract) -> "Files":
         """These files, of which some may have a column in another type than others."""
-        made = replace(self)
-        object.__setattr__(made, "contract", contract)
-        return made
+        return self._with(contract=contract)
 
     def asked_for(self, fields: Sequence[str]) -> "Files":
         """These files, of which some have a column of such a name in their header; see :meth:`Source.asked_for`."""
-        made = replace(self)
-        object.__setattr__(made, "contract", self.contract)
-        object.__setattr__(made, "asked", tuple(fields))
+        return self._with(asked=tuple(fields))
+
+    def requiring(self, required: Callable[[], Collection[str]]) -> "Files":
+        """These files, of which each CSV and Parquet file has to have some columns; see :meth:`Source.requiring`."""
+        return self._with(required=required)
+
+    def _with(self, **told: object) -> "Files":
+        """The same files, with more that is told of the table they are read for."""
+        made = copy(self)
+        for name, value in told.items():
+            object.__setattr__(made, name, value)
         return made
 
     def validate(self, table: str) -> None:
@@ -208,8 +218,9 @@ class Files(Source):
         """
         options = CsvOptions(self.delimiter, self.encoding)
         targets = self.contract.types if self.contract else {}
-        files = files_in(position)
-        return read(spark, table, self._template(table), files, fields, self.format, options, targets, self.asked)
+        template, files = self._template(table), files_in(position)
+        lacking = (self.required, self.asked)
+        return read(spark, table, template, files, fields, self.format, options, targets, *lacking)
 
     def extract_windows(
         self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]

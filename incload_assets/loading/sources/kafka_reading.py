@@ -12,7 +12,7 @@ from incload_assets.loading.exact_json import is_single, loses_digits, marked, p
 from incload_assets.loading.sources.base import PRESENT, SKIPPED
 from incload_assets.loading.sources.kafka_windows import Ranges
 from incload_assets.loading.sources.own_fields import OwnField
-from incload_assets.loading.sources.reading_json import json_records
+from incload_assets.loading.sources.reading_json import NO_FIELD, json_records
 from resources.kafka import REQUEST_SECONDS, KafkaCluster
 
 MESSAGES = (
@@ -114,6 +114,9 @@ def json_messages(
     told = [F.lit(name) for name in fields if name in ABOUT]
     if key is not None and key in values:
         values = {**values, key: F.coalesce(values[key], "__names_key")}
+    # its key says whose it is
+    by_key = F.lit(KEY in fields) | F.col("__names_key").isNotNull()
+    records = records.withColumn("_malformed", F.when(~(by_key & (F.col("_malformed") == NO_FIELD)), "_malformed"))
     malformed = F.when(F.col("_malformed").isNotNull() & (F.col("__first_byte") == "00"), _FRAMED)
     # made valid, different keys would be one
     is_asked = F.lit(key is not None or KEY in fields)

@@ -1,6 +1,6 @@
 """The files of a position as one DataFrame: files that look alike are read together, then put beside the others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -12,6 +12,7 @@ from incload_assets.loading.errors import SourceChanged, SourceUnreadable
 from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT
 from incload_assets.loading.sources.compressed import check_frames
 from incload_assets.loading.sources.csv_shape import CsvOptions
+from incload_assets.loading.sources.file_columns import FileColumns
 from incload_assets.loading.sources.file_hashes import local_hashes
 from incload_assets.loading.sources.file_names import is_hidden
 from incload_assets.loading.sources.file_position import File
@@ -41,6 +42,7 @@ def read(
     declared: Format | None,
     csv: CsvOptions,
     targets: Mapping[str, DataType],
+    required: Callable[[], Collection[str]],
     asked: Sequence[str] = (),
 ) -> DataFrame:
     """All records of the files, with the columns of :class:`Source`.
@@ -54,6 +56,7 @@ def read(
         declared: The format of all files; None: each file's extension says it.
         csv: How CSV files are written.
         targets: What the contract declares of fields.
+        required: See :meth:`Source.requiring`.
         asked: Those of the fields that conditions ask for, and that a header has to name.
 
     Returns:
@@ -83,8 +86,9 @@ def read(
         spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", _LISTED_BY_DRIVER)
     size = sum(file.size for file in files)
     groups: list[Records] = read_json(spark, template, by_format.get("json", []), fields, size)
-    groups += read_csv(spark, table, template, by_format.get("csv", []), fields, csv)
-    groups += read_parquet(spark, table, template, by_format.get("parquet", []), fields)
+    columns = FileColumns(table, [field for field in fields if field in targets] or fields, required)
+    groups += read_csv(spark, table, template, by_format.get("csv", []), fields, csv, columns)
+    groups += read_parquet(spark, table, template, by_format.get("parquet", []), fields, columns)
     if not groups:
         members = ", ".join(f"`{field.replace('`', '``')}`: string" for field in fields)
         return spark.createDataFrame([], _EMPTY.format(members=members))

@@ -22,6 +22,8 @@ from incload_assets.loading.sources.records import Records, numbered, reader_of,
 from incload_assets.loading.sources.template import Template
 
 _BYTE_ORDER_MARK = "\ufeff"
+NO_FIELD = "none of the table's fields is in the object"
+"""Why an object is malformed whose names are all others: it would be a row of NULLs."""
 
 
 def read_json(
@@ -57,7 +59,7 @@ def read_json(
 def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFrame:
     """JSON objects, one per row, with the columns of :class:`~incload_assets.loading.sources.base.Source`.
 
-    For every source whose records are JSON texts, wherever they lie.
+    For every source whose records are JSON texts, wherever they lie. An object may lack fields, but not all of them.
 
     Args:
         texts: With the columns ``value`` (string, one JSON object) and ``_source`` (struct<file: string, block: bigint,
@@ -88,6 +90,7 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
     members = F.try_variant_get(json, "$[0]", _strings(fields))
     raw = F.when(F.col("__loses_digits"), unmarked_members(members, _strings(fields))).otherwise(members)
     rescued = F.when(F.col("__loses_digits"), unmarked(rescued)).otherwise(rescued)
+    has_none = F.size(PRESENT) == 0 if fields else F.lit(False)
     return (
         texts.withColumn("__loses_digits", loses_digits(text))
         .withColumn("__json", parsed(text, marked(text, F.col("__loses_digits"))))
@@ -105,6 +108,7 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
         .withColumns(
             {
                 "_rescued": F.when(F.col("__undeclared").isNotNull(), rescued),
+                "_malformed": F.when(has_none, NO_FIELD).otherwise(F.col("_malformed")),
                 # a struct of NULLs where there is no object, whichever way Spark evaluates it
                 "_raw": F.struct(*(F.col("_raw").getField(field).alias(field) for field in fields)),
             }

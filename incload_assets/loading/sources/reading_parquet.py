@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from incload_assets.loading.columns import quoted
 from incload_assets.loading.errors import SourceUnreadable
+from incload_assets.loading.sources.file_columns import FileColumns
 from incload_assets.loading.sources.parquet_types import (
     fields_of,
     in_microseconds,
@@ -46,7 +47,12 @@ Schema = tuple[tuple[str, pa.DataType], ...]
 
 
 def read_parquet(
-    spark: SparkSession, table: str, template: Template, paths: Sequence[str], fields: Sequence[str]
+    spark: SparkSession,
+    table: str,
+    template: Template,
+    paths: Sequence[str],
+    fields: Sequence[str],
+    columns: FileColumns,
 ) -> list[Records]:
     """The rows of the files, one group per schema; ``_source.block`` is 0 and ``row`` counts through the file.
 
@@ -56,14 +62,17 @@ def read_parquet(
         template: Which turns paths into keys.
         paths: Full paths.
         fields: Names of the members of ``_raw``.
+        columns: What their schemas are held against.
 
     Raises:
-        SourceUnreadable: A footer cannot be read, two columns differ in case only, or a type has no place here.
+        SourceUnreadable: A footer cannot be read, lacks columns, two columns differ in case only, or a type has no
+            place here.
     """
     groups: dict[Schema, list[str]] = {}
     with ThreadPoolExecutor(16) as readers:
         schemas = list(readers.map(lambda path: schema_of(table, template, path), paths))
     for path, schema in zip(paths, schemas, strict=True):
+        columns.check(f"the file {template.name_of(path)}", dict(schema))
         groups.setdefault(schema, []).append(path)
     records = []
     for schema, found in groups.items():

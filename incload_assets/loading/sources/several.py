@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -165,6 +165,12 @@ class Several(Source):
         """See :meth:`Source.check_skipped`."""
         for name, reasons in skipped.items():
             self.sources[name].check_skipped(_named(table, name), window, {"": reasons})
+
+    def requiring(self, required: Callable[[], Collection[str]]) -> "Several":
+        """These sources as they read for a load; see :meth:`Source.requiring`."""
+        made = replace(self, sources={name: part.requiring(required) for name, part in self.sources.items()})
+        object.__setattr__(made, "contract", self.contract)
+        return made
 
     def detect(
         self,

@@ -20,6 +20,7 @@ from incload_assets.loading.errors import IncrementalLoadError, SourceChanged, S
 from incload_assets.loading.sources import Files
 from incload_assets.loading.sources.compressed import check_frames
 from incload_assets.loading.sources.csv_shape import CsvOptions, Shape, shapes_of
+from incload_assets.loading.sources.file_columns import FileColumns
 from incload_assets.loading.sources.reading_parquet import schema_of
 from incload_assets.loading.sources.template import Template
 from incload_assets.loading.window import Window
@@ -153,13 +154,14 @@ def test_headers_and_footers_are_read_from_objects(s3_server: S3Server, use: Use
     )
     template = Template.parse("orders", "{landing}/*", "s3://heads/in")
     paths = [template.path_of("a b+%41.csv"), template.path_of("b.csv.gz")]
-    assert shapes_of("orders", template, paths, CsvOptions()) == {
-        paths[0]: Shape(("id", "name"), ends_unquoted=False),
-        paths[1]: Shape(("name",), ends_unquoted=True),
+    columns = FileColumns("orders", ["name"])
+    assert shapes_of("orders", template, paths, CsvOptions(), columns) == {
+        paths[0]: Shape(("id", "name"), finds_line_ends=False),
+        paths[1]: Shape(("name",), finds_line_ends=False),
     }
     assert schema_of("orders", template, template.path_of("c.parquet")) == (("id", pa.int64()), ("name", pa.string()))
     with pytest.raises(SourceChanged, match=r"the file d.csv has vanished"):
-        shapes_of("orders", template, [template.path_of("d.csv")], CsvOptions())
+        shapes_of("orders", template, [template.path_of("d.csv")], CsvOptions(), columns)
     with pytest.raises(SourceChanged, match=r"the file d.parquet has vanished"):
         schema_of("orders", template, template.path_of("d.parquet"))
 
