@@ -119,34 +119,6 @@ def test_a_run_that_fails_after_its_load_is_told_with_its_reason_and_is_no_succe
 
 
 @pytest.mark.slow
-def test_a_year_is_loaded_in_runs_of_adjacent_partitions(clone: Clone, instance: dg.DagsterInstance) -> None:
-    before = {run.run_id for run in instance.get_runs()}
-    clone.write(".incload/landing/payments/2026-01-02.csv", HEADER + payment(2, 2))
-    for number in (5, 6, 8):
-        clone.write(f".incload/landing/payments/2026-01-{number:02d}.csv", HEADER + payment(number, number))
-
-    by_choice = clone.incload("load", "payments", "--partitions", "2026-01-05..2026-01-06,2026-01-08", **PLAIN)
-    clone.write(".incload/landing/payments/2026-01-07.csv", HEADER + payment(7, 7))
-    clone.write(".incload/landing/payments/2026-01-09.csv", HEADER + payment(9, 9))
-    clone.write(".incload/landing/payments/2026-01-10.csv", HEADER + payment(10, 10))
-    all_missing = clone.incload("load", "payments", "--all-missing", **PLAIN)
-
-    assert (by_choice.returncode, all_missing.returncode) == (0, 0), by_choice.stderr + all_missing.stderr
-    assert [without_times(line) for line in by_choice.stdout.splitlines()[:3]] == [
-        f"✓ payments 2026-01-{number:02d}  0.0 s  1 read, 1 inserted" for number in (5, 6, 8)
-    ]
-    new = [run for run in reversed(instance.get_runs()) if run.run_id not in before]
-    assert [
-        run.tags.get("dagster/partition") or f"{run.tags[RANGE_START_TAG][8:]}..{run.tags[RANGE_END_TAG][8:]}"
-        for run in new
-    ][:2] == ["05..06", "2026-01-08"]
-    assert "09..10" in [
-        f"{run.tags.get(RANGE_START_TAG, '')[8:]}..{run.tags.get(RANGE_END_TAG, '')[8:]}" for run in new
-    ]
-    assert {f"2026-01-{number:02d}" for number in range(5, 11)} <= set(clone.status("payments", **PLAIN)["loaded"])
-
-
-@pytest.mark.slow
 def test_all_missing_loads_what_is_missing_failed_or_changed_and_then_nothing(clone: Clone) -> None:
     clone.incload("load", "payments", "--partitions", "2026-01-01", **PLAIN)
     clone.write(".incload/landing/payments/2026-01-01.csv", HEADER + payment(1, 1) + payment(9, 1))
