@@ -337,6 +337,7 @@ def test_what_cannot_be_right_is_refused_with_its_table_rule_and_remedy(wrong: s
         lambda: events(of_event(delete_when="value = 'gone'"), replica_identity="full"),
         lambda: events(Changes(keys=["cdc_sequence"]), write=Append()),
         lambda: events(encodings={"day": "timestamp[ms]", "value": "time[us]"}),
+        lambda: events(contract=model("cdc_day", T.DateType, base=Event)),
         lambda: {"source": Files("{landing}/*", delimiter=";", encoding="utf-16")},
     ],
 )

@@ -1,6 +1,6 @@
 """Fields that a source fills by itself, beside those of its records: of what type they are, and what they can say.
 
-A name that begins as theirs do is one of theirs: a record has no other, so that one with a typo would be NULL for ever.
+A name that is nearly one of theirs is meant to be it: no record has such a field, so that it would be NULL for ever.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,12 +52,12 @@ def check_own_fields(
     begins = tuple(start for start in _RESERVED if any(name.startswith(start) for name in own))
     for name in (*contract.names, *asked):
         meant = lower.get(next(iter(get_close_matches(name.lower(), lower, 1, _ALIKE)), ""))
-        if name not in own and (meant or name.lower().startswith(begins)):
-            place = contract.model_name if name in contract.names else "a condition"
+        of_contract = name in contract.names  # which may have what the function makes, under any other name
+        if name not in own and (meant or (name.lower().startswith(begins) and not of_contract)):
+            place = contract.model_name if of_contract else "a condition"
             raise DeclarationError(
                 f"{table}: {place} names {name!r}, which the source does not have",
-                rule=f"the source fills the fields {', '.join(own)}; "
-                f"no other name begins with {' or '.join(begins) or 'theirs'}",
+                rule=f"the source fills the fields {', '.join(own)}, and its records have none that begins as they do",
                 remedy=f"write {meant!r}" if meant else "write one of them, or another name",
             )
     for name, field in own.items():
