@@ -54,7 +54,8 @@ def _by_pyarrow(file: str) -> pa.Table:
 def _by_duckdb(file: str) -> pa.Table:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        return connection.execute("SELECT * FROM read_parquet(?, hive_partitioning = false)", [file]).to_arrow_table()
+        rows = connection.sql("SELECT * FROM read_parquet(?, hive_partitioning = false)", params=[file])
+        return rows.to_arrow_table()
 
 
 def _in_utc(rows: pa.Table) -> pa.Table:
