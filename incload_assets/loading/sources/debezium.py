@@ -123,8 +123,12 @@ class Debezium(Wrapping):
     @property
     def placeholder(self) -> str:
         """The text that the connector writes for an unavailable value."""
-        given = self.unavailable
-        return bytes.fromhex(given.removeprefix("hex:")).decode() if given.startswith("hex:") else given
+        if not self.unavailable.startswith("hex:"):
+            return self.unavailable
+        try:
+            return bytes.fromhex(self.unavailable.removeprefix("hex:")).decode()
+        except ValueError:
+            return ""  # refused when the table is declared
 
     @property
     def whole_changes(self) -> str:
@@ -202,11 +206,7 @@ class Debezium(Wrapping):
                 )
         if self.slot is not None:
             self.slot.validate(table)
-        try:
-            known = bool(self.placeholder)
-        except ValueError:
-            known = False
-        if not known:
+        if not self.placeholder:
             raise DeclarationError(
                 f"{table}: source: unavailable is {self.unavailable!r}",
                 rule="it is a text that is not empty, or hex: and the digits of its UTF-8",

@@ -50,7 +50,7 @@ def taken_apart(events: DataFrame, table: str, keep: Sequence[str], others: Sequ
 
 def _with_envelope(events: DataFrame, keep: Sequence[str], others: Sequence[str]) -> DataFrame:
     raw, payload = F.col("_raw"), F.col("__payload")
-    bare = raw.getField("op").isNotNull()
+    bare = F.coalesce(raw.getField("op"), raw.getField("source")).isNotNull()
     members = [
         F.when(bare, raw.getField(name)).otherwise(F.try_variant_get(payload, f"$.{name}", "string")).alias(f"__{name}")
         for name in ENVELOPE
@@ -116,7 +116,7 @@ def _sequence() -> Column:
 def _with_schema(events: DataFrame) -> DataFrame:
     """Adds ``__types``, from a column to ``struct<encoding, scale>`` by its schema, or of its members' for an array."""
     parsed = F.from_json("__schema", _SCHEMA)
-    after = F.element_at(F.filter(parsed["fields"], lambda member: member["field"] == "after"), 1)
+    after = F.try_element_at(F.filter(parsed["fields"], lambda member: member["field"] == "after"), F.lit(1))
     names = F.create_map(*(F.lit(text) for pair in OF_SCHEMA.items() for text in pair))
 
     def of(column: Column) -> Column:

@@ -128,7 +128,7 @@ def _malformed(reading: Reading, lost: Column, broken: Column) -> Column:
     quoted = F.concat(F.lit("op '"), op, F.lit("'"))
     image = F.when(op == "d", "before").otherwise("after")
     missing = "in this event, which tells of a new row or key; REPLICA IDENTITY FULL tells it"
-    if not reading.kept:
+    if not (reading.kept or reading.whole_before):
         missing = "in this event, and the table's changes know no unavailable values; REPLICA IDENTITY FULL tells it"
     needed = op.isin(*(("r",) if reading.moves else ("r", "c"))) | F.lit(reading.whole_before or not reading.kept)
     changed = [member("__old", key) != member("__row", key) for key in reading.keys]

@@ -281,8 +281,7 @@ def of_placeholder(text: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("decimals", ["precise", "double", "string"])
-@pytest.mark.parametrize("placeholder", [MARKER, "hex:c3a4", "?"])
+@pytest.mark.parametrize(("decimals", "placeholder"), [("precise", MARKER), ("double", "hex:c3a4"), ("string", "?")])
 def test_an_unavailable_value_is_none_whatever_its_form_and_unset_or_quarantined(
     spark: SparkSession, tmp_path: Path, decimals: str, placeholder: str
 ) -> None:
