@@ -144,8 +144,8 @@ def _malformed(reading: Reading, lost: Column, broken: Column) -> Column:
             op.isNull() | F.col("__source").isNull(),
             "no event of Debezium: op or source is missing",
         ),
-        F.when(~op.isin(*_OPERATIONS), F.concat(quoted, F.lit(" is unknown"))),
         F.when(F.col("__table").isNull(), "source tells no schema or no table, as events of PostgreSQL do"),
+        F.when(~op.isin(*_OPERATIONS), F.concat(quoted, F.lit(" is unknown"))),
         F.when((op != "t") & F.col("__row").isNull(), F.concat(quoted, F.lit(" without "), image)),
         F.when(
             F.col("cdc_sequence").isNull(), "source has neither lsn nor sequence: its place among others is unknown"
