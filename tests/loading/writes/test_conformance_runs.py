@@ -61,8 +61,9 @@ def test_a_run_with_its_checks_makes_the_table_that_its_changes_make_and_each_ch
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("keys", [["id", "day"], []], ids=["keys", "no keys"])
 def test_a_table_made_of_another_one_is_loaded_by_runs_with_its_checks(
-    spark: SparkSession, spark_settings: Settings, tmp_path: Path, keys: list[str]
+    spark: SparkSession, spark_settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: list[str]
 ) -> None:
+    monkeypatch.setenv("INCLOAD_LAKE", str(tmp_path / "lake"))
     content = {day(n): [item(str(n), "a", 1, day=day(n))] for n in (1, 2, 3)}
 
     def items(changes: DataFrame) -> DataFrame:
