@@ -11,6 +11,13 @@ from pyspark.sql import functions as F
 from incload_assets.loading.combining import all_of
 
 INSTANTS = (T.DateType, T.TimestampType, T.TimestampNTZType)
+RULES: dict[type[T.DataType], str] = {
+    T.DateType: "no time of day, year 1 to 9999",
+    T.TimestampType: "six digits of a second at most, year 1 to 9999 in UTC",
+}
+"""What is said where a text begins as a date does, and is none that a table holds."""
+DATED = r"^\s*[+-]?\d{4,}-\d"
+"""How such a text begins."""
 
 _FIRST, _LAST = "0001-01-01T00:00:00", "9999-12-31T23:59:59.999999"
 _DATE = r"^\s*(?!0000)\d{4}-\d{1,2}-\d{1,2}([T ]00:00(:00(\.0+)?)?([Zz]|\+00:?00)?)?\s*$"

@@ -123,15 +123,36 @@ def _same(left: T.DataType, right: T.DataType) -> bool:
 def text_for(value: Column, kind: T.DataType, target: T.DataType | None) -> Column:
     """A value as the text from which it becomes what it would have become by itself.
 
+    Of bytes that would not have become text, :func:`bytes_faults` tells, as any text is one.
+
     Args:
         value: Of a source.
         kind: Its type.
         target: What the contract declares; None where nothing does.
     """
     target = target or T.StringType()
+    if isinstance(kind, T.BinaryType) != isinstance(target, T.BinaryType) and not isinstance(target, T.StringType):
+        return F.concat(
+            F.lit(f"{kind.simpleString()} "), as_text(value, kind)
+        )  # base64 could be a number, or it base64
     if isinstance(target, NESTED):  # members that it does not declare are to be rescued
-        return as_text(value, kind)
+        text = as_text(value, kind)
+        return F.concat(F.lit("bytes in "), text) if _bytes_as_text(kind, target) else text
     return F.coalesce(as_text(convert(value, kind, target), target), as_text(value, kind))
+
+
+def bytes_faults(name: str, value: Column, kind: T.DataType, target: T.DataType | None) -> list[Column]:
+    """What can be wrong with bytes that are to be text beside other texts, each NULL where it is not.
+
+    Args:
+        name: Of the field.
+        value: As for :func:`text_for`.
+        kind: Likewise.
+        target: Likewise.
+    """
+    if not (isinstance(kind, T.BinaryType) and isinstance(target, T.StringType)):
+        return []
+    return [F.when(value.isNotNull() & convert(value, kind, target).isNull(), f"{name}: bytes, not UTF-8")]
 
 
 def as_text(value: Column, data_type: T.DataType) -> Column:
