@@ -20,6 +20,7 @@ import pyspark.sql.types as T
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from incload_assets.loading.contract_instants import DATED, RULES
 from incload_assets.loading.contract_json import has_undeclared, holds_struct
 from incload_assets.loading.contract_model import Field, read_model
 from incload_assets.loading.contract_types import NESTED, as_text, convert
@@ -28,6 +29,7 @@ __all__ = ["Contract", "Field", "column_of", "compile_contract"]
 
 SHOWN = 80
 """Characters of a value, or of a type, that a reason shows."""
+NULL_REFUSED = "NULL is not allowed"
 
 
 @dataclass(frozen=True)
@@ -94,8 +96,11 @@ class Contract:
                 continue
             value = raw(field.name)
             failed = value.isNotNull() & self._typed(field, raw, raw_types).isNull()
-            text = f"is not {_cut(field.data_type.simpleString())}"
-            reasons.append(F.when(failed, reason(field, as_text(value, source), text)))
+            shown = as_text(value, source)
+            told = reason(field, shown, f"is not {_cut(field.data_type.simpleString())}")
+            if (rule := RULES.get(type(field.data_type))) is not None:
+                told = F.concat(told, F.when(shown.rlike(DATED), f" ({rule})").otherwise(""))
+            reasons.append(F.when(failed, told))
         return not_null(*reasons)
 
     def undeclared(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> Column | None:
@@ -134,7 +139,7 @@ class Contract:
             column = column_of(field.name)
             if not field.nullable:
                 missing = column.isNull() if given is None else column.isNull() & given(field.name)
-                reasons.append(F.when(missing, F.lit(f"{field.name}: NULL is not allowed")))
+                reasons.append(F.when(missing, F.lit(f"{field.name}: {NULL_REFUSED}")))
             for rule in field.rules:
                 shown = reason(field, as_text(column, field.data_type), rule.broken)
                 reasons.append(F.when(~rule.holds(column), shown))

@@ -21,7 +21,7 @@ from incload_assets.loading.columns import (
     sets,
 )
 from incload_assets.loading.combining import all_of
-from incload_assets.loading.contract import not_null
+from incload_assets.loading.contract import NULL_REFUSED, not_null
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.places import landed, misplaced
@@ -31,6 +31,8 @@ from incload_assets.loading.window import Window as LoadWindow
 
 RECORD = "_record"
 """The column that carries the raw record through the author's function."""
+_END = "\u0001"
+"""Between reasons."""
 
 
 def judge(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow], *, places: bool = True) -> DataFrame:
@@ -184,9 +186,10 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
         if broken := table.write.reasons(table, window):
             here = record.getField("_window") == window.key
             elsewhere.append(F.when(here, not_null(*broken)).otherwise(F.array()))
-    of_values = F.array_distinct(
-        F.concat(record.getField("_type_reasons"), _contract_reasons(kind, table), absent, *elsewhere)
-    )
+    of_types = record.getField("_type_reasons")
+    of_rules = F.concat(_contract_reasons(kind, table), absent, *elsewhere)
+    of_rules = F.when(F.size(of_types) > 0, F.array_except(of_rules, _seeming_null(of_types))).otherwise(of_rules)
+    of_values = F.array_distinct(F.concat(of_types, of_rules))
     told = F.array(F.coalesce(malformed, record.getField("_skipped")))
     reasons = F.when(malformed.isNotNull() | (kind == SKIPPED), told).otherwise(of_values)
     row = out.select(
@@ -216,10 +219,23 @@ def _contract_reasons(kind: Column, table: Table) -> Column:
     return F.when(kind == DELETE, contract.reasons(only=needed)).otherwise(reasons)
 
 
+def _seeming_null(of_types: Column) -> Column:
+    """What is said of columns that are NULL only because their value did not become the type."""
+    joined = F.array_join(of_types, _END)
+    said = (f"$1: {NULL_REFUSED}", "$1: NULL, but it identifies the row")
+    return F.concat(*(F.split(F.regexp_replace(joined, f"([^{_END}]*?): ['*][^{_END}]*", text), _END) for text in said))
+
+
 def _identity_reasons(table: Table) -> Column:
     """Why a row cannot be told from others, or cannot be put in its partition."""
+    # of the others the contract itself says that they are not to be NULL
+    nullable = {field.name for field in table.contract.fields if field.nullable}
     absent = not_null(
-        *(F.when(col(name).isNull(), F.lit(f"{name}: NULL, but it identifies the row")) for name in table.identity)
+        *(
+            F.when(col(name).isNull(), F.lit(f"{name}: NULL, but it identifies the row"))
+            for name in table.identity
+            if name in nullable
+        )
     )
     place = [misplaced(field) for field in table.contract.fields if field.name == table.write.partition_by]
     return F.concat(absent, *(not_null(*reasons) for reasons in place if reasons))

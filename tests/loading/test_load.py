@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from incload_assets.loading import Changes, Files, Merge, Quarantine
 from incload_assets.loading.errors import ContractViolation, DeclarationError, ReconciliationFailed, SourceMissing
 from incload_assets.loading.reconciliation import Evidence
-from tests.loading.literal_source import LiteralSource
+from tests.loading.literal_source import LiteralSource, Record
 from tests.loading.tables import DatedItem, GoodItem, Item, StampedItem, day, item, make
 
 
@@ -97,6 +97,35 @@ def test_composite_keys_never_collide_and_a_null_in_a_key_is_quarantined(spark: 
         assert table.rows() == {(left, right, 1) for left, right in pairs}
         assert report.evidence.quarantined == 1
     assert table.log("rejected", "id", "_reasons") == [("n", ["value: NULL, but it identifies the row"])]
+
+
+class Numbered(pa.DataFrameModel):
+    """Told apart by a number that is never NULL, and one that may be."""
+
+    id: T.LongType = pa.Field(nullable=False)
+    part: T.LongType = pa.Field(nullable=True)
+    at: T.TimestampType = pa.Field(nullable=False)
+    seq: T.LongType = pa.Field(nullable=True)
+
+
+def test_each_fault_of_a_row_is_told_once(spark: SparkSession, tmp_path: Path) -> None:
+    at, far = "2026-01-01T00:00:00Z", "9999-12-31T23:30:00-01:00"
+    rows: list[Record] = [
+        {"id": None, "part": None, "at": at, "seq": "1"},
+        {"id": "x: 'y'", "part": "z", "at": "soon", "seq": "2"},
+        {"id": "1", "part": "z", "at": None, "seq": "3"},
+        {"id": "2", "part": "1", "at": far, "seq": "4"},
+    ]
+    table = make(
+        spark, tmp_path, {day(1): rows}, contract=Numbered, keys=["id", "part"], quarantine=Quarantine(max_share=1)
+    )
+    table.load(1)
+    assert table.log("rejected", "seq", "_reasons") == [
+        (1, ["id: NULL is not allowed", "part: NULL, but it identifies the row"]),
+        (2, ["id: 'x: 'y'' is not bigint", "part: 'z' is not bigint", "at: 'soon' is not timestamp"]),
+        (3, ["part: 'z' is not bigint", "at: NULL is not allowed"]),
+        (4, [f"at: '{far}' is not timestamp (six digits of a second at most, year 1 to 9999 in UTC)"]),
+    ]
 
 
 def test_equal_sequences_are_decided_by_content_in_any_order_of_loads(spark: SparkSession, tmp_path: Path) -> None:

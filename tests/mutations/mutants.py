@@ -208,8 +208,8 @@ MUTANTS = [
     Mutant("sessions in UTC", INSTANTS, "resources/spark_conf.py",
            '"spark.sql.session.timeZone": "UTC"', '"spark.sql.session.timeZone": "Asia/Tokyo"',
            ("tests/resources/test_spark.py::test_a_session_has_delta_and_speaks_utc_and_ansi",)),
-    Mutant("casts that fail", INSTANTS, f"{LOADING}/contract_types.py",
-           "    cast = text.try_cast(target)", "    cast = text.cast(target)",
+    Mutant("casts that fail", INSTANTS, f"{LOADING}/contract_numbers.py",
+           "F.coalesce(text.try_cast(target), whole)", "F.coalesce(text.cast(target), whole)",
            ("tests/loading/test_contract.py::"
             "test_a_raw_value_that_cannot_become_its_type_is_null_and_named_unless_it_is_personal",)),
     Mutant("microseconds in the hash", INSTANTS, f"{LOADING}/columns.py",

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType
 
 from incload_assets.loading.combining import union_of
-from incload_assets.loading.contract_types import text_for
+from incload_assets.loading.contract_types import bytes_faults, text_for
 from incload_assets.loading.errors import SourceChanged, SourceUnreadable
 from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT
 from incload_assets.loading.sources.compressed import check_frames
@@ -159,7 +159,14 @@ def _with_types(
     ]
     named = F.array(*(F.lit(field) for field, was in zip(fields, group.types, strict=True) if was is not None))
     present = F.col(PRESENT) if group.varied else named.cast("array<string>").alias(PRESENT)
-    return group.frame.select(F.struct(*members).alias("_raw"), *EXTRACTED_COLUMNS[1:], present)
+    faults = (
+        fault
+        for field, was, wanted in zip(fields, group.types, types, strict=True)
+        if was is not None and was != wanted
+        for fault in bytes_faults(field, F.col("_raw").getField(field), was, targets.get(field))
+    )
+    whole = group.frame.withColumn("_malformed", F.coalesce("_malformed", *faults))
+    return whole.select(F.struct(*members).alias("_raw"), *EXTRACTED_COLUMNS[1:], present)
 
 
 def _as(value: Column, was: DataType | None, wanted: DataType, target: DataType | None) -> Column:
