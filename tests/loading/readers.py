@@ -36,15 +36,16 @@ def check_alike(spark: SparkSession, uri: str) -> None:
         AssertionError: One of them reads something else.
     """
     delta = DeltaTable(uri)
-    right = of_spark(spark, uri)
+    read = of_spark(spark, uri)
+    right = _in_utc(read, read.schema)
     stored = [name for name in right.schema.names if name not in delta.metadata().partition_columns]
     files = [f"{uri}/{unquote(path)}" for path in data_files(delta)["path"].to_pylist()]
     whole = held(delta.to_pyarrow_table().to_pylist(), right.schema.names)
-    assert whole == held(_in_utc(right).to_pylist(), right.schema.names), f"deltalake reads {uri} otherwise"
+    assert whole == held(right.to_pylist(), right.schema.names), f"deltalake reads {uri} otherwise"
     readers: Mapping[str, Callable[[str], pa.Table]] = {"pyarrow": _by_pyarrow, "duckdb": _by_duckdb}
-    for name, read in readers.items():
-        found = sum((held(_in_utc(read(file)).to_pylist(), stored) for file in files), Counter[str]())
-        assert found == held(_in_utc(right).to_pylist(), stored), f"{name} reads {uri} otherwise"
+    for name, reader in readers.items():
+        found = sum((held(_in_utc(reader(file), right.schema).to_pylist(), stored) for file in files), Counter[str]())
+        assert found == held(right.to_pylist(), stored), f"{name} reads {uri} otherwise"
 
 
 def _by_pyarrow(file: str) -> pa.Table:
@@ -58,9 +59,9 @@ def _by_duckdb(file: str) -> pa.Table:
         return rows.to_arrow_table()
 
 
-def _in_utc(rows: pa.Table) -> pa.Table:
-    """Instants in one zone: each reader names it otherwise."""
+def _in_utc(rows: pa.Table, right: pa.Schema) -> pa.Table:
+    """Instants in one zone: each reader names it otherwise, and none where they are INT96."""
     for index, field in enumerate(rows.schema):
-        if pa.types.is_timestamp(field.type) and field.type.tz:
+        if pa.types.is_timestamp(field.type) and right.field(field.name).type.tz:
             rows = rows.set_column(index, field.name, rows[index].cast(pa.timestamp("us", "UTC")))
     return rows

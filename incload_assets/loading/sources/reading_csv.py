@@ -38,7 +38,7 @@ _MORE = 2
 """Fields asked for beyond the header. A record with one too many is the likely one, and its text is to be shown."""
 _MOST = 20_480
 """Fields of a record that Spark's parser makes room for by its default."""
-_QUOTED = r'"[^"]*+(?:""[^"]*+)*+"'
+_QUOTED = rf'"[^"{_NONE}]*+(?:""[^"{_NONE}]*+)*+"'
 
 
 def read_csv(
@@ -137,7 +137,8 @@ def _malformed(text: Column, shape: Shape, options: CsvOptions) -> Column:
     field = rf"(?:{_QUOTED}|[^\r\n\"{sep}][^\r\n{sep}]*+|)"
     other_count = F.lit(f"not the {count} fields of the header")
     unlike = (
-        F.when(text.rlike(rf'\A(?:{field}{sep})*+"[^"]*+(?:""[^"]*+)*+\z'), "a quote is not closed")
+        F.when(text.contains(_NONE), "U+FFFF in quotes, which is no character")
+        .when(text.rlike(rf'\A(?:{field}{sep})*+"[^"]*+(?:""[^"]*+)*+\z'), "a quote is not closed")
         .when(text.rlike(rf"\A{field}(?:{sep}{field})*+\z"), other_count)
         .when(F.regexp_replace(text, _QUOTED, "").rlike(r"[\r\n]"), "a line break without quotes")
         .otherwise("text after a closing quote")
