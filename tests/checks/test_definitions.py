@@ -87,5 +87,5 @@ def test_where_nothing_has_to_be_unique_nothing_is_looked_for_twice_and_no_job_d
     assert checks_of(declared(write=Append(), contract=Named, changes=Changes())) == everything | {"uniqueness"}
     definitions = incremental_definitions([by_group], Settings())
     dg.Definitions.validate_loadable(definitions)
-    assert "check_uniqueness" not in definitions.resolve_all_job_names()
-    assert "check_tables" in definitions.resolve_all_job_names()
+    assert "check_uniqueness" not in definitions.get_repository_def().job_names
+    assert "check_tables" in definitions.get_repository_def().job_names
