@@ -200,7 +200,8 @@ def _positions(look: Look, key: str) -> tuple[str, str, str]:
 
 def _rows_in(verdict: dg.AssetCheckResult) -> list[tuple[object, ...]]:
     shown = (verdict.metadata or {}).get("windows")
-    return [tuple(r.data.values()) for r in shown.records] if isinstance(shown, dg.TableMetadataValue) else []
+    rows = shown.records if isinstance(shown, dg.TableMetadataValue) else []
+    return [tuple(row.data.get(name) for name in COLUMNS) for row in rows]  # they are kept in another order
 
 
 def _described(look: Look, found: Found, compared: Sequence[Compared], windows: int) -> str:
