@@ -65,6 +65,8 @@ def table_rows(events: DataFrame, fields: Sequence[str], reading: Reading, *keep
         keep: Fields of the events' source to pass on.
     """
     others = [name for name in events.columns if name.startswith("_") and name not in ("_raw", PRESENT, SKIPPED)]
+    # an object without an envelope may be a heartbeat; else it is told in other words below
+    events = events.withColumn("_malformed", F.nullif("_malformed", F.lit(NO_FIELD)))
     known = taken_apart(events, reading.table, keep, others)
     columns = [name for name in fields if name not in PSEUDO_FIELDS and name not in keep]
     valued = known.withColumn("__values", _values(columns, reading))
@@ -133,7 +135,7 @@ def _malformed(reading: Reading, lost: Column, broken: Column) -> Column:
     needed = op.isin(*(("r",) if reading.moves else ("r", "c"))) | F.lit(reading.whole_before or not reading.kept)
     changed = [member("__old", key) != member("__row", key) for key in reading.keys]
     return F.coalesce(
-        F.nullif("_malformed", F.lit(NO_FIELD)),  # said in other words below
+        F.col("_malformed"),
         F.when(
             connector != CONNECTOR,
             F.concat(

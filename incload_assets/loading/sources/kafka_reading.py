@@ -116,7 +116,7 @@ def json_messages(
         values = {**values, key: F.coalesce(values[key], "__names_key")}
     # its key says whose it is
     by_key = F.lit(KEY in fields) | F.col("__names_key").isNotNull()
-    records = records.withColumn("_malformed", F.when(~(by_key & (F.col("_malformed") == NO_FIELD)), "_malformed"))
+    records = records.withColumn("_malformed", F.nullif("_malformed", F.when(by_key, NO_FIELD)))
     malformed = F.when(F.col("_malformed").isNotNull() & (F.col("__first_byte") == "00"), _FRAMED)
     # made valid, different keys would be one
     is_asked = F.lit(key is not None or KEY in fields)
