@@ -37,9 +37,8 @@ def number_of_text(text: Column, target: T.DataType) -> Column:
     if isinstance(target, FLOATING):
         return _floating(text, target)
     # nearly all are written plainly, for which Spark's own cast is quick and exact
-    return F.coalesce(
-        text.try_cast(target), F.when(text.rlike(_WHOLE), text.try_cast("decimal(20,0)").try_cast(target))
-    )
+    whole = F.when(text.rlike(_WHOLE), text.try_cast("decimal(20,0)").try_cast(target))
+    return F.coalesce(text.try_cast(target), whole)
 
 
 def number_of_number(value: Column, source: T.DataType, target: T.DataType) -> Column:

@@ -1,6 +1,6 @@
 """From extracted records to typed rows, each with the reasons why it cannot be accepted."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
@@ -21,7 +21,7 @@ from incload_assets.loading.columns import (
     sets,
 )
 from incload_assets.loading.combining import all_of
-from incload_assets.loading.contract import NULL_REFUSED, not_null
+from incload_assets.loading.contract import not_null, unless_said
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.places import landed, misplaced
@@ -31,8 +31,6 @@ from incload_assets.loading.window import Window as LoadWindow
 
 RECORD = "_record"
 """The column that carries the raw record through the author's function."""
-_END = "\u0001"
-"""Between reasons."""
 
 
 def judge(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow], *, places: bool = True) -> DataFrame:
@@ -67,7 +65,8 @@ def tearing_column(table: Table) -> str | None:
 def fields_of(extracted: DataFrame, table: Table) -> DataFrame:
     """What conditions are worked out of."""
     raw_types = _raw_types(extracted)
-    return extracted.select(*_fields(known(_given, raw_types, table), raw_types, table))
+    raw = known(_given, raw_types, table)
+    return extracted.select(*table.contract.typed(raw, raw_types), *_control(raw, table))
 
 
 def _raw_types(extracted: DataFrame) -> dict[str, T.DataType]:
@@ -80,10 +79,9 @@ def _given(name: str) -> Column:
     return F.col("_raw").getField(name)
 
 
-def _fields(raw: Raw, raw_types: Mapping[str, T.DataType], table: Table) -> list[Column]:
-    """Those of the contract, typed, and those that only conditions ask for."""
-    control = [raw(name).cast("string").alias(name) for name in table.control_fields]
-    return [*table.contract.typed(raw, raw_types), *control]
+def _control(raw: Raw, table: Table) -> list[Column]:
+    """The fields that only conditions ask for."""
+    return [raw(name).cast("string").alias(name) for name in table.control_fields]
 
 
 def _typed(extracted: DataFrame, table: Table) -> DataFrame:
@@ -91,6 +89,8 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
     told = told_by_record(extracted, _given, raw_types, table) if table.by_column else []
     raw = known(_given, raw_types, table)
     skipped = F.col(base.SKIPPED) if base.SKIPPED in extracted.columns else F.lit(None).cast("string")
+    # typed first, as reasons ask for the outcome: Spark plans whatever is made of a value once for each time it stands
+    own = [name for name in extracted.columns if name.startswith("_")]
     record = F.struct(
         "_window",
         "_source",
@@ -98,10 +98,12 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
         _rescued(table.contract.undeclared(raw, raw_types)).alias("_rescued"),
         "_malformed",
         F.when(F.col("_malformed").isNull(), skipped).alias("_skipped"),
-        table.contract.type_reasons(raw, raw_types).alias("_type_reasons"),
+        table.contract.type_reasons(raw, raw_types, col).alias("_type_reasons"),
         *told,
     )
-    typed = extracted.select(*_fields(raw, raw_types, table), record.alias(RECORD))
+    typed = extracted.select(*own, *table.contract.typed(raw, raw_types)).select(
+        *map(col, table.columns), *_control(raw, table), record.alias(RECORD)
+    )
     kind = (
         F.when(F.col(RECORD).getField("_skipped").isNotNull(), SKIPPED)
         .when(_condition(table.changes.truncate_when), TRUNCATE)
@@ -188,8 +190,7 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
             elsewhere.append(F.when(here, not_null(*broken)).otherwise(F.array()))
     of_types = record.getField("_type_reasons")
     of_rules = F.concat(_contract_reasons(kind, table), absent, *elsewhere)
-    of_rules = F.when(F.size(of_types) > 0, F.array_except(of_rules, _seeming_null(of_types))).otherwise(of_rules)
-    of_values = F.array_distinct(F.concat(of_types, of_rules))
+    of_values = F.array_distinct(F.concat(of_types, unless_said(of_types, of_rules)))
     told = F.array(F.coalesce(malformed, record.getField("_skipped")))
     reasons = F.when(malformed.isNotNull() | (kind == SKIPPED), told).otherwise(of_values)
     row = out.select(
@@ -217,13 +218,6 @@ def _contract_reasons(kind: Column, table: Table) -> Column:
     if table.changes.truncate_when:
         reasons = F.when(kind == TRUNCATE, contract.reasons(only=sequence)).otherwise(reasons)
     return F.when(kind == DELETE, contract.reasons(only=needed)).otherwise(reasons)
-
-
-def _seeming_null(of_types: Column) -> Column:
-    """What is said of columns that are NULL only because their value did not become the type."""
-    joined = F.array_join(of_types, _END)
-    said = (f"$1: {NULL_REFUSED}", "$1: NULL, but it identifies the row")
-    return F.concat(*(F.split(F.regexp_replace(joined, f"([^{_END}]*?): ['*][^{_END}]*", text), _END) for text in said))
 
 
 def _identity_reasons(table: Table) -> Column:

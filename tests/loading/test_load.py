@@ -128,6 +128,20 @@ def test_each_fault_of_a_row_is_told_once(spark: SparkSession, tmp_path: Path) -
     ]
 
 
+def test_changes_that_differ_by_less_than_a_microsecond_are_quarantined_as_nobody_could_order_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    at = "2026-01-01T00:00:00.123456"
+    rows = [item("1", "old", 1, at=f"{at}1Z"), item("1", "new", 2, at=f"{at}9Z"), item("2", "exact", 3, at=f"{at}000Z")]
+    changes = Changes(keys=["id"], sequence_by=["at"])
+    loose = Quarantine(max_share=1)
+    table = make(spark, tmp_path, {day(1): rows}, contract=StampedItem, changes=changes, quarantine=loose)
+    table.load(1)
+    assert table.rows("id", "value") == {("2", "exact")}
+    rule = "is not timestamp (six digits of a second at most, year 1 to 9999 in UTC)"
+    assert table.log("rejected", "_reasons") == [([f"at: '{at}{digit}Z' {rule}"],) for digit in (1, 9)]
+
+
 def test_equal_sequences_are_decided_by_content_in_any_order_of_loads(spark: SparkSession, tmp_path: Path) -> None:
     changes = {day(1): [item("k", "first", 7)], day(2): [item("k", "second", 7)]}
     outcomes = []
