@@ -40,12 +40,21 @@ def check_alike(spark: SparkSession, uri: str) -> None:
     right = _in_utc(read, read.schema)
     stored = [name for name in right.schema.names if name not in delta.metadata().partition_columns]
     files = [f"{uri}/{unquote(path)}" for path in data_files(delta)["path"].to_pylist()]
-    whole = held(delta.to_pyarrow_table().to_pylist(), right.schema.names)
-    assert whole == held(right.to_pylist(), right.schema.names), f"deltalake reads {uri} otherwise"
+    check_deltalake(uri, right)
     readers: Mapping[str, Callable[[str], pa.Table]] = {"pyarrow": _by_pyarrow, "duckdb": _by_duckdb}
     for name, reader in readers.items():
         found = sum((held(_in_utc(reader(file), right.schema).to_pylist(), stored) for file in files), Counter[str]())
         assert found == held(right.to_pylist(), stored), f"{name} reads {uri} otherwise"
+
+
+def check_deltalake(uri: str, right: pa.Table) -> None:
+    """Make sure that a table is to deltalake what it is to Spark.
+
+    Raises:
+        AssertionError: It is something else.
+    """
+    found = held(DeltaTable(uri).to_pyarrow_table().to_pylist(), right.schema.names)
+    assert found == held(right.to_pylist(), right.schema.names), f"deltalake reads {uri} otherwise"
 
 
 def _by_pyarrow(file: str) -> pa.Table:

@@ -111,7 +111,7 @@ def _read_group(
         F.col("_metadata.file_path").alias("__path"),
         F.lit(0).alias("__block"),
         F.monotonically_increasing_id().alias("__order"),
-        (F.col(names[0]).eqNullSafe("\r") & text.eqNullSafe("")).alias("__blank"),
+        F.coalesce(F.col(names[0]).startswith("\r") & text.rlike(r"\A\r*+\z"), F.lit(False)).alias("__blank"),
     ).where("NOT __blank")
     values = dict(zip(shape.header, map(F.col, names), strict=True))
     rescued = {name: value for name, value in values.items() if name not in fields}

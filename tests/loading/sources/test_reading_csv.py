@@ -151,7 +151,7 @@ def test_a_carriage_return_in_quotes_is_malformed_where_lines_end_with_one(spark
     rows = extracted(spark, SOURCE, ["id", "name"])
     assert raw(rows) == [("1", "a\nb"), (None, None), (None, None)]
     assert column(rows, "_malformed")[1:] == [
-        "a carriage return in quotes, where lines end with one, too",
+        "a carriage return in quotes, in a file whose lines end with one",
         "a line break without quotes",
     ]
 
@@ -169,6 +169,13 @@ def test_long_fields_and_records_of_many_fields(spark: SparkSession, landing: Pa
     write(landing / FOLDER / "b.csv", 'n0,n20999\n"' + 'x""\n' * 300_000 + '",' + "y" * 300_000 + "\n")
     rows = extracted(spark, SOURCE, ["n0", "n20999"])
     assert raw(rows) == [("0", "20999"), ('x"\n' * 300_000, "y" * 300_000)]
+
+
+@pytest.mark.parametrize("blank", ["\r\n", "\r\r\n", "\n\r\r\r\n"])
+def test_lines_of_nothing_but_carriage_returns_are_blank(spark: SparkSession, landing: Path, blank: str) -> None:
+    write(landing / FOLDER / "a.csv", f'id,name\n1,a\n{blank}"\r",b\n{blank}')
+    rows = extracted(spark, SOURCE, ["id", "name"])
+    assert (raw(rows), column(rows, "_malformed")) == ([("1", "a"), ("\r", "b")], [None, None])
 
 
 def test_one_column(spark: SparkSession, landing: Path) -> None:
