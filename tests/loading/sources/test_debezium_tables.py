@@ -155,7 +155,6 @@ def test_a_history_is_refused_in_one_message_whose_remedy_works(spark: SparkSess
     ("write_as", "changes"),
     [
         (History(), Changes(keys=["id"], sequence_by=["cdc_sequence"], delete_when="cdc_op = 'd'")),
-        (Merge(), Changes(keys=["id"], sequence_by=["cdc_sequence"], unavailable="another")),
         (Append(), Changes()),
     ],
 )
