@@ -140,9 +140,18 @@ def test_a_wrong_path_is_refused_with_what_to_write(path: str, says: str) -> Non
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"format": "xml"}, "format is 'xml'. Remedy: write one of 'json', 'csv', 'parquet'"),
-        ({"absent": "fail"}, "absent is 'fail'. Remedy: write one of 'wait', 'empty'"),
-        ({"deleted": "drop"}, "deleted is 'drop'. Remedy: write one of 'keep', 'retract'"),
+        (
+            {"format": "xml"},
+            "format is 'xml'. Rule: it is one of a few words, spelt exactly. Remedy: write one of 'json', 'csv', 'parquet'",
+        ),
+        (
+            {"absent": "fail"},
+            "absent is 'fail'. Rule: it is one of a few words, spelt exactly. Remedy: write one of 'wait', 'empty'",
+        ),
+        (
+            {"deleted": "drop"},
+            "deleted is 'drop'. Rule: it is one of a few words, spelt exactly. Remedy: write one of 'keep', 'retract'",
+        ),
         ({"encoding": "cp1252"}, "encoding is 'cp1252'"),
         ({"delimiter": "||"}, "delimiter is '||'"),
         ({"delimiter": '"'}, "delimiter is '\"'"),
