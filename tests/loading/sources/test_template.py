@@ -22,6 +22,9 @@ def test_time_fields_are_the_start_of_the_window() -> None:
     assert template.match("/landing/2026/01/orders-20260103T00.json") == template.times_of(day(3))
 
 
+FEW = "Rule: it is one of a few words, spelt exactly."
+
+
 @pytest.mark.parametrize(
     ("path", "name", "matches"),
     [
@@ -142,15 +145,15 @@ def test_a_wrong_path_is_refused_with_what_to_write(path: str, says: str) -> Non
     [
         (
             {"format": "xml"},
-            "format is 'xml'. Rule: it is one of a few words, spelt exactly. Remedy: write one of 'json', 'csv', 'parquet'",
+            f"format is 'xml'. {FEW} Remedy: write one of 'json', 'csv', 'parquet'",
         ),
         (
             {"absent": "fail"},
-            "absent is 'fail'. Rule: it is one of a few words, spelt exactly. Remedy: write one of 'wait', 'empty'",
+            f"absent is 'fail'. {FEW} Remedy: write one of 'wait', 'empty'",
         ),
         (
             {"deleted": "drop"},
-            "deleted is 'drop'. Rule: it is one of a few words, spelt exactly. Remedy: write one of 'keep', 'retract'",
+            f"deleted is 'drop'. {FEW} Remedy: write one of 'keep', 'retract'",
         ),
         ({"encoding": "cp1252"}, "encoding is 'cp1252'"),
         ({"delimiter": "||"}, "delimiter is '||'"),
