@@ -19,11 +19,11 @@ from incload_assets.loading.errors import ContractViolation, IncrementalLoadErro
 from incload_assets.loading.load import LoadReport, load_window
 from incload_assets.loading.lost_files import lost_file
 from incload_assets.loading.materialization import MASK, Metadata, metadata_of
-from incload_assets.loading.own_tags import own_tags
-from incload_assets.loading.process import mark_process
 from incload_assets.loading.ranges import load_first_windows
 from incload_assets.loading.refusals import refusal
 from incload_assets.loading.window import Window, window_of
+from incload_assets.runs.own_tags import own_tags
+from incload_assets.runs.process import mark_process
 from resources.failures import masked, translate
 from resources.lake import Lake
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from incload_assets.loading.process import process_tags
+from incload_assets.runs.process import process_tags
 from resources.locks import is_held
 from resources.postgres_files import PostgresFiles
 from tests.clone import Clone, readme_files, without_times
