@@ -113,6 +113,11 @@ def warm_server(settings: Settings) -> OnDemand:
     return OnDemand(folder, "incload_assets.runs.warm_server", _FAULT, ColdRun)
 
 
+def stop_warm_server(settings: Settings, timeout: float = 20.0) -> bool:
+    """End the process that runs are forked from, not the runs; whether there was one."""
+    return warm_server(settings).stop(timeout)
+
+
 def _asked(server: Record, run: str) -> int | None:
     """The process that a server made for a run; None if the server is stale.
 
