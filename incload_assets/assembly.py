@@ -7,7 +7,7 @@ import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
 
 from incload_assets.automation import orphaned_runs, source_sensor
-from incload_assets.checks import CHEAP, checks_for, has_check
+from incload_assets.checks import CHEAP, WHOLE, check_names, checks_for
 from incload_assets.loading.asset import table_of
 from incload_assets.loading.checkpoint import LOADS_NOTHING
 from incload_assets.loading.declaration import Table
@@ -22,7 +22,11 @@ from resources.spark import SparkResource
 
 CHECK_SCHEDULES = {
     "check_tables": ("*/10 * * * *", tuple(CHEAP), "What can be told without Spark: freshness, gaps, volume and so on"),
-    "check_uniqueness": ("10 4 * * *", ("uniqueness",), "Reads the keys of every table"),
+    "check_uniqueness": (
+        "10 4 * * *",
+        tuple(WHOLE),
+        "Reads the keys of every table, and the logs of those of several sources",
+    ),
     "check_reconciliation": ("40 4 * * *", ("reconciliation",), "Reads the sources again and compares"),
 }
 """Jobs over the checks of all tables: when (UTC), which, and what for."""
@@ -52,7 +56,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
     tables = {asset: table for asset in assets if (table := table_of(asset)) is not None}
     _expect_distinct_targets(list(tables.values()), lake)
     jobs = {table.name: _load_job(table) for table in tables.values()}
-    check_jobs = [_check_job(name, list(tables.values())) for name in CHECK_SCHEDULES] if tables else []
+    check_jobs = [job for name in CHECK_SCHEDULES if (job := _check_job(name, list(tables.values()))) is not None]
     retaining = [table for table in tables.values() if table.log_retention is not None]
     files = [file_compaction_job(list(tables.values()))] if tables else []
     vacuums = [vacuum_job(list(tables.values()))] if tables else []
@@ -106,9 +110,12 @@ def _sensor(asset: dg.AssetsDefinition, table: Table, job: UnresolvedAssetJobDef
     )
 
 
-def _check_job(name: str, tables: Sequence[Table]) -> UnresolvedAssetJobDefinition:
+def _check_job(name: str, tables: Sequence[Table]) -> UnresolvedAssetJobDefinition | None:
+    """None where no table has any of its checks: a job has something to do."""
     _, checks, about = CHECK_SCHEDULES[name]
-    keys = [dg.AssetCheckKey(table.key, check) for table in tables for check in checks if has_check(table, check)]
+    keys = [dg.AssetCheckKey(table.key, check) for table in tables for check in check_names(table) if check in checks]
+    if not keys:
+        return None
     return dg.define_asset_job(
         name, selection=dg.AssetSelection.checks(*keys), description=f"{about}, for all tables.", tags=LOADS_NOTHING
     )

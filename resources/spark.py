@@ -121,8 +121,7 @@ def connect(url: str) -> SparkSession:
             _retry(session, times=6)
         else:
             teller.start()
-        for key, value in SESSION_CONF.items():
-            session.conf.set(key, value)
+        _configure(session)
     except Exception as error:
         _retry(session, times=0)
         session.stop()
@@ -150,6 +149,11 @@ def _connected(settings: Settings) -> SparkSession:
         return connect(connect_server.find_or_start(settings))
 
 
+def _configure(session: SparkSession) -> None:
+    for key, value in SESSION_CONF.items():
+        session.conf.set(key, value)
+
+
 def _quiet() -> None:
     """Leave the log of PySpark's client off, which Dagster switches on when it configures logging.
 
@@ -169,7 +173,9 @@ def _retry(session: SparkSession, times: int) -> None:
 def _in_process(settings: Settings) -> SparkSession:
     """A new session on the JVM of this process, which is started if there is none."""
     running = SparkSession.getActiveSession()
-    return (running or _started_in_process(settings)).newSession()
+    session = (running or _started_in_process(settings)).newSession()
+    _configure(session)  # who started it may have configured it otherwise
+    return session
 
 
 def _started_in_process(settings: Settings) -> SparkSession:

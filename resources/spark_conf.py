@@ -10,8 +10,15 @@ from resources.settings import Settings
 
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 
-SESSION_CONF = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
-"""What every session has, on whichever Spark: instants in UTC, casts that fail instead of giving NULL."""
+SESSION_CONF = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # By its default Spark writes INT96, of which other readers make nanoseconds in 64 bits: of one row after 2262 they
+    # read a wrong time, or nothing of the table.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+"""What every session has, on whichever Spark: instants in UTC, as every reader knows them in files; casts that fail
+instead of giving NULL."""
 
 
 def spark_conf(settings: Settings) -> dict[str, str]:

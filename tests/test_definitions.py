@@ -52,7 +52,6 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
         ],
     }
     assert sorted(key.name for key in definitions.resolve_asset_graph().asset_check_keys) == [
-        "freshness",
         "gaps",
         "quarantine",
         "reconciliation",

@@ -8,10 +8,11 @@ import dagster as dg
 
 from incload_assets.automation.attempts import last_load
 from incload_assets.checks import reconciliation, rollback
-from incload_assets.checks.verdicts import last_finding
+from incload_assets.checks.findings import to_repair
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.sources.base import Position
 from incload_assets.operations.progress import WindowProgress
+from incload_assets.operations.verdicts import last_finding, last_verdict
 
 _PREFIX = "repair of "
 
@@ -45,12 +46,12 @@ def with_repairs(
 
 def _found_wrong(instance: dg.DagsterInstance, table: Table) -> dict[str, tuple[datetime, Position]]:
     """What the reconciliation found, and when: another finding is another position."""
-    finding = last_finding(instance, dg.AssetCheckKey(table.key, reconciliation.NAME), reconciliation.REPAIR)
-    if finding is None:
-        return {}
-    found, wrong = finding
-    position = Position(f"{_PREFIX}{found:%Y-%m-%d %H:%M:%S.%f}", summary="found wrong by the reconciliation")
-    return {key: (found, position) for key in wrong}
+    last = last_verdict(instance, dg.AssetCheckKey(table.key, reconciliation.NAME))
+
+    def position(found: datetime) -> Position:
+        return Position(f"{_PREFIX}{found:%Y-%m-%d %H:%M:%S.%f}", summary="found wrong by the reconciliation")
+
+    return {key: (found, position(found)) for key, found in to_repair(*last).items()} if last else {}
 
 
 def _undone(instance: dg.DagsterInstance, table: Table) -> dict[str, tuple[datetime, Position]]:

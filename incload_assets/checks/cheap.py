@@ -7,6 +7,7 @@ import dagster as dg
 from incload_assets.checks import clock, freshness, gaps, headroom, quarantine, rollback, source_files, volume
 from incload_assets.checks.look import Look
 from incload_assets.loading.declaration import Table
+from incload_assets.operations.verdicts import as_seen
 
 CHEAP: dict[str, tuple[str, Callable[[Look], dg.AssetCheckResult]]] = {
     freshness.NAME: (freshness.DESCRIPTION, freshness.freshness),
@@ -21,12 +22,18 @@ CHEAP: dict[str, tuple[str, Callable[[Look], dg.AssetCheckResult]]] = {
 """The checks that need neither Spark nor the table's rows, by name."""
 
 
-def has_check(table: Table, name: str) -> bool:
-    """Whether a table has a check: there is no headroom where nothing is forgotten, no clock where nothing is dated."""
-    source = table.source
-    return {headroom.NAME: source.forgets, clock.NAME: source.dated}.get(name, True)
-
-
 def cheap_checks(table: Table) -> list[str]:
-    """The names of those that a table has."""
-    return [name for name in CHEAP if has_check(table, name)]
+    """The names of those that a table has: one that has nothing to look for would be green without having looked."""
+    source = table.source
+    without = {
+        freshness.NAME: table.freshness is None,
+        source_files.NAME: not source.names_what_it_holds(),
+        headroom.NAME: not source.forgets,
+        clock.NAME: not source.dated,
+    }
+    return [name for name in CHEAP if not without.get(name)]
+
+
+def cheap_verdict(name: str, look: Look) -> dg.AssetCheckResult:
+    """What one of them says of a look."""
+    return as_seen(CHEAP[name][1](look), look.now)

@@ -13,6 +13,7 @@ from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.columns import DELETE, UPSERTS, col, content_hash_sql, sets
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.materialization import MASK
+from incload_assets.loading.sources.several import Several
 from incload_assets.loading.sources.several_rows import NAME as SOURCE_NAME
 from incload_assets.loading.sources.several_rows import PRIORITY, source_of
 from resources.lake import Lake
@@ -21,6 +22,11 @@ NAME = "conflicts"
 DESCRIPTION = "No two sources of the table tell different things of one key at the same position."
 
 SAMPLED = 10
+
+
+def can_conflict(table: Table) -> bool:
+    """Whether two sources can tell different things of one key at the same position."""
+    return bool(isinstance(table.source, Several) and table.changes.keys and table.changes.sequence_by)
 
 
 def conflicts(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckResult:

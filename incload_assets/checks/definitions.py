@@ -1,35 +1,30 @@
 """The asset checks of a table, as Dagster definitions."""
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from functools import partial
 
 import dagster as dg
-from pyspark.sql import SparkSession
 
-from incload_assets.checks import conflicts, reconciliation, uniqueness
-from incload_assets.checks.cheap import CHEAP, cheap_checks
+from incload_assets.checks import reconciliation
+from incload_assets.checks.cheap import CHEAP, cheap_checks, cheap_verdict
+from incload_assets.checks.evaluations import Evaluations
 from incload_assets.checks.look import look
-from incload_assets.checks.verdicts import have_the_last_word
-from incload_assets.checks.within_runs import kept_or_new, loaded_since_found_wrong
+from incload_assets.checks.whole import WHOLE, whole_checks
+from incload_assets.checks.within_runs import verdict_by_itself, verdict_with_load
 from incload_assets.loading import window as windows
 from incload_assets.loading.declaration import Table
-from incload_assets.loading.sources.several import Several
-from incload_assets.operations.status import rows_of
-from resources.lake import Lake
-
-LARGE = 5_000_000
-"""Rows above which the keys of the whole table are not read with loads."""
-A_DAY = timedelta(days=1)
+from incload_assets.operations.verdicts import as_seen, have_the_last_word
 
 
 def checks_for(table: Table) -> list[dg.AssetChecksDefinition]:
-    """All checks of a table; none blocks, because a load reconciles before its checkpoint.
+    """All checks that a table has something to look for; none blocks, because a load reconciles before its checkpoint.
 
     Freshness, gaps, volume, quarantine, source files and so on are one step without Spark, which looks once at
     source, log and Dagster: cheap enough to run with every load. Uniqueness reads the key columns of the table,
     conflicts (of a table with several sources) its log; with loads they run once a day, for tables of up to 5
-    million rows. Reconciliation reads the source again; with loads it runs once, and when what it found wrong has
-    been loaded again. Otherwise a run that loads repeats their last verdict.
+    million rows, and until what they found wrong is mended. Reconciliation reads the source again; with loads it runs
+    once, and looks again at what it found wrong and is loaded since. Otherwise a run that loads repeats their last
+    verdict. A check that cannot be evaluated fails its run, which tells why; all others are evaluated.
 
     Args:
         table: The declaration.
@@ -37,10 +32,7 @@ def checks_for(table: Table) -> list[dg.AssetChecksDefinition]:
     Example:
         >>> [check.check_specs_by_output_name for check in checks_for(table)]  # doctest: +SKIP
     """
-    whole = [_whole(table, uniqueness.NAME, uniqueness.DESCRIPTION, uniqueness.uniqueness)]
-    if isinstance(table.source, Several) and table.changes.keys and table.changes.sequence_by:
-        whole.append(_whole(table, conflicts.NAME, conflicts.DESCRIPTION, conflicts.conflicts))
-    return [_cheap(table), *whole, _reconciliation(table)]
+    return [_cheap(table), *(_whole(table, name) for name in whole_checks(table)), _reconciliation(table)]
 
 
 def _step(table: Table, name: str) -> str:
@@ -55,17 +47,20 @@ def _cheap(table: Table) -> dg.AssetChecksDefinition:
         required_resource_keys={"lake"},
     )
     def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        seen = look(context.instance, table, context.resources.lake, windows.now())
-        for key in sorted(context.selected_asset_check_keys, key=lambda key: list(CHEAP).index(key.name)):
-            yield CHEAP[key.name][1](seen)
+        lake, chosen = context.resources.lake, {key.name for key in context.selected_asset_check_keys}
+        names, evaluations = [name for name in CHEAP if name in chosen], Evaluations(table, lake, context.log)
+        seen = evaluations.attempt(names, lambda: look(context.instance, table, lake, windows.now()))
+        if seen is not None:
+            for name in names:
+                yield from _told(context, table, name, evaluations.attempt([name], partial(cheap_verdict, name, seen)))
+        evaluations.raise_what_failed()
 
     return check
 
 
-def _whole(
-    table: Table, name: str, about: str, verdict: Callable[[SparkSession, Table, Lake], dg.AssetCheckResult]
-) -> dg.AssetChecksDefinition:
+def _whole(table: Table, name: str) -> dg.AssetChecksDefinition:
     """A check that reads all of a table, or of its log."""
+    about, verdict = WHOLE[name]
 
     @dg.multi_asset_check(
         name=_step(table, name),
@@ -74,58 +69,57 @@ def _whole(
         required_resource_keys={"spark", "lake"},
     )
     def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        def evaluate() -> dg.AssetCheckResult:
+        def by_itself() -> dg.AssetCheckResult:
+            began = windows.now()
             with context.resources.spark.session() as spark:
-                return verdict(spark, table, context.resources.lake)
+                return as_seen(verdict(spark, table, context.resources.lake), began)
 
-        if not _with_load(context, table):
-            yield from _by_itself(context, table, name, evaluate())
-            return
-        good_for = None if _is_large(table, context.resources.lake) else A_DAY
-        yield kept_or_new(context.instance, dg.AssetCheckKey(table.key, name), good_for, evaluate)
+        with_load = partial(verdict_with_load, context, table, name)
+        yield from _evaluated(context, table, name, with_load if _with_load(context, table) else by_itself)
 
     return check
 
 
 def _reconciliation(table: Table) -> dg.AssetChecksDefinition:
+    name = reconciliation.NAME
+
     @dg.multi_asset_check(
-        name=_step(table, reconciliation.NAME),
-        specs=[dg.AssetCheckSpec(reconciliation.NAME, asset=table.key, description=reconciliation.DESCRIPTION)],
+        name=_step(table, name),
+        specs=[dg.AssetCheckSpec(name, asset=table.key, description=reconciliation.DESCRIPTION)],
         can_subset=True,  # so that the result may be left out
         required_resource_keys={"spark", "lake"},
     )
     def check(
         context: dg.AssetCheckExecutionContext, config: reconciliation.ReconciliationConfig
     ) -> Iterator[dg.AssetCheckResult]:
-        def evaluate(config: reconciliation.ReconciliationConfig = config) -> dg.AssetCheckResult:
-            seen = look(context.instance, table, context.resources.lake, windows.now())
-            with context.resources.spark.session() as spark:
-                return reconciliation.reconciliation(spark, seen, config, context.log.info)
-
-        if not _with_load(context, table):
-            yield from _by_itself(context, table, reconciliation.NAME, evaluate())
-        elif found_wrong := loaded_since_found_wrong(context.instance, table):
-            yield evaluate(reconciliation.ReconciliationConfig(partitions=found_wrong))
-        else:  # the load itself has just reconciled its partitions
-            yield kept_or_new(context.instance, dg.AssetCheckKey(table.key, reconciliation.NAME), None, evaluate)
+        with_load = partial(verdict_with_load, context, table, name)
+        by_itself = partial(verdict_by_itself, context, table, config)
+        yield from _evaluated(context, table, name, with_load if _with_load(context, table) else by_itself)
 
     return check
 
 
-def _by_itself(
-    context: dg.AssetCheckExecutionContext, table: Table, name: str, result: dg.AssetCheckResult
+def _told(
+    context: dg.AssetCheckExecutionContext, table: Table, name: str, result: dg.AssetCheckResult | None
 ) -> Iterator[dg.AssetCheckResult]:
-    """The verdict of a run that does not load; loads may have repeated an older one meanwhile."""
-    yield result
-    have_the_last_word(context.instance, dg.AssetCheckKey(table.key, name), result, context.run.run_id)
+    """A verdict, if there is one; others may have come meanwhile, and be taken for newer."""
+    if result is not None:
+        yield result
+        have_the_last_word(context.instance, dg.AssetCheckKey(table.key, name), result, context.run.run_id)
+
+
+def _evaluated(
+    context: dg.AssetCheckExecutionContext,
+    table: Table,
+    name: str,
+    evaluate: Callable[[], dg.AssetCheckResult | None],
+) -> Iterator[dg.AssetCheckResult]:
+    """The verdict of a check that is a step of its own."""
+    evaluations = Evaluations(table, context.resources.lake, context.log)
+    yield from _told(context, table, name, evaluations.attempt([name], evaluate))
+    evaluations.raise_what_failed()
 
 
 def _with_load(context: dg.AssetCheckExecutionContext, table: Table) -> bool:
     """Whether the run also materializes the table: unless told otherwise, a run includes every check of its assets."""
     return table.key in context.job_def.asset_layer.selected_asset_keys
-
-
-def _is_large(table: Table, lake: Lake) -> bool:
-    delta = lake.delta(lake.table_uri(table.key.path))
-    rows = None if delta is None else rows_of(delta)
-    return rows is None or rows > LARGE

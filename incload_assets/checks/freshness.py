@@ -34,8 +34,6 @@ def freshness(look: Look) -> dg.AssetCheckResult:
 
 
 def _described(look: Look, late: Lateness) -> str:
-    if late.verdict == "undeclared":
-        return "No freshness is declared, so nothing is ever late. Declare freshness=Freshness(within=...) to watch it."
     assert look.table.freshness is not None
     within = spoken(look.table.freshness.within)
     if late.window is None:

@@ -7,90 +7,49 @@ Three questions, from cheap to dear:
 3. Does the source, read and judged again, give the rows that the log has (chosen windows that have not drifted)?
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 
 import dagster as dg
 from pydantic import Field
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from incload_assets.checks.look import Look, records, several, some
-from incload_assets.checks.source_comparison import (
-    Content,
-    content_of,
-    log_content,
-    source_rows,
-    table_evidence,
+from incload_assets.checks.comparing import COLUMNS, Compared, compare, row_of
+from incload_assets.checks.findings import (
+    BY_ROWS,
+    CAUGHT_UP,
+    DIFFERING,
+    DRIFTED,
+    FOUND,
+    MENDED,
+    PENDING,
+    REPAIR,
+    UNAVAILABLE,
+    UNREADABLE,
+    UNSEEN,
+    WRONG,
+    Found,
+    found_at,
+    found_next,
+    windows_in,
 )
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.errors import IncrementalLoadError
-from incload_assets.loading.reconciliation import Evidence, unsigned
+from incload_assets.checks.look import Look, records, several, some
 from incload_assets.loading.window import Window
 
 NAME = "reconciliation"
-REPAIR = "repair"
-"""Metadata: the partition keys that a load puts right; the table's sensor asks for them."""
 DESCRIPTION = "Source, change log and table agree, by reading the source again; on demand or schedule, not with loads."
 
-LOOKS = 3
+RECENT = 7
+
+__all__ = ["REPAIR", "ReconciliationConfig", "chosen_windows", "look_again", "reconciliation"]
 
 
 class ReconciliationConfig(dg.Config):
     """Which landed windows are compared row by row; positions are always compared for all of them."""
 
-    recent: int = Field(default=7, ge=0, description="How many of the newest landed windows.")
+    recent: int = Field(default=RECENT, ge=0, description="How many of the newest landed windows.")
     partitions: list[str] = Field(default=[], description="These partition keys instead.")
     all_partitions: bool = Field(default=False, description="Every landed window instead.")
-
-
-@dataclass(frozen=True)
-class Compared:
-    """The comparison of one window.
-
-    Args:
-        window: Which.
-        drifted: Whether the source's position is no longer the landed one.
-        code_changed: Whether the log's rows were judged by another version of the code; they are not compared then.
-        removed: Changes that a compaction has removed from the log; if there are any, it is not compared.
-        source, log: Content of both sides; None where not compared.
-        evidence: Of the keys in table and log; None where there is no table.
-        trouble: Why the source could not be read again.
-    """
-
-    window: Window
-    drifted: bool
-    code_changed: bool
-    removed: int = 0
-    source: Content | None = None
-    log: Content | None = None
-    evidence: Evidence | None = None
-    trouble: str | None = None
-
-    @property
-    def differs(self) -> bool:
-        """Whether the source gives other rows than the log has, although its position is the same."""
-        return self.source != self.log
-
-    @property
-    def pending(self) -> int:
-        """Keys that the table does not hold as the log says."""
-        return self.evidence.pending if self.evidence else 0
-
-    @property
-    def verdict(self) -> str:
-        """In words."""
-        found = [
-            "unreadable" if self.trouble else "",
-            "drifted" if self.drifted else "",
-            "rows differ" if self.differs else "",
-            f"{several(self.pending, 'key')} pending" if self.pending else "",
-            "no table" if self.evidence is None else "",
-            "judged by other code" if self.code_changed else "",
-            f"{several(self.removed, 'change')} removed from the log" if self.removed else "",
-        ]
-        return ", ".join(filter(None, found)) or "agrees"
 
 
 def chosen_windows(look: Look, config: ReconciliationConfig) -> list[Window]:
@@ -112,35 +71,12 @@ def chosen_windows(look: Look, config: ReconciliationConfig) -> list[Window]:
     return landed if config.all_partitions else landed[-config.recent :] if config.recent > 0 else []
 
 
-def compare(spark: SparkSession, look: Look, window: Window) -> Compared:
-    """Compare one landed window with source and table."""
-    table, control, position = look.table, look.controls[window.key], look.state.positions.get(window.key)
-    log = ChangeLog(table, look.lake)
-    drifted = position is not None and position.fingerprint != control.fingerprint
-    compared = Compared(window, drifted, control.code_version != table.code_version, control.removed)
-    for _ in range(LOOKS):  # a load may be between its landing and its merge just now
-        compared = replace(compared, evidence=table_evidence(spark, table, look.lake, log, window))
-        if not compared.pending:
-            break
-    if drifted or compared.code_changed or compared.removed or position is None:
-        return compared
-    version = log.version()
-    assert version is not None
-    now = log.control(window.key, version)
-    if now != control:  # landed again, or compacted, since the look
-        return compared
-    with ExitStack() as held:
-        try:
-            at_source = held.enter_context(source_rows(spark, table, window, position))
-            source = content_of(at_source)
-        except (IncrementalLoadError, PySparkException) as error:
-            return replace(compared, trouble=str(error).splitlines()[0])
-        landed = log_content(spark, table, log, version, window, position, at_source)
-        return replace(compared, source=source, log=landed)
-
-
 def reconciliation(
-    spark: SparkSession, look: Look, config: ReconciliationConfig, say: Callable[[str], None] = lambda _: None
+    spark: SparkSession,
+    look: Look,
+    config: ReconciliationConfig,
+    say: Callable[[str], None] = lambda _: None,
+    known: Collection[str] = (),
 ) -> dg.AssetCheckResult:
     """Whether source, log and table agree; ERROR if rows differ or keys are pending, WARN for drift alone.
 
@@ -149,41 +85,112 @@ def reconciliation(
         look: What was seen of the table.
         config: Which windows to compare row by row.
         say: Called with one line per window.
+        known: Windows that were found wrong before; they are compared as well, as far as they are landed.
     """
-    drifted = [p.key for p in look.progress if _has_drifted(look, p.key)]
+    chosen = {window.key for window in chosen_windows(look, config)} | ({*known} & look.controls.keys())
+    compared = _compared(spark, look, [w for w in look.state.windows if w.key in chosen], say)
+    found = found_at({**_by_rows(compared), DRIFTED: _drifted(look), UNSEEN: [""] if look.trouble else []}, look.now)
+    return _verdict(look, found, compared, [])
+
+
+def look_again(
+    session: Callable[[], AbstractContextManager[SparkSession]],
+    look: Look,
+    before: dg.AssetCheckResult,
+    found: Found,
+    loaded: Collection[str],
+    say: Callable[[str], None] = lambda _: None,
+) -> dg.AssetCheckResult:
+    """What became of the windows that were found wrong; nothing is asked of others.
+
+    Rows are compared where the window has been loaded since, or where the source did not answer. Whether a window is
+    loaded as its source is now is told by its position, without Spark.
+
+    Args:
+        session: Opens one, if rows are to be compared.
+        look: What was seen of the table; the source could be looked at.
+        before: The verdict that told of the windows.
+        found: What it found.
+        loaded: Which of the windows have been loaded since.
+        say: Called with one line per window.
+    """
+    landed = [window for window in look.state.windows if window.key in look.controls]
+    unanswered = [window for window in landed if window.key in found.get(UNAVAILABLE, {})][-RECENT:]
+    by_rows = windows_in(found, *BY_ROWS)
+    again = [w for w in landed if w in unanswered or (w.key in by_rows and w.key in loaded)]
+    compared: list[Compared] = []
+    if again:
+        with session() as spark:
+            compared = _compared(spark, look, again, say)
+    wrong = _by_rows(compared)
+    wrong[MENDED] = [c.window.key for c in compared if not any(c.window.key in keys for keys in wrong.values())]
+    known = found.get(DRIFTED, {})
+    behind = {p.key for p in look.progress if p.position is not None and p.checkpoint != p.position.fingerprint}
+    changed = {*known} & behind & look.controls.keys()  # what another load has landed just now is not loaded yet
+    # what changed since then is for the sensor to load, and no finding, unless nobody could tell then
+    changed |= {key for key in _drifted(look) if key in known or UNSEEN in found}
+    left = {kind: {key: at for key, at in of.items() if key in look.controls} for kind, of in found.items()}
+    found = found_next(left, wrong, changed, [window.key for window in again], look.now)
+    kept = windows_in(found, *BY_ROWS, MENDED) - {window.key for window in again}
+    return _verdict(look, found, compared, [row for row in _rows_in(before) if row[0] in kept])
+
+
+def _compared(spark: SparkSession, look: Look, windows: Iterable[Window], say: Callable[[str], None]) -> list[Compared]:
     compared = []
-    for window in chosen_windows(look, config):
+    for window in windows:
         compared.append(compare(spark, look, window))
         say(f"{look.table.name} {window.key}: {compared[-1].verdict}")
-    pending = [c.window.key for c in compared if c.pending or c.evidence is None]
-    differing = [c.window.key for c in compared if c.differs]
-    unreadable = [c.window.key for c in compared if c.trouble]
+    return compared
+
+
+def _by_rows(compared: Sequence[Compared]) -> dict[str, list[str]]:
+    return {
+        PENDING: [c.window.key for c in compared if c.pending or c.evidence is None],
+        DIFFERING: [c.window.key for c in compared if c.differs],
+        UNREADABLE: [c.window.key for c in compared if c.trouble and not c.transient],
+        UNAVAILABLE: [c.window.key for c in compared if c.trouble and c.transient],
+    }
+
+
+def _drifted(look: Look) -> list[str]:
+    positions, controls = look.state.positions, look.controls
+    both = [window.key for window in look.state.windows if window.key in positions and window.key in controls]
+    return [key for key in both if controls[key].fingerprint != positions[key].fingerprint]
+
+
+def _verdict(
+    look: Look, found: Found, compared: Sequence[Compared], kept: Sequence[Sequence[object]]
+) -> dg.AssetCheckResult:
+    """What was found, by whatever look, and the comparisons that tell of it."""
+    rows = [*kept, *map(row_of, compared)]
+    drifted, pending, differing = (_keys(look, found, kind) for kind in (DRIFTED, PENDING, DIFFERING))
     metadata: dict[str, dg.MetadataValue] = {
         "windows_landed": dg.MetadataValue.int(len(look.controls)),
-        "windows_compared": dg.MetadataValue.int(len(compared)),
+        "windows_compared": dg.MetadataValue.int(len(rows)),
         "windows_drifted": dg.MetadataValue.int(len(drifted)),
         "windows_differing": dg.MetadataValue.int(len(differing)),
-        "keys_pending": dg.MetadataValue.int(sum(c.pending for c in compared)),
-        "windows": _table(compared),
+        "keys_pending": dg.MetadataValue.int(sum(int(str(row[COLUMNS.index("keys pending")] or 0)) for row in rows)),
+        "windows": records(COLUMNS, rows),
+        FOUND: dg.MetadataValue.json(found),
     }
     if wrong := sorted({*pending, *(differing if look.table.source.keeps else ())}):
         metadata[REPAIR] = dg.MetadataValue.json(wrong)
     if drifted:
         metadata["drifted"] = records(["window", "landed", "now"], (_positions(look, key) for key in drifted))
-    problems = bool(pending or differing or unreadable)
     return dg.AssetCheckResult(
         asset_key=look.table.key,
         check_name=NAME,
-        passed=not (problems or drifted or look.trouble),
-        severity=dg.AssetCheckSeverity.ERROR if problems else dg.AssetCheckSeverity.WARN,
-        description=_described(look, compared, drifted, pending, differing, unreadable),
+        passed=not windows_in(found, *WRONG),
+        severity=dg.AssetCheckSeverity.ERROR if windows_in(found, *BY_ROWS) else dg.AssetCheckSeverity.WARN,
+        description=_described(look, found, compared, len(rows)),
         metadata=metadata,
     )
 
 
-def _has_drifted(look: Look, key: str) -> bool:
-    control, position = look.controls.get(key), look.state.positions.get(key)
-    return control is not None and position is not None and control.fingerprint != position.fingerprint
+def _keys(look: Look, found: Found, *kinds: str) -> list[str]:
+    """The partition keys of some kinds, oldest first."""
+    keys = windows_in(found, *kinds)
+    return [window.key for window in look.state.windows if window.key in keys]
 
 
 def _positions(look: Look, key: str) -> tuple[str, str, str]:
@@ -191,34 +198,15 @@ def _positions(look: Look, key: str) -> tuple[str, str, str]:
     return key, look.controls[key].summary or look.controls[key].fingerprint, now.summary or now.fingerprint
 
 
-def _table(compared: Sequence[Compared]) -> dg.TableMetadataValue:
-    columns = [
-        "window", "verdict", "rows at source", "rows in log", "source hash", "log hash", "keys", "keys pending",
-        "keys in effect", "hash in log", "hash in table", "trouble",
-    ]  # fmt: skip
-    return records(columns, map(_row, compared))
+def _rows_in(verdict: dg.AssetCheckResult) -> list[tuple[object, ...]]:
+    shown = (verdict.metadata or {}).get("windows")
+    rows = shown.records if isinstance(shown, dg.TableMetadataValue) else []
+    return [tuple(row.data.get(name) for name in COLUMNS) for row in rows]  # they are kept in another order
 
 
-def _row(c: Compared) -> tuple[object, ...]:
-    e = c.evidence
-    return (
-        c.window.key,
-        c.verdict,
-        *(side.rows if side else None for side in (c.source, c.log)),
-        *(unsigned(side.hash) if side else None for side in (c.source, c.log)),
-        *((e.keys, e.pending, e.present, unsigned(e.log_hash), unsigned(e.table_hash)) if e else [None] * 5),
-        c.trouble,
-    )
-
-
-def _described(
-    look: Look,
-    compared: Sequence[Compared],
-    drifted: list[str],
-    pending: list[str],
-    differing: list[str],
-    unreadable: list[str],
-) -> str:
+def _described(look: Look, found: Found, compared: Sequence[Compared], windows: int) -> str:
+    pending, differing, drifted = (_keys(look, found, kind) for kind in (PENDING, DIFFERING, DRIFTED))
+    unreadable = _keys(look, found, UNREADABLE, UNAVAILABLE)
     parts = []
     if pending:
         parts.append(
@@ -243,11 +231,19 @@ def _described(
             f"{several(len(drifted), 'window')} changed at the source since the load: {some(drifted)}. What to do: the "
             "sensor asks for them again; or materialize them."
         )
-    if look.trouble is not None:
+    if UNSEEN in found:
         parts.append(f"The source could not be looked at: {look.trouble}")
     if not parts:
-        parts.append(f"Source, log and table agree in {several(len(compared), 'compared window')}.")
-        parts.append(f"None of {several(len(look.controls), 'landed window')} has drifted.")
+        loaded, since = _keys(look, found, CAUGHT_UP), _drifted(look)
+        if windows or not loaded:
+            parts.append(f"Source, log and table agree in {several(windows, 'compared window')}.")
+        if loaded:
+            are = "is" if len(loaded) == 1 else "are"
+            parts.append(f"{several(len(loaded), 'window')} changed at the source and {are} loaded as it is now.")
+        if since:
+            parts.append(f"Changed since then, for the sensor to ask for: {some(since)}.")
+        else:
+            parts.append(f"None of {several(len(look.controls), 'landed window')} has drifted.")
     if changed := [c.window.key for c in compared if c.code_changed]:
         parts.append(f"Not compared with the source, because another version of the code judged them: {some(changed)}.")
     if compacted := [c.window.key for c in compared if c.removed]:

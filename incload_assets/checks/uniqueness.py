@@ -30,10 +30,10 @@ def uniqueness(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckRe
         return _result(table, True, "The table does not exist yet.", {})
     rows = spark.read.format("delta").option("versionAsOf", version).load(lake.spark_uri(uri))
     metadata: dict[str, dg.MetadataValue] = {"delta_version": dg.MetadataValue.int(version)}
-    broken = []
-    for number, (columns, condition) in enumerate(_rules(table)):
+    broken, (keys, _) = [], table.write.unique_rows(table.changes)
+    for columns, condition in rules(table):
         total, repeated, affected = _count(meant := rows.filter(condition) if condition else rows, columns)
-        what = "key" if number == 0 else "unique"
+        what = "key" if columns == keys else "unique"
         metadata |= {
             "rows": dg.MetadataValue.int(total),
             f"{what}_repeated": dg.MetadataValue.int(repeated),
@@ -43,7 +43,8 @@ def uniqueness(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckRe
             metadata[f"{what}_sample"] = _sample(meant, table, columns)
             broken.append(f"{several(repeated, 'value')} of ({', '.join(columns)}) in {several(affected, 'row')}")
     if not broken:
-        return _result(table, True, f"{metadata['rows'].value:,} rows, no key twice.", metadata)
+        what = "key" if keys else "value"
+        return _result(table, True, f"{metadata['rows'].value:,} rows, no {what} twice.", metadata)
     return _result(
         table,
         False,
@@ -58,8 +59,8 @@ def _result(table: Table, passed: bool, description: str, metadata: dict[str, dg
     return verdict(table, NAME, passed, description, metadata, dg.AssetCheckSeverity.ERROR)
 
 
-def _rules(table: Table) -> list[tuple[tuple[str, ...], str | None]]:
-    """What has to be unique, and among which rows."""
+def rules(table: Table) -> list[tuple[tuple[str, ...], str | None]]:
+    """What has to be unique, and among which rows; nothing where there are no keys and nothing is declared unique."""
     keys, condition = table.write.unique_rows(table.changes)
     unique = table.contract.unique
     also = unique if unique and set(unique) != set(keys) else ()

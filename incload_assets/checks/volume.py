@@ -105,13 +105,13 @@ def expected_rows(window: Window, history: Sequence[tuple[Window, int]]) -> Expe
 def _likenesses(window: Window, recent: Sequence[tuple[Window, int]], length: timedelta) -> list[tuple[str, list[int]]]:
     if length > DAY:
         return []
-    weekday, time = window.start.weekday(), window.start.time()
-    same_day = [(w, rows) for w, rows in recent if w.start.weekday() == weekday]
-    name = f"{window.start:%A}s"
+    weekday, time = window.local_start.weekday(), window.local_start.time()
+    same_day = [(w, rows) for w, rows in recent if w.local_start.weekday() == weekday]
+    name = f"{window.local_start:%A}s"
     if length == DAY:
         return [(f"{len(same_day)} {name} before", [rows for _, rows in same_day])]
-    same_time = [rows for w, rows in same_day if w.start.time() == time]
-    any_day = [rows for w, rows in recent if w.start.time() == time]
+    same_time = [rows for w, rows in same_day if w.local_start.time() == time]
+    any_day = [rows for w, rows in recent if w.local_start.time() == time]
     return [(f"{len(same_time)} {name} at {time:%H:%M}", same_time), (f"{len(any_day)} days at {time:%H:%M}", any_day)]
 
 

@@ -24,7 +24,7 @@ def check(
         wanted = project.table(table)
         free_from_killed_runs(project, screen.say)
         with screen.apart(verbose=verbose) as console, console.status(f"checking {wanted.name}"):
-            found, why_not = run_checks(project, wanted, verbose=verbose)
+            found, reasons = run_checks(project, wanted, verbose=verbose)
         grid = screen.grid("check")
         grid.add_column("result")
         grid.add_column("what was found")
@@ -32,7 +32,7 @@ def check(
             bad = "[red]failed[/]" if one.severity is AssetCheckSeverity.ERROR else "[yellow]warning[/]"
             grid.add_row(one.check_name, "[green]passed[/]" if one.passed else bad, one.description or "")
         screen.print_grid(grid)
-        if why_not is not None:
-            screen.complain(f"{wanted.name}: not all checks were evaluated: {why_not}")
-        if why_not is not None or any(not one.passed and one.severity is AssetCheckSeverity.ERROR for one in found):
+        for reason in reasons:
+            screen.complain(f"{wanted.name}: not all checks were evaluated: {reason}")
+        if reasons or any(not one.passed and one.severity is AssetCheckSeverity.ERROR for one in found):
             raise typer.Exit(1)

@@ -1,7 +1,8 @@
-"""Many loads, one after the other: a progress bar while they run, a summary when they are done."""
+"""Many loads, run after run: a progress bar while they go on, a summary when they are done."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 from rich.console import Console
 from rich.progress import Progress
@@ -9,12 +10,13 @@ from rich.table import Table as Grid
 
 from incload_assets.automation.policy import is_pending
 from incload_assets.cli import screen
+from incload_assets.cli.partition_keys import shown, stretches
 from incload_assets.cli.project import Project
-from incload_assets.cli.runs import COUNTS, Outcome, load_partition
+from incload_assets.cli.runs import COUNTS, Outcome, load_partitions
 from incload_assets.loading.compaction import REWRITE_COMPACTED_TAG
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.window import now
-from incload_assets.operations import progress_of
+from incload_assets.operations import progress_of, undone_windows, with_undone
 from resources.lake import Lake
 from resources.settings import Settings
 
@@ -57,17 +59,35 @@ class Loads:
         self._total = max(total, self._total)
         self.progress.update(self._bar, total=self._total)
 
-    def run(self, table: Table, partitions: Iterable[str]) -> None:
-        """Load partitions of a table in the given order; one that fails does not stop the others."""
-        for partition in partitions:
-            self.progress.update(self._bar, description=f"{table.name} {partition}")
-            outcome = load_partition(
-                self.project, table, partition, self.tags, verbose=self.verbose, say=self._say_plainly
+    def run(self, table: Table, partitions: Sequence[str]) -> None:
+        """Load partitions of a table, oldest first, adjacent ones in one run; one that fails does not stop the others.
+
+        Args:
+            table: The declaration.
+            partitions: Their keys, oldest first.
+        """
+        keys = table.partitions_def.get_partition_keys(current_time=now())
+        for stretch in stretches(partitions, keys, _most_in_a_run(self.project, table)):
+            self.progress.update(self._bar, description=f"{table.name} {shown(stretch, keys)}")
+            outcomes = load_partitions(
+                self.project,
+                table,
+                stretch,
+                self.tags,
+                verbose=self.verbose,
+                say=self._say_plainly,
+                loaded=partial(self._count, len(self.outcomes), set()),
             )
-            self.outcomes.append(outcome)
+            self.outcomes += outcomes
             self.expect(len(self.outcomes))
-            self.progress.advance(self._bar)
-            self._tell(outcome)
+            self.progress.update(self._bar, completed=len(self.outcomes))
+            for outcome in outcomes:
+                self._tell(outcome)
+
+    def _count(self, before: int, loaded: set[str], partition: str) -> None:
+        """A partition of the present run is loaded; some may be loaded twice, where a step is tried again."""
+        loaded.add(partition)
+        self.progress.update(self._bar, completed=before + len(loaded))
 
     def _say_plainly(self, line: str) -> None:
         self.console.print(line, markup=False)
@@ -83,16 +103,24 @@ class Loads:
         self.console.print(f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}")
 
 
+def _most_in_a_run(project: Project, table: Table) -> int:
+    """As many as a backfill loads in one run."""
+    policy = project.definitions.resolve_assets_def(table.key).backfill_policy
+    return policy.max_partitions_per_run or 1 if policy else 1
+
+
 _LONG_HEADINGS = ("dupli-\ncate", "quaran-\ntined")  # so that the table fits a terminal of 80 columns
 
 
 def pending(project: Project, table: Table) -> list[str]:
-    """The partitions that are not loaded as their source is now, oldest first: missing, failed, drifted.
+    """The partitions that are not in the table as their source is now, oldest first: missing, failed, drifted.
 
     Those for which the source holds nothing are not among them.
     """
-    progress = progress_of(project.instance, table, Lake.of(Settings()), now())
-    return [window.key for window in progress if is_pending(window)]
+    lake, at = Lake.of(Settings()), now()
+    progress = progress_of(project.instance, table, lake, at)
+    lost = undone_windows(project.instance, table, lake, progress, at).windows
+    return [window.key for window in with_undone(progress, lost) if is_pending(window)]
 
 
 def complaints(outcomes: Iterable[Outcome]) -> list[str]:

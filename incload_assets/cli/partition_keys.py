@@ -1,6 +1,6 @@
 """Partitions as a person types them: ``2026-01-01..2026-01-07,2026-01-10``."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from incload_assets.loading.errors import IncrementalLoadError
@@ -65,18 +65,37 @@ def _place(table: "Table", places: dict[str, int], key: str) -> int:
     )
 
 
+def stretches(keys: Sequence[str], all_keys: Sequence[str], most: int) -> Iterator[list[str]]:
+    """Partition keys in stretches of adjacent ones.
+
+    Args:
+        keys: Oldest first.
+        all_keys: All that the table has, oldest first.
+        most: How many a stretch may have.
+
+    Example:
+        >>> list(stretches(["a", "b", "d"], ["a", "b", "c", "d"], 32))
+        [['a', 'b'], ['d']]
+    """
+    places = {key: place for place, key in enumerate(all_keys)}
+    stretch: list[str] = []
+    for key in keys:
+        if stretch and (len(stretch) == most or places.get(key, -1) != places.get(stretch[-1], -3) + 1):
+            yield stretch
+            stretch = []
+        stretch.append(key)
+    if stretch:
+        yield stretch
+
+
 def shown(keys: Sequence[str], all_keys: Sequence[str]) -> str:
-    """Partition keys in short, runs of neighbours as ranges.
+    """Partition keys in short, stretches of adjacent ones as ranges.
 
     Example:
         >>> shown(["a", "b", "d"], ["a", "b", "c", "d"])
         'a..b, d'
     """
     places = {key: place for place, key in enumerate(all_keys)}
-    runs: list[list[str]] = []
-    for key in sorted(keys, key=lambda key: places.get(key, -1)):
-        if runs and places.get(key, -1) == places.get(runs[-1][-1], -3) + 1:
-            runs[-1].append(key)
-        else:
-            runs.append([key])
-    return ", ".join(run[0] if len(run) == 1 else f"{run[0]}{RANGE}{run[-1]}" for run in runs)
+    ordered = sorted(keys, key=lambda key: places.get(key, -1))
+    found = stretches(ordered, all_keys, len(ordered))
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]}{RANGE}{run[-1]}" for run in found)

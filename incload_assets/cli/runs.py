@@ -1,7 +1,7 @@
 """Loads and checks as Dagster runs in this process, recorded in the instance like any other run."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -12,6 +12,7 @@ from incload_assets.assembly import load_job_name
 from incload_assets.automation import fail_orphans
 from incload_assets.cli.project import Project
 from incload_assets.cli.waiting import waiting
+from incload_assets.loading.checkpoint import RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import IncrementalLoadError
 from incload_assets.operations.log_compaction import JOB_NAME, STEP_NAME
@@ -20,6 +21,7 @@ from incload_assets.runs.process import process_tags
 STARTED_BY = {"incload/started_by": "command line"}
 COUNTS = ("rows_read", "inserted", "updated", "deleted", "stale", "duplicate", "quarantined")
 _INTERRUPTED = "DagsterExecutionInterruptedError"
+_TOLD = {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.ASSET_CHECK_EVALUATION}
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,9 @@ class Outcome:
         table: Its name.
         partition: The key.
         run_id: The Dagster run.
-        seconds: How long it took.
+        seconds: How long it took, its share of what several took together.
         counts: What became of the rows, by ``COUNTS``; empty where nothing was loaded.
-        failure: Why it was not loaded; None if it was.
+        failure: Why it was not loaded, or why its run failed after that; None if neither.
         complaints: The checks that did not pass on the table as it is now.
     """
 
@@ -56,63 +58,109 @@ def free_from_killed_runs(project: Project, say: Callable[[str], None]) -> None:
         say(f"Run {run_id[:8]} was killed: it is over, and what it had is free.")
 
 
-def load_partition(
+def load_partitions(
     project: Project,
     table: Table,
-    partition: str,
+    partitions: Sequence[str],
     tags: Mapping[str, str] = {},
     *,
     verbose: bool,
     say: Callable[[str], None],
-) -> Outcome:
-    """Materialize one partition, with the checks that go with it; a load that fails is an outcome like another.
+    loaded: Callable[[str], None] = lambda _: None,
+) -> list[Outcome]:
+    """Materialize adjacent partitions in one run, with the checks that go with it; each ends by itself.
 
-    The run waits for its turn in the table's pool, as a run from the UI does.
+    A load that fails is an outcome like another. The run waits for its turn in the table's pool, as a run from the UI
+    does.
 
     Args:
         project: Where.
         table: The declaration.
-        partition: The key.
+        partitions: The keys, oldest first, none left out between the first and the last.
         tags: More tags of the run.
         verbose: Show Dagster's log.
         say: Called with a line while the run waits, from another thread.
+        loaded: Called with the key of a partition as soon as it is loaded; again if it is loaded again.
+
+    Returns:
+        The outcome of each, in their order.
 
     Raises:
-        KeyboardInterrupt: The run was interrupted, and is recorded as failed.
+        KeyboardInterrupt: The run was interrupted, and is recorded as failed; what was loaded until then stays so.
     """
-    start = time.monotonic()
+    start, first, last = time.monotonic(), partitions[0], partitions[-1]
     job, run_id = project.definitions.resolve_job_def(load_job_name(table)), str(uuid4())
-    with waiting(project.instance, job, run_id, lambda line: say(f"{table.name} {partition}: {line}")):
-        result = job.execute_in_process(
-            instance=project.instance,
-            asset_selection=[table.key],
-            partition_key=partition,
-            run_id=run_id,
-            tags={**STARTED_BY, **process_tags(run_id), **tags},
-            run_config=_logging(verbose),
-            raise_on_error=False,
-        )
-    seconds = time.monotonic() - start
+    several = {RANGE_START_TAG: first, RANGE_END_TAG: last} if len(partitions) > 1 else {}
+    name = f"{first}..{last}" if several else first
+
+    def listen(entry: dg.EventLogEntry) -> None:
+        if entry.dagster_event and entry.dagster_event.is_step_materialization:
+            loaded(entry.dagster_event.partition or first)
+
+    project.instance.add_event_listener(run_id, listen)
+    try:
+        with waiting(project.instance, job, run_id, lambda line: say(f"{table.name} {name}: {line}")):
+            result = job.execute_in_process(
+                instance=project.instance,
+                asset_selection=[table.key],
+                partition_key=None if several else first,
+                run_id=run_id,
+                tags={**STARTED_BY, **process_tags(run_id), **several, **tags},
+                run_config=_logging(verbose),
+                raise_on_error=False,
+            )
+    except Exception as error:  # Dagster tells of what happens in a run, and raises what keeps it from being one
+        reason, seconds = f"its run did not start: {type(error).__name__}: {error}", time.monotonic() - start
+        return [Outcome(table.name, key, run_id, seconds, failure=reason) for key in partitions]
     if _was_interrupted(result):
         raise KeyboardInterrupt
-    done = [event.step_materialization_data.materialization for event in _of(result, "ASSET_MATERIALIZATION")]
-    if not done:
-        return Outcome(table.name, partition, result.run_id, seconds, failure=_why(result, partition))
-    return Outcome(
-        table.name,
-        partition,
-        result.run_id,
-        seconds,
-        counts={name: _int(done[-1].metadata.get(name)) for name in COUNTS},
-        complaints=tuple(sorted(c.check_name for c in result.get_asset_check_evaluations() if not c.passed)),
-    )
+    return _outcomes(project.instance, table, partitions, result, time.monotonic() - start)
 
 
-def run_checks(project: Project, table: Table, *, verbose: bool) -> tuple[list[dg.AssetCheckEvaluation], str | None]:
+def _outcomes(
+    instance: dg.DagsterInstance,
+    table: Table,
+    partitions: Sequence[str],
+    result: dg.ExecuteInProcessResult,
+    seconds: float,
+) -> list[Outcome]:
+    """How each partition of a run ended: a failed run that blames none of them has failed after all were loaded."""
+    # by the instance: what a step logs before it fails is not in the result
+    logged = instance.all_logs(result.run_id, of_type=_TOLD)
+    events = [entry.dagster_event for entry in logged if entry.dagster_event]
+    materialized = [e.step_materialization_data.materialization for e in events if e.is_step_materialization]
+    done = {event.partition or partitions[0]: event.metadata for event in materialized}
+    verdicts = [event.asset_check_evaluation_data for event in events if not event.is_step_materialization]
+    complaints = tuple(sorted({verdict.check_name for verdict in verdicts if not verdict.passed}))
+    blamed = {key: why for key in partitions if (why := _blamed(result, key)) is not None}
+    outcomes = []
+    for key in partitions:
+        metadata = done.get(key)
+        why = blamed.get(key) or (None if result.success or (blamed and metadata) else _why(result, key))
+        if metadata is None:
+            failure = why or f"run {result.run_id} ended without loading it"
+            outcomes.append(Outcome(table.name, key, result.run_id, seconds, failure=failure))
+            continue
+        took = metadata.get("seconds") if len(partitions) > 1 else None
+        outcomes.append(
+            Outcome(
+                table.name,
+                key,
+                result.run_id,
+                float(took.value) if isinstance(took, dg.FloatMetadataValue) and took.value else seconds,
+                counts={name: _int(metadata.get(name)) for name in COUNTS},
+                failure=f"loaded, but its run failed: {why}" if why else None,
+                complaints=complaints,
+            )
+        )
+    return outcomes
+
+
+def run_checks(project: Project, table: Table, *, verbose: bool) -> tuple[list[dg.AssetCheckEvaluation], list[str]]:
     """Evaluate every check of a table in one run.
 
     Returns:
-        What was evaluated, and why the others were not; None if all of them were.
+        What was evaluated, and why the others were not, a line for each reason.
     """
     name = f"check_{'__'.join(table.key.path)}"
     job = dg.define_asset_job(name, selection=dg.AssetSelection.checks_for_assets(table.key), tags=STARTED_BY)
@@ -120,7 +168,12 @@ def run_checks(project: Project, table: Table, *, verbose: bool) -> tuple[list[d
     result = definitions.resolve_job_def(name).execute_in_process(
         instance=project.instance, run_config=_logging(verbose), raise_on_error=False
     )
-    return list(result.get_asset_check_evaluations()), None if result.success else _why(result, "")
+    by_reason: dict[str, list[str]] = {}
+    for told in filter(None, (event.step_failure_data.user_failure_data for event in _of(result, "STEP_FAILURE"))):
+        for check, reason in told.metadata.items():
+            by_reason.setdefault(str(reason.value), []).append(check)
+    lines = [f"{reason} ({', '.join(sorted(checks))})" for reason, checks in by_reason.items()]
+    return list(result.get_asset_check_evaluations()), lines if lines or result.success else [_why(result, "")]
 
 
 def run_compaction(project: Project, table: Table, *, verbose: bool) -> dict[str, Any]:
@@ -161,23 +214,34 @@ def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
     return any(error is not None and error.cls_name == _INTERRUPTED for error in errors)
 
 
-def _why(result: dg.ExecuteInProcessResult, partition: str) -> str:
-    """The error of a failed run, as the load told it."""
+def _blamed(result: dg.ExecuteInProcessResult, partition: str) -> str | None:
+    """What a failed run says of one of its partitions, None if nothing."""
     for event in reversed(_of(result, "STEP_FAILURE")):
-        data = event.step_failure_data
-        told = data.user_failure_data
+        told = event.step_failure_data.user_failure_data
         if told and partition in told.metadata:
             return str(told.metadata[partition].value)
-        if told and told.description:
-            return told.description
-        if data.error:
-            innermost = data.error
-            while innermost.cause:
-                innermost = innermost.cause
-            message = innermost.message.strip()
-            name, _, rest = message.partition(": ")  # Python writes the class before what it tells
-            return rest if rest and innermost.cls_name and name.endswith(innermost.cls_name) else message
-    for event in reversed(_of(result, "PIPELINE_FAILURE")):
-        if event.message:
-            return event.message.strip()
-    return f"run {result.run_id} ended without a materialization"
+    return None
+
+
+def _why(result: dg.ExecuteInProcessResult, partition: str) -> str:
+    """The error of a failed run, as its steps told it."""
+    reasons = list(dict.fromkeys(_told(event, partition) for event in _of(result, "STEP_FAILURE")))
+    reasons = reasons or [event.message.strip() for event in _of(result, "PIPELINE_FAILURE") if event.message]
+    return "\n".join(reasons) or f"run {result.run_id} ended {result.dagster_run.status.value.lower()}"
+
+
+def _told(event: dg.DagsterEvent, partition: str) -> str:
+    data = event.step_failure_data
+    told = data.user_failure_data
+    if told and partition in told.metadata:
+        return str(told.metadata[partition].value)
+    if told and told.description:
+        return told.description
+    innermost = data.error
+    while innermost and innermost.cause:
+        innermost = innermost.cause
+    if innermost is None:
+        return (event.message or f"step {event.step_key} failed").strip()
+    message = innermost.message.strip()
+    name, _, rest = message.partition(": ")  # Python writes the class before what it tells
+    return rest if rest and name.startswith("incload_assets.") else message.removeprefix("builtins.")

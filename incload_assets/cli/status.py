@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _COUNTED = ("loaded", "missing", "failed", "drifted", "in_progress", "waiting")
 _LABELS = {"in_progress": "running"}
+_NAMED = 5
 _STYLES = {"missing": "yellow", "failed": "red", "drifted": "yellow", "in_progress": "blue"}
 
 
@@ -25,6 +26,8 @@ def status(
 
     A table whose source does not answer does not hide the others; the exit code is 1 then.
     """
+    from rich.markup import escape
+
     from incload_assets.cli import screen
     from incload_assets.cli.partition_keys import shown
     from incload_assets.cli.project import open_project
@@ -45,11 +48,16 @@ def status(
             except IncrementalLoadError as error:
                 unknown[one.name] = str(error)
         if as_json:
-            known = [asdict(one) for one in found]
+            known = [asdict(each) for each in found]
             troubles = [{"table": name, "error": why} for name, why in unknown.items()]
             screen.print_json(json.dumps([*known, *troubles], default=_iso))
         elif found:
             screen.print_grid(_overview(found))
+            for each in found:
+                if each.left_out:
+                    screen.say(
+                        escape(f"{each.table}: left out by the path, because of their names: {_some(each.left_out)}")
+                    )
         for why in unknown.values():
             screen.complain(why)
         if unknown:
@@ -61,6 +69,9 @@ def status(
                     screen.say(f"{_LABELS.get(name, name)}: {shown(chosen, keys)}")
             for key, cause in found[0].causes.items():
                 screen.say(f"{key} failed: {cause}")
+            for why in dict.fromkeys(found[0].undone.values()):
+                lost = [key for key, reason in found[0].undone.items() if reason == why]
+                screen.say(f"no longer in the table: {shown(lost, keys)} ({why})")
             if advice := advice_for(project.instance, tables[0], lake):
                 screen.say(f"advice: {advice}")
 
@@ -83,6 +94,11 @@ def _overview(found: "list[TableStatus]") -> "Grid":
             "never" if one.last_materialized is None else f"{one.last_materialized:%m-%d %H:%M}Z",
         )
     return grid
+
+
+def _some(names: "list[str]") -> str:
+    more = len(names) - _NAMED
+    return ", ".join(map(repr, names[:_NAMED])) + (f" and {more} more, see --json" if more > 0 else "")
 
 
 def _freshness(overdue: float | None) -> str:

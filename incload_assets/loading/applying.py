@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.copies import copies_told
 from incload_assets.loading.errors import ConcurrentLoad, ReconciliationFailed
+from incload_assets.loading.overflow import overflow_told
 from incload_assets.loading.plan import PENDING, Merged, Plan
 from incload_assets.loading.reconciliation import Evidence, check_bins, examine
 from incload_assets.loading.tuning import tune_plan
@@ -82,6 +83,7 @@ def apply_changes(
     total, committed, full, lost = {window.key: Merged() for window in windows}, False, False, 0
     with ExitStack() as held:
         held.enter_context(copies_told(context, where))
+        held.enter_context(overflow_told(table, where))
         held.callback(context.kept.release)
         for _ in range(MERGES):
             at = context.snapshot(windows, app_id, of_range=of_range)

@@ -35,11 +35,12 @@ def conditions_told(extracted: DataFrame, table: Table, window: str) -> Iterator
     try:
         yield
     except PySparkException as error:
-        for field in CONDITIONS if _is_of_sql(error) else ():  # else the source is asked in vain once more
-            condition = getattr(table.changes, field)
+        told = {f"changes.{field}": getattr(table.changes, field) for field in CONDITIONS}
+        told |= {f"write.{field}": condition for field, condition in table.write.conditions.items()}
+        for place, condition in told.items() if _is_of_sql(error) else ():  # else the source is asked in vain once more
             if condition is not None and (broken := _broken(fields_of(extracted, table), condition)):
                 raise DeclarationError(
-                    f"{table.name} {window}: changes.{field} is {condition!r}: {broken}",
+                    f"{table.name} {window}: {place} is {condition!r}: {broken}",
                     rule="it is a SQL condition on the source's columns, true or false for every row they may hold",
                     remedy="correct it; a column that the contract does not have is a text, compare it with one; "
                     "try_cast gives NULL where a value does not fit",

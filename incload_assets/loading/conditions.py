@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyspark.sql.types as T
-import sqlglot
 from sqlglot import exp
 
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.sources.own_fields import check_own_values
+from incload_assets.loading.sql_conditions import columns_in, condition_of_a_row
 
 if TYPE_CHECKING:
     from incload_assets.loading.declaration import Changes
@@ -18,21 +18,6 @@ if TYPE_CHECKING:
 
 CONDITIONS = ("delete_when", "truncate_when", "snapshot_when", "moved_when")
 """The conditions of ``Changes``."""
-_OF_MANY_ROWS: dict[type[Any], str] = {
-    exp.Query: "a query",
-    exp.Window: "a window",
-    exp.AggFunc: "an aggregate",
-    exp.UDTF: "a table function",
-}
-_OF_THE_MOMENT = {
-    "now", "current_date", "current_timestamp", "current_time", "localtimestamp", "current_timezone", "current_user",
-    "session_user", "user", "current_catalog", "current_database", "current_schema", "rand", "randn", "randstr",
-    "uniform", "uuid", "shuffle", "reflect", "try_reflect", "java_method", "monotonically_increasing_id",
-    "spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length",
-}  # fmt: skip
-"""Functions of Spark that a later load of the same change may have another value of, as sqlglot names them."""
-_MOMENTS = ("now", "today", "tomorrow", "yesterday")
-"""Texts that Spark casts to the time of the query."""
 
 
 def check_conditions(table: str, contract: Contract, changes: Changes, write: Write, source: Source) -> tuple[str, ...]:
@@ -45,27 +30,35 @@ def check_conditions(table: str, contract: Contract, changes: Changes, write: Wr
         DeclarationError: The way of writing, or the source, does not know them; or a condition is no SQL.
     """
     way = type(write).__name__
-    if changes.unavailable is not None and not (changes.unavailable and write.by_column(changes)):
+    by_column = write.by_column(changes)
+    knows = {"unavailable": by_column, "moved_when": by_column, "delete_when": write.deletes}
+    knows |= {"truncate_when": write.truncates, "snapshot_when": write.truncates}
+    unknown = [name for name, known in knows.items() if not known and getattr(changes, name) is not None]
+    drop, whole = f"drop {', '.join(unknown)}", source.whole_changes if write.deletes else ""
+    if changes.unavailable is not None and not (changes.unavailable and by_column):
         raise DeclarationError(
             f"{table}: changes.unavailable is {changes.unavailable!r}"
             + (f", but {way} writes whole rows" if changes.unavailable else ""),
             rule="it is the text where a source does not know a value, for ways of writing that can keep the old one",
-            remedy="drop unavailable, or write Merge()",
+            remedy=f"write Merge(); or {whole or f'{drop}, if the source writes whole rows'}"
+            if changes.unavailable
+            else "drop unavailable, or name the text",
         )
     for field, what in (("truncate_when", "truncate"), ("snapshot_when", "snapshot")):
         if (condition := getattr(changes, field)) is None:
             continue
+        fitting = whole if field == "truncate_when" else ""
         if not write.truncates:
             raise DeclarationError(
                 f"{table}: changes.{field} is {condition!r}, but {way} knows no {what}s among changes",
                 rule=f"a {what} deletes older rows of a table that is kept by key",
-                remedy=f"drop {field}, or write Merge()",
+                remedy=f"{fitting or drop}, or write Merge()",
             )
         if write.partition_by is not None:
             raise DeclarationError(
                 f"{table}: changes.{field} is {condition!r} and write.partition_by is {write.partition_by!r}",
                 rule=f"a {what} concerns all partitions, a load of a partitioned table only those of its changes",
-                remedy=f"drop {field}, or drop partition_by: the table is a state table then",
+                remedy=f"{fitting or f'drop {field}'}; or drop partition_by: the table is a state table then",
             )
         if changes.sequence_by[0] in changes.keys:
             raise DeclarationError(
@@ -85,71 +78,44 @@ def check_conditions(table: str, contract: Contract, changes: Changes, write: Wr
             rule="it tells where unavailable values stand: under the key that is deleted at the same sequence",
             remedy="declare both, or drop moved_when",
         )
-    names: dict[str, None] = {}
+    names: dict[str, str] = {}
+    told: dict[str, str] = {}
     for field in CONDITIONS:
         if (condition := getattr(changes, field)) is None:
             continue
+        if (other := told.setdefault(condition.strip(), field)) != field:
+            raise DeclarationError(
+                f"{table}: changes.{field} and changes.{other} are both {condition!r}",
+                rule="each tells another kind of change",
+                remedy=f"drop one of them, or write what tells them apart, for example {field}=\"op = 't'\"",
+            )
         if field in ("delete_when", "truncate_when") and not source.sees.deletes:
             raise DeclarationError(
                 f"{table}: changes.{field} is {condition!r}, but {type(source).__name__} sees no deletes",
                 rule="a table asks only for what its source can show",
                 remedy=f"drop {field}, or use a source that carries deletes",
             )
-        names |= dict.fromkeys(_names_in(table, contract, f"changes.{field}", condition))
-    return tuple(name for name in names if name not in contract.names)
+        for name in _names_in(table, contract, source, f"changes.{field}", condition):
+            if (other := names.setdefault(name.lower(), name)) != name:
+                raise DeclarationError(
+                    f"{table}: conditions of changes name {other!r} and {name!r}",
+                    rule="Spark does not tell names apart that differ only by case",
+                    remedy="spell both alike",
+                )
+    return tuple(name for name in names.values() if name not in contract.names)
 
 
-def condition_of_a_row(table: str, place: str, condition: str, rule: str, remedy: str) -> exp.Expr:
-    """Parse a condition that is asked of each row by itself, and has the same answer whenever it is asked.
-
-    Args:
-        table: For messages.
-        place: Where it is declared, for messages.
-        condition: In Spark's SQL.
-        rule: What it is, for messages.
-        remedy: What to write, for messages.
-
-    Raises:
-        DeclarationError: It is no SQL, looks at many rows, or depends on when it is asked, or on chance.
-    """
-    try:
-        parsed = sqlglot.parse_one(condition, dialect="spark")
-    except sqlglot.errors.SqlglotError as error:
-        reason = str(error).splitlines()[0]
-        raise DeclarationError(f"{table}: {place} is {condition!r}: {reason}", rule=rule, remedy=remedy) from None
-    for kind, what in _OF_MANY_ROWS.items():
-        if parsed.find(kind):
-            raise DeclarationError(
-                f"{table}: {place} is {condition!r}, with {what} in it",
-                rule="it is asked of each row by itself",
-                remedy=remedy,
-            )
-    if moment := next(filter(None, map(_moment_in, parsed.walk())), None):
-        raise DeclarationError(
-            f"{table}: {place} is {condition!r}, with {moment} in it",
-            rule="it says the same of a row whenever it is loaded, as loads are repeated and looked over",
-            remedy=f"compare columns with each other and with constants; {remedy}",
-        )
-    return parsed
-
-
-def _names_in(table: str, contract: Contract, place: str, condition: str) -> list[str]:
+def _names_in(table: str, contract: Contract, source: Source, place: str, condition: str) -> list[str]:
     example = f"write for example {place.split('.')[1]}=\"op = 'd'\""
     parsed = condition_of_a_row(table, place, condition, "it is a SQL condition on the source's columns", example)
-    columns = list(parsed.find_all(exp.Column))
-    for column in columns:
-        _check_member(table, contract, place, condition, column)
+    check_own_values(table, place, parsed, source.own_fields)
+    columns = columns_in(table, contract, place, condition, parsed, example)
+    _check_dashes(table, contract, place, condition, parsed)
     names = list(dict.fromkeys(column.parts[0].name for column in columns))
     if not names:
         raise DeclarationError(
             f"{table}: {place} is {condition!r}, which names no column",
             rule="it tells for each change what kind it is",
-            remedy=example,
-        )
-    if isinstance(parsed.unnest(), exp.Column) and not _is_boolean(contract, columns[0]):
-        raise DeclarationError(
-            f"{table}: {place} is {condition!r}, a column that is neither true nor false",
-            rule="it is a SQL condition; a column that the contract does not have is a text",
             remedy=example,
         )
     spelled = {name.lower(): name for name in contract.names}
@@ -163,28 +129,14 @@ def _names_in(table: str, contract: Contract, place: str, condition: str) -> lis
     return names
 
 
-def _moment_in(part: exp.Expr) -> str | None:
-    """What depends on the moment or on chance in a part of a condition, without the parts in it."""
-    if isinstance(part, exp.Cast) and part.to.is_type(*exp.DataType.TEMPORAL_TYPES):
-        text = part.this.name if isinstance(part.this, exp.Literal) else ""
-        return repr(text) if text.strip().lower() in _MOMENTS else None
-    if not isinstance(part, exp.Func):
-        return None
-    name = part.name if isinstance(part, exp.Anonymous) else part.sql_name()
-    return name.lower() if name.lower() in _OF_THE_MOMENT else None
-
-
-def _check_member(table: str, contract: Contract, place: str, condition: str, column: exp.Column) -> None:
-    name, *members = (part.name for part in column.parts)
-    if members and not (name in contract.names and isinstance(contract.type_of(name), T.StructType)):
-        raise DeclarationError(
-            f"{table}: {place} is {condition!r}, with a member of {name!r}",
-            rule=f"only a column that {contract.model_name} declares as a struct has members",
-            remedy=f"declare {name!r} with its members, or quote the whole name: `{'.'.join([name, *members])}`",
-        )
-
-
-def _is_boolean(contract: Contract, column: exp.Column) -> bool:
-    """Whether it may be; of members only Spark knows."""
-    name, *members = (part.name for part in column.parts)
-    return bool(members) or (name in contract.names and isinstance(contract.type_of(name), T.BooleanType))
+def _check_dashes(table: str, contract: Contract, place: str, condition: str, parsed: exp.Expr) -> None:
+    """Texts have no difference: what looks like one is a name with a dash."""
+    for dash in parsed.find_all(exp.Sub):
+        if all(isinstance(side, exp.Column) and side.name not in contract.names for side in (dash.left, dash.right)):
+            name = f"{dash.left.name}-{dash.right.name}"
+            raise DeclarationError(
+                f"{table}: {place} is {condition!r}, with {name!r} as the difference of two columns that "
+                f"{contract.model_name} does not have",
+                rule="a column that the contract does not have is a text",
+                remedy=f"write `{name}` for the column of that name, or declare both as numbers",
+            )

@@ -20,6 +20,7 @@ import pyspark.sql.types as T
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from incload_assets.loading.contract_instants import DATED, RULES
 from incload_assets.loading.contract_json import has_undeclared, holds_struct
 from incload_assets.loading.contract_model import Field, read_model
 from incload_assets.loading.contract_types import NESTED, as_text, convert
@@ -28,6 +29,9 @@ __all__ = ["Contract", "Field", "column_of", "compile_contract"]
 
 SHOWN = 80
 """Characters of a value, or of a type, that a reason shows."""
+_NULL = ("NULL is not allowed", "NULL, but it identifies the row")
+_END = "\u0001"
+"""Between reasons that are one text."""
 
 
 @dataclass(frozen=True)
@@ -85,17 +89,32 @@ class Contract:
         """
         return [self._typed(field, raw, raw_types).alias(field.name) for field in self.fields]
 
-    def type_reasons(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> Column:
-        """``array<string>``: a reason per field whose raw value is there and cannot become the declared type."""
+    def type_reasons(
+        self,
+        raw: Callable[[str], Column],
+        raw_types: Mapping[str, T.DataType],
+        typed: Callable[[str], Column] | None = None,
+    ) -> Column:
+        """``array<string>``: a reason per field whose raw value is there and cannot become the declared type.
+
+        Args:
+            raw: As for :meth:`typed`.
+            raw_types: Likewise.
+            typed: From a field's name to what :meth:`typed` made of it, where that is there already.
+        """
         reasons = []
         for field in self.fields:
             source = raw_types.get(field.name)
             if source is None or (isinstance(field.data_type, T.StringType) and isinstance(source, T.StringType)):
                 continue
             value = raw(field.name)
-            failed = value.isNotNull() & self._typed(field, raw, raw_types).isNull()
-            text = f"is not {_cut(field.data_type.simpleString())}"
-            reasons.append(F.when(failed, reason(field, as_text(value, source), text)))
+            made = typed(field.name) if typed else self._typed(field, raw, raw_types)
+            failed = value.isNotNull() & made.isNull()
+            shown = as_text(value, source)
+            told = reason(field, shown, f"is not {_cut(field.data_type.simpleString())}")
+            if (rule := RULES.get(type(field.data_type))) is not None:
+                told = F.concat(told, F.when(shown.rlike(DATED), f" ({rule})").otherwise(""))
+            reasons.append(F.when(failed, told))
         return not_null(*reasons)
 
     def undeclared(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> Column | None:
@@ -134,7 +153,7 @@ class Contract:
             column = column_of(field.name)
             if not field.nullable:
                 missing = column.isNull() if given is None else column.isNull() & given(field.name)
-                reasons.append(F.when(missing, F.lit(f"{field.name}: NULL is not allowed")))
+                reasons.append(F.when(missing, F.lit(f"{field.name}: {_NULL[0]}")))
             for rule in field.rules:
                 shown = reason(field, as_text(column, field.data_type), rule.broken)
                 reasons.append(F.when(~rule.holds(column), shown))
@@ -159,6 +178,19 @@ def not_null(*texts: Column) -> Column:
     As ``array_compact`` does it, but that is a function with a lambda, for which Spark generates no code.
     """
     return F.array_except(F.array(*texts).cast("array<string>"), F.array(F.lit(None).cast("string")))
+
+
+def unless_said(of_types: Column, of_rules: Column) -> Column:
+    """The reasons of rules, ``array<string>``, but for NULL where a value is none only because of its type.
+
+    Args:
+        of_types: What :meth:`Contract.type_reasons` made.
+        of_rules: Reasons why the typed row cannot be accepted.
+    """
+    joined = F.array_join(of_types, _END)
+    seeming = (F.regexp_replace(joined, f"([^{_END}]*?): ['*][^{_END}]*", f"$1: {text}") for text in _NULL)
+    others = F.array_except(of_rules, F.concat(*(F.split(texts, _END) for texts in seeming)))
+    return F.when(F.size(of_types) > 0, others).otherwise(of_rules)
 
 
 def reason(field: Field, text: Column, broken: str) -> Column:

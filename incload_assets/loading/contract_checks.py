@@ -15,8 +15,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from incload_assets.loading.contract_literals import INTEGERS, Uncompilable, exact, literal
+from incload_assets.loading.contract_numbers import FLOATING
 from incload_assets.loading.contract_patterns import java_pattern
-from incload_assets.loading.contract_types import FLOATING
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,18 @@
 """A pandera model read as fields, and everything in it that cannot be held refused with a reason."""
 
 import inspect
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import pyspark.sql.types as T
+from pandera.engines import pyspark_engine
 from pandera.pyspark import DataFrameModel
 
 from incload_assets.loading.contract_checks import Rule, compile_check
 from incload_assets.loading.contract_literals import Uncompilable
-from incload_assets.loading.contract_types import MAX_LEVELS, ambiguous_members, levels
+from incload_assets.loading.contract_types import MAX_LEVELS, NESTED, ambiguous_members, levels
 from incload_assets.loading.errors import DeclarationError
 
 
@@ -34,6 +37,10 @@ class Field:
     rules: tuple[Rule, ...]
 
 
+_KEPT = (
+    T.StringType, T.BinaryType, T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType,
+    T.DoubleType, T.DecimalType, T.DateType, T.TimestampType, T.TimestampNTZType,
+)  # fmt: skip
 _REFUSED_OPTIONS: dict[str, tuple[Any, str, str]] = {
     # option: (the value that is fine, why another is not, what to write instead)
     "dtype": (None, "it overrides the types of all fields", "declare each field's type"),
@@ -70,11 +77,27 @@ def read_model(model: type[Any], table: str) -> tuple[tuple[Field, ...], tuple[s
         custom, whole_frame = model.__checks__, model.__root_checks__
         annotations = {name: annotation.arg for name, (annotation, _) in model.__fields__.items()}
     except Exception as error:  # pandera raises many kinds for a wrong model
+        if "not understood by Engine" in str(error):
+            name, kind = _unknown_type(model)
+            raise DeclarationError(
+                f"{where}, field {name} is of type {getattr(kind, '__name__', kind)}",
+                rule=f"a table keeps {', '.join(kind.typeName() for kind in _KEPT[:-1])}, array, struct and map",
+                remedy="declare T.StringType: it is kept as text",
+            ) from error
         remedy = "write class Config: unique = [...] instead of Field(unique=True)" if "unique" in str(error) else None
         raise DeclarationError(
-            f"{where} is not a valid pandera model: {error}", remedy=remedy or "correct the model"
+            f"{where} is not a valid pandera model: {error}",
+            rule="a contract is a model that pandera accepts",
+            remedy=remedy or "correct the model",
         ) from error
     _refuse_options(model, where)
+    of_model = getattr(model.__config__, "metadata", None) or {}
+    if any(get_close_matches(str(name).lower(), ["personal"]) for name in of_model):
+        raise DeclarationError(
+            f"{where}: Config.metadata is {of_model!r}",
+            rule="personal is said of each field, and nothing of the model would mask one",
+            remedy='write pa.Field(metadata={"personal": True}) for each of them',
+        )
     for check in whole_frame:
         raise _uncheckable(where, "the frame", check.name or "a check")
     for column, checks in custom.items():
@@ -82,13 +105,29 @@ def read_model(model: type[Any], table: str) -> tuple[tuple[Field, ...], tuple[s
             raise _uncheckable(where, f"field {column}", check.name or "a check")
     fields = tuple(_field(where, column, annotations.get(name)) for name, column in schema.columns.items())
     _refuse_names(model, where, fields)
-    return fields, _unique(where, schema.unique, [field.name for field in fields])
+    return fields, _unique(where, schema.unique, {field.name: field.data_type for field in fields})
+
+
+def _unknown_type(model: type[Any]) -> tuple[str, Any]:
+    """The first field whose type pandera does not know, and that type."""
+    for base in reversed(inspect.getmro(model)):
+        own = issubclass(base, DataFrameModel) and base is not DataFrameModel
+        for name, kind in inspect.get_annotations(base).items() if own else ():
+            try:
+                pyspark_engine.Engine.dtype(kind)
+            except TypeError:
+                return name, kind
+    return "?", "unknown to pandera"
 
 
 def _field(where: str, column: Any, annotation: Any) -> Field:
     here = f"{where}, field {column.name}"
     if column.dtype is None:
-        raise DeclarationError(f"{here} has no type", remedy="annotate it with a type of pyspark.sql.types")
+        raise DeclarationError(
+            f"{here} has no type",
+            rule="each column of a table has one",
+            remedy="annotate it with a type of pyspark.sql.types",
+        )
     if isinstance(annotation, T.TimestampNTZType) or annotation is T.TimestampNTZType:
         raise DeclarationError(
             f"{here} is a timestamp without time zone",
@@ -112,15 +151,49 @@ def _field(where: str, column: Any, annotation: Any) -> Field:
             rule="Delta does not tell names apart by case",
             remedy="rename one of them",
         )
+    if unknown := next((kind for kind in _plain_types(data_type) if not isinstance(kind, _KEPT)), None):
+        raise DeclarationError(
+            f"{here} is of type {data_type.simpleString()}",
+            rule=f"a table does not keep {unknown.simpleString()}",
+            remedy="declare T.StringType: it is kept as JSON",
+        )
     metadata = column.metadata or {}
+    _refuse_misspelled(here, metadata)
     personal = metadata.get("personal", False)
     if not isinstance(personal, bool):
         raise DeclarationError(
-            f"{here}: metadata personal is {personal!r}", rule="it is True or False", remedy="write True or False"
+            f"{here}: metadata personal is {personal!r}",
+            rule="it is True, and the values are masked wherever people look, or False",
+            remedy='write pa.Field(metadata={"personal": True})',
         )
     rules = tuple(_rule(here, check, data_type) for check in column.checks)
     nullable = column.nullable or not column.required
     return Field(column.name, data_type, nullable, personal, column.description, rules)
+
+
+def _refuse_misspelled(here: str, metadata: Mapping[Any, Any]) -> None:
+    """What was meant to mask a column and would not, its values shown to everybody."""
+    for name in metadata:
+        if name != "personal" and get_close_matches(str(name).lower(), ["personal"]):
+            raise DeclarationError(
+                f"{here}: metadata has {name!r}",
+                rule="a column of personal values is marked by 'personal', and by no other name",
+                remedy='write pa.Field(metadata={"personal": True}), or give it a name that is less like it',
+            )
+
+
+def _plain_types(data_type: T.DataType) -> Iterator[T.DataType]:
+    """The types of values that a type is made of, at any depth."""
+    if isinstance(data_type, T.StructType):
+        for field in data_type.fields:
+            yield from _plain_types(field.dataType)
+    elif isinstance(data_type, T.ArrayType):
+        yield from _plain_types(data_type.elementType)
+    elif isinstance(data_type, T.MapType):
+        yield from _plain_types(data_type.keyType)
+        yield from _plain_types(data_type.valueType)
+    else:
+        yield data_type
 
 
 def _rule(here: str, check: Any, data_type: T.DataType) -> Rule:
@@ -135,7 +208,9 @@ def _rule(here: str, check: Any, data_type: T.DataType) -> Rule:
         return compile_check(check.name or "", check.statistics or {}, data_type)
     except Uncompilable as problem:
         raise DeclarationError(
-            f"{here}: check {check.name} cannot be used: {problem.why}", remedy=problem.instead
+            f"{here}: check {check.name} cannot be used: {problem.why}",
+            rule="a check says of each value by itself, exactly, whether it is fine",
+            remedy=problem.instead,
         ) from problem
 
 
@@ -182,16 +257,29 @@ def _refuse_names(model: type[Any], where: str, fields: tuple[Field, ...]) -> No
                 remedy="rename one of them",
             )
     if not fields:
-        raise DeclarationError(f"{where} has no fields", remedy="declare the table's columns")
+        raise DeclarationError(
+            f"{where} has no fields",
+            rule="a table has the columns of its contract, and no others",
+            remedy="declare the table's columns",
+        )
 
 
-def _unique(where: str, declared: Any, names: list[str]) -> tuple[str, ...]:
-    unique = tuple([declared] if isinstance(declared, str) else declared or [])
+def _unique(where: str, declared: Any, types: Mapping[str, T.DataType]) -> tuple[str, ...]:
+    unique = (declared,) if isinstance(declared, str) else declared or ()
+    if not isinstance(unique, list | tuple) or len(set(map(str, unique))) < len(unique):
+        raise DeclarationError(
+            f"{where}: Config.unique is {declared!r}",
+            rule="it is a list of fields of the model, each once, whose values together identify a row",
+            remedy=f"write unique = [{next(iter(types))!r}]",
+        )
     for name in unique:
-        if name not in names:
+        kind = types.get(name) if isinstance(name, str) else None
+        if kind is None or isinstance(kind, NESTED):
+            of = f", which is of type {kind.simpleString()}" if kind else ""
+            plain = [name for name, kind in types.items() if not isinstance(kind, NESTED)]
             raise DeclarationError(
-                f"{where}: Config.unique names {name!r}",
-                rule=f"it names fields of the model: {', '.join(names)}",
+                f"{where}: Config.unique names {name!r}{of}",
+                rule=f"it names fields of the model of plain types: {', '.join(plain)}",
                 remedy="correct the name, or declare the field",
             )
-    return unique
+    return tuple(unique)

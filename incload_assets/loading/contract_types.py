@@ -2,7 +2,10 @@
 
 Spark's own casts accept more than a loader may: ``2026`` as a date, ``12:30`` as a timestamp of today, ``1.239`` as
 ``decimal(10,2)``, ``1e400`` as infinity, ``1.0f`` as a double, the number 1.5 as a bigint. Each such value is NULL
-here, so that the row is rejected with a reason and never silently changed. Timestamps finer than a microsecond are cut.
+here, so that the row is rejected with a reason and never silently changed.
+
+The same value has the same outcome in whichever format and type it comes: a double 100.0 of Parquet is what ``1e2`` is
+in JSON. See :mod:`~incload_assets.loading.contract_numbers` and :mod:`~incload_assets.loading.contract_instants`.
 """
 
 from typing import Any
@@ -14,21 +17,13 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import TIMES_IN_JSON
+from incload_assets.loading.contract_instants import INSTANTS, in_years, instant_of_text
 from incload_assets.loading.contract_json import from_json
+from incload_assets.loading.contract_numbers import number_of_number, number_of_text
 
 NESTED = (T.StructType, T.ArrayType, T.MapType)
-FLOATING = (T.FloatType, T.DoubleType)
 MAX_LEVELS = 10
 """Of nested types: what makes them of a text goes to Spark in a message that has a hundred levels at most."""
-INSTANTS = (T.DateType, T.TimestampType, T.TimestampNTZType)
-
-_FLOAT = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:nan|inf|infinity))\s*$"
-_DATE = r"^\s*\d{4}-\d{1,2}-\d{1,2}([T ]00:00(:00(\.0+)?)?([Zz]|\+00:?00)?)?\s*$"
-_TIMESTAMP = r"^\s*\d{4}-\d{1,2}-\d{1,2}([T ]\d{1,2}:.*)?\s*$"
-_WITHOUT_ZONE = r"^\s*\d{4}-\d{1,2}-\d{1,2}([T ]\d{1,2}:\d{1,2}(:\d{1,2}(\.\d*)?)?)?\s*$"
-# Spark would work out the digits of 1e-999999999
-_SCIENTIFIC = r"[eE][+-]?0*\d{1,3}\s*$"
-_WITHOUT_SECONDS = r"^(\s*\S{8,10}[T ]\d{1,2}:\d{2})(?=\s*($|[Zz+-]|\s[A-Za-z]))"
 
 
 @pyspark_engine.Engine.register_dtype(equivalents=[T.StructType])
@@ -60,7 +55,7 @@ def convert(value: Column, source: T.DataType, target: T.DataType) -> Column:
     if isinstance(source, T.StringType):
         return value if isinstance(target, T.StringType) else _from_text(value, target)
     if source == target or (isinstance(target, NESTED) and _same(source, target)):
-        return value
+        return in_years(value, target)
     if isinstance(source, NESTED):
         if _bytes_as_text(source, target):
             return _none(target)
@@ -72,31 +67,15 @@ def convert(value: Column, source: T.DataType, target: T.DataType) -> Column:
 def _from_text(text: Column, target: T.DataType) -> Column:
     if isinstance(target, NESTED):
         return from_json(text, target, _member)
+    if isinstance(target, INSTANTS):
+        return instant_of_text(text, target)
+    if isinstance(target, (T.NumericType, T.BooleanType)):
+        return number_of_text(text, target)
     if isinstance(target, T.BinaryType):
-        return F.try_to_binary(text, F.lit("base64"))
-    if isinstance(target, T.TimestampType):
-        # Spark wants seconds before an offset, and a capital Z
-        whole = F.regexp_replace(F.regexp_replace(text, _WITHOUT_SECONDS, "$1:00"), r"z\s*$", "Z")
-        return F.when(text.rlike(_TIMESTAMP), whole.try_cast(target))
-    cast = text.try_cast(target)
-    if isinstance(target, T.TimestampNTZType):
-        return F.when(text.rlike(_WITHOUT_ZONE), cast)
-    if isinstance(target, T.DateType):
-        return F.when(text.rlike(_DATE), F.substring_index(F.upper(F.trim(text)), "T", 1).try_cast(target))
-    if isinstance(target, FLOATING):
-        overflow = (F.abs(cast) == F.lit(float("inf"))) & ~text.rlike("(?i)inf")
-        return F.when(text.rlike(_FLOAT) & ~overflow, cast)
-    if isinstance(target, T.DecimalType):
-        # more fraction digits than the scale holds would be rounded away; Spark knows the digits of all scripts
-        rounded = text.rlike(rf"\.\d{{{target.scale}}}\d*[1-9]|[^\x00-\x7f]")
-        scientific = text.rlike(_SCIENTIFIC) & (_digits(text) == _digits(cast.cast("string")))
-        return F.when(F.when(text.rlike("[eE]"), scientific).otherwise(~rounded), cast)
-    return cast
-
-
-def _digits(number: Column) -> Column:
-    """The digits of a decimal from its first to its last that is not 0: fewer where it was rounded."""
-    return F.regexp_replace(F.regexp_replace(number, r"[eE].*|[^0-9eE]", ""), "^0+|0+$", "")
+        # the decoder also takes what is no base64, such as NaN
+        made = F.try_to_binary(text, F.lit("base64"))
+        return F.when(F.base64(made) == F.regexp_replace(text, r"\s", ""), made)
+    return text.try_cast(target)
 
 
 def _member(text: Column, target: T.DataType) -> Column:
@@ -109,18 +88,12 @@ def _from_native(value: Column, source: T.DataType, target: T.DataType) -> Colum
         return text if isinstance(target, T.StringType) else _none(target)
     if isinstance(target, T.StringType):
         return value.cast("string")
-    plain = (T.NumericType, T.BooleanType)
-    same_family = isinstance(source, plain) and isinstance(target, plain)
-    if not same_family and not (isinstance(source, INSTANTS) and isinstance(target, INSTANTS)):
-        return _none(target)
-    cast = value.try_cast(target)
-    if isinstance(source, FLOATING) and isinstance(target, FLOATING):
-        overflow = (F.abs(cast) == F.lit(float("inf"))) & (F.abs(value) != F.lit(float("inf")))
-        return F.when(~overflow, cast)
-    same = cast.try_cast(source).eqNullSafe(value)
-    if isinstance(source, FLOATING) and isinstance(target, T.LongType):
-        same &= value < F.lit(2.0**63)  # which becomes one less, and that becomes 2**63 again
-    return F.when(same, cast)
+    if isinstance(source, T.NumericType) and isinstance(target, (T.NumericType, T.BooleanType)):
+        return number_of_number(value, source, target)
+    if isinstance(source, INSTANTS) and isinstance(target, INSTANTS):
+        cast = value.try_cast(target)
+        return in_years(F.when(cast.try_cast(source).eqNullSafe(value), cast), target)
+    return _none(target)
 
 
 def _bytes_as_text(source: T.DataType, target: T.DataType) -> bool:
@@ -150,15 +123,36 @@ def _same(left: T.DataType, right: T.DataType) -> bool:
 def text_for(value: Column, kind: T.DataType, target: T.DataType | None) -> Column:
     """A value as the text from which it becomes what it would have become by itself.
 
+    Of bytes that would not have become text, :func:`bytes_faults` tells, as any text is one.
+
     Args:
         value: Of a source.
         kind: Its type.
         target: What the contract declares; None where nothing does.
     """
     target = target or T.StringType()
+    if isinstance(kind, T.BinaryType) != isinstance(target, T.BinaryType) and not isinstance(target, T.StringType):
+        return F.concat(
+            F.lit(f"{kind.simpleString()} "), as_text(value, kind)
+        )  # base64 could be a number, or it base64
     if isinstance(target, NESTED):  # members that it does not declare are to be rescued
-        return as_text(value, kind)
+        text = as_text(value, kind)
+        return F.concat(F.lit("bytes in "), text) if _bytes_as_text(kind, target) else text
     return F.coalesce(as_text(convert(value, kind, target), target), as_text(value, kind))
+
+
+def bytes_faults(name: str, value: Column, kind: T.DataType, target: T.DataType | None) -> list[Column]:
+    """What can be wrong with bytes that are to be text beside other texts, each NULL where it is not.
+
+    Args:
+        name: Of the field.
+        value: As for :func:`text_for`.
+        kind: Likewise.
+        target: Likewise.
+    """
+    if not (isinstance(kind, T.BinaryType) and isinstance(target, T.StringType)):
+        return []
+    return [F.when(value.isNotNull() & convert(value, kind, target).isNull(), f"{name}: bytes, not UTF-8")]
 
 
 def as_text(value: Column, data_type: T.DataType) -> Column:

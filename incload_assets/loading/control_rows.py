@@ -106,6 +106,12 @@ def controls_of(log: DeltaTable, *, only: Collection[str] | None = None) -> dict
     return known
 
 
+def landed_windows(log: DeltaTable) -> list[str]:
+    """The partition keys of the windows that a version of a log has control rows of, in any order."""
+    controls = data_files(log).filter(pc.field("partition._kind") == CONTROL)
+    return [str(key) for key in controls["partition._window"].to_pylist()]
+
+
 def _read(log: DeltaTable, keys: list[str]) -> dict[str, Control]:
     wanted = [("_kind", "=", CONTROL), ("_window", "in", keys)]
     # without it each file of the log becomes an object first, which takes ten times as long for a thousand windows

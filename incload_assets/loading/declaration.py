@@ -23,6 +23,7 @@ from incload_assets.loading.declaration_rules import (
 )
 from incload_assets.loading.declared_types import as_columns, check_types
 from incload_assets.loading.sources.base import Source
+from incload_assets.loading.sources.own_fields import check_own_fields
 from incload_assets.loading.window_rules import sampled_windows, time_windows
 from incload_assets.loading.writes.base import Write
 
@@ -196,11 +197,15 @@ def declare(
     source.validate(table)
     source.validate_windows(table, sampled_windows(table, partitions_def))
     source = source.for_contract(compiled)
+    source = source.for_changes(changes.unavailable, moves=changes.moved_when is not None)
     check_columns(table, compiled, changes, write)
     write.validate(table, compiled, changes, source)
     write.validate_windows(table, compiled, partitions_def)
     check_quarantine(table, quarantine)
     control_fields = check_conditions(table, compiled, changes, write, source)
+    check_own_fields(table, compiled, source.own_fields, changes.sequence_by, control_fields)
+    source.validate_changes(table, compiled, changes, write, control_fields)
+    source = source.asked_for(control_fields)
     return Table(
         key=key,
         partitions_def=partitions_def,

@@ -98,7 +98,11 @@ def check_columns(table: str, contract: Contract, changes: Changes, write: Write
                 remedy=f"name columns of the contract, for example {place.split('.')[1]}=[{next(iter(types))!r}]",
             )
         if len(set(columns)) < len(columns):
-            raise DeclarationError(f"{table}: {place} names a column twice: {list(columns)}", remedy="name it once")
+            raise DeclarationError(
+                f"{table}: {place} names a column twice: {list(columns)}",
+                rule="a column says no more when it is named again",
+                remedy="name it once",
+            )
         for column in columns:
             if column not in types:
                 raise DeclarationError(
@@ -207,5 +211,7 @@ def check_quarantine(table: str, quarantine: Quarantine) -> None:
         )
     if rows is not None and rows < 0:
         raise DeclarationError(
-            f"{table}: quarantine.max_rows is {rows!r}", rule="it is a number of rows, 0 or more, or None"
+            f"{table}: quarantine.max_rows is {rows!r}",
+            rule="it is a number of rows, 0 or more, or None for no such limit",
+            remedy="write Quarantine(max_rows=100)",
         )

@@ -26,13 +26,13 @@ ARGUMENTS: Mapping[str, Any] = {
 
 _WORDS: Mapping[Any, str] = {
     str: "a text", int: "a whole number", float: "a number", bool: "True or False", type(None): "None",
-    Sequence: "a list of texts, in an order", timedelta: "a length of time",
+    Sequence: "a list of texts, in an order", Mapping: "a text for each of some names", timedelta: "a length of time",
 }  # fmt: skip
 _EXAMPLES: Mapping[str, str] = {
     "keys": "['order_id']", "sequence_by": "['updated_at']", "delete_when": '"op = \'d\'"', "max_share": "0.05",
     "within": "timedelta(hours=6)", "partition_by": "'order_date'", "name": "'orders'", "key_prefix": "['retail']",
     "path": "'{landing}/orders/{window:%Y-%m-%d}/*.json'", "code_version": "'2'", "max_partitions_per_run": "32",
-    "buckets": "64",
+    "buckets": "64", "encodings": "{'shipped': 'timestamp[ms]'}",
 }  # fmt: skip
 
 

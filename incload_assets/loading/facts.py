@@ -1,12 +1,12 @@
 """What a landing has to know of its rows before it can commit them, counted in one aggregate."""
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import DELETE, REJECTED, REPLACED, SKIPPED, SNAPSHOT, UPSERTS, col
+from incload_assets.loading.columns import DELETE, REJECTED, REPLACED, SKIPPED, SNAPSHOT, TRUNCATE, UPSERTS, col
 from incload_assets.loading.context import MAX_PARTITIONS
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.judging import tearing_column
@@ -27,6 +27,8 @@ class Facts:
         partitions: As in :class:`~incload_assets.loading.change_log.Control`.
         first_sequence: As there.
         extracts: Complete extracts among them, the oldest first.
+        only_skipped: Why records were skipped, each reason once, by source; of sources without any accepted change.
+        unseen: Fields that conditions ask for and that no record had a value in, of all windows read together.
     """
 
     rows: int = 0
@@ -36,6 +38,8 @@ class Facts:
     partitions: list[str] | None = None
     first_sequence: str | None = None
     extracts: tuple[Extract, ...] = ()
+    only_skipped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unseen: tuple[str, ...] = ()
 
     @property
     def of_one_partition(self) -> bool:
@@ -69,6 +73,7 @@ def facts_of(frame: DataFrame, table: Table, of: Collection[Window]) -> dict[str
             F.count(F.when(kept & first.isNull(), 1)).alias("unordered"),
             everywhere.alias("everywhere"),
             F.slice(values, 1, MAX_PARTITIONS).alias("partitions"),
+            *(_skips(table) if table.source.chooses else ()),
         )
         .head(len(of))
     )
@@ -81,9 +86,27 @@ def facts_of(frame: DataFrame, table: Table, of: Collection[Window]) -> dict[str
             replaced=row.replaced,
             partitions=None if row.everywhere else sorted(row.partitions),
             first_sequence=None if row.unordered else row["first"],
+            only_skipped=_only_skipped(row) if table.source.chooses else {},
         )
         for row in rows
     }
+
+
+def _skips(table: Table) -> tuple[Column, Column]:
+    part, kind = table.source.part(F.col("_source.file")), F.col("_kind")
+    skip = F.struct(part.alias("part"), F.element_at("_reasons", 1).alias("reason"))
+    return (
+        F.collect_set(F.when(kind == SKIPPED, skip)).alias("skips"),
+        F.collect_set(F.when(kind.isin(*UPSERTS, DELETE, TRUNCATE), part)).alias("changed"),
+    )
+
+
+def _only_skipped(row: Row) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for skip in sorted(row.skips):
+        if skip.part not in row.changed:
+            found[skip.part] = (*found.get(skip.part, ()), skip.reason)
+    return found
 
 
 def has_torn_keys(judged: DataFrame, table: Table, facts: Iterable[Facts]) -> bool:

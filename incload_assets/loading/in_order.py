@@ -25,8 +25,9 @@ def is_newer(first: str, column: str, kind: T.DataType, files: pa.Table) -> bool
 
     Returns:
         False where statistics are missing, or do not compare exactly as they do of strings and decimals. True may be
-        wrong of timestamps: in checkpoints Spark writes INT96, of which deltalake makes nanoseconds in 64 bits, and one
-        later than 2262 becomes an early one. So it may decide how rows are merged, not which.
+        wrong of timestamps: in checkpoints that others write, or older loads did, they may be INT96, of which deltalake
+        makes nanoseconds in 64 bits, and one later than 2262 becomes an early one. So it may decide how rows are
+        merged, not which.
 
     Example:
         >>> files = pa.table({"size_bytes": [10, 20], "max.seq": [3, 8]})

@@ -1,6 +1,6 @@
 """From extracted records to typed rows, each with the reasons why it cannot be accepted."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
@@ -21,7 +21,7 @@ from incload_assets.loading.columns import (
     sets,
 )
 from incload_assets.loading.combining import all_of
-from incload_assets.loading.contract import not_null
+from incload_assets.loading.contract import not_null, unless_said
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.places import landed, misplaced
@@ -44,10 +44,9 @@ def judge(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow], *, 
 
     Returns:
         One row per record: the table's columns, ``_kind`` (upsert, moved, delete, truncate, rejected or skipped),
-        ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected), ``_payload`` (of
-        rejected rows only), ``_rescued``; ``_unset``, columns that the change leaves as they are, where changes may do
-        so; and
-        ``_is_snapshot``, whether the row is one of a complete extract, where there are such.
+        ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected or skipped),
+        ``_payload`` (of rejected rows only), ``_rescued``; ``_unset``, columns that the change leaves as they are,
+        where changes may do so; and ``_is_snapshot``, whether the row is of a complete extract, where there are such.
 
     Raises:
         DeclarationError: The function dropped or added columns.
@@ -66,7 +65,8 @@ def tearing_column(table: Table) -> str | None:
 def fields_of(extracted: DataFrame, table: Table) -> DataFrame:
     """What conditions are worked out of."""
     raw_types = _raw_types(extracted)
-    return extracted.select(*_fields(known(_given, raw_types, table), raw_types, table))
+    raw = known(_given, raw_types, table)
+    return extracted.select(*table.contract.typed(raw, raw_types), *_control(raw, table))
 
 
 def _raw_types(extracted: DataFrame) -> dict[str, T.DataType]:
@@ -79,30 +79,33 @@ def _given(name: str) -> Column:
     return F.col("_raw").getField(name)
 
 
-def _fields(raw: Raw, raw_types: Mapping[str, T.DataType], table: Table) -> list[Column]:
-    """Those of the contract, typed, and those that only conditions ask for."""
-    control = [raw(name).cast("string").alias(name) for name in table.control_fields]
-    return [*table.contract.typed(raw, raw_types), *control]
+def _control(raw: Raw, table: Table) -> list[Column]:
+    """The fields that only conditions ask for."""
+    return [raw(name).cast("string").alias(name) for name in table.control_fields]
 
 
 def _typed(extracted: DataFrame, table: Table) -> DataFrame:
     raw_types = _raw_types(extracted)
     told = told_by_record(extracted, _given, raw_types, table) if table.by_column else []
     raw = known(_given, raw_types, table)
-    skipped = F.col(base.SKIPPED).isNotNull() if base.SKIPPED in extracted.columns else F.lit(False)
+    skipped = F.col(base.SKIPPED) if base.SKIPPED in extracted.columns else F.lit(None).cast("string")
+    # typed first, as reasons ask for the outcome: Spark plans whatever is made of a value once for each time it stands
+    own = [name for name in extracted.columns if name.startswith("_")]
     record = F.struct(
         "_window",
         "_source",
         "_payload",
         _rescued(table.contract.undeclared(raw, raw_types)).alias("_rescued"),
         "_malformed",
-        skipped.alias("_is_skipped"),
-        table.contract.type_reasons(raw, raw_types).alias("_type_reasons"),
+        F.when(F.col("_malformed").isNull(), skipped).alias("_skipped"),
+        table.contract.type_reasons(raw, raw_types, col).alias("_type_reasons"),
         *told,
     )
-    typed = extracted.select(*_fields(raw, raw_types, table), record.alias(RECORD))
+    typed = extracted.select(*own, *table.contract.typed(raw, raw_types)).select(
+        *map(col, table.columns), *_control(raw, table), record.alias(RECORD)
+    )
     kind = (
-        F.when(F.col(RECORD).getField("_is_skipped"), SKIPPED)
+        F.when(F.col(RECORD).getField("_skipped").isNotNull(), SKIPPED)
         .when(_condition(table.changes.truncate_when), TRUNCATE)
         .when(_condition(table.changes.delete_when), DELETE)
         .when(_condition(table.changes.moved_when), MOVED)
@@ -185,10 +188,11 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
         if broken := table.write.reasons(table, window):
             here = record.getField("_window") == window.key
             elsewhere.append(F.when(here, not_null(*broken)).otherwise(F.array()))
-    of_values = F.array_distinct(
-        F.concat(record.getField("_type_reasons"), _contract_reasons(kind, table), absent, *elsewhere)
-    )
-    reasons = F.when(malformed.isNotNull(), F.array(malformed)).when(kind != SKIPPED, of_values).otherwise(F.array())
+    of_types = record.getField("_type_reasons")
+    of_rules = F.concat(_contract_reasons(kind, table), absent, *elsewhere)
+    of_values = F.array_distinct(F.concat(of_types, unless_said(of_types, of_rules)))
+    told = F.array(F.coalesce(malformed, record.getField("_skipped")))
+    reasons = F.when(malformed.isNotNull() | (kind == SKIPPED), told).otherwise(of_values)
     row = out.select(
         *(col(name) for name in table.columns),
         kind.alias("_kind"),
@@ -218,8 +222,14 @@ def _contract_reasons(kind: Column, table: Table) -> Column:
 
 def _identity_reasons(table: Table) -> Column:
     """Why a row cannot be told from others, or cannot be put in its partition."""
+    # of the others the contract itself says that they are not to be NULL
+    nullable = {field.name for field in table.contract.fields if field.nullable}
     absent = not_null(
-        *(F.when(col(name).isNull(), F.lit(f"{name}: NULL, but it identifies the row")) for name in table.identity)
+        *(
+            F.when(col(name).isNull(), F.lit(f"{name}: NULL, but it identifies the row"))
+            for name in table.identity
+            if name in nullable
+        )
     )
     place = [misplaced(field) for field in table.contract.fields if field.name == table.write.partition_by]
     return F.concat(absent, *(not_null(*reasons) for reasons in place if reasons))
@@ -256,7 +266,7 @@ def _unique(judged: DataFrame, table: Table, *, places: bool) -> DataFrame:
         )
     if collisions:
         judged = judged.withColumn("_reasons", F.concat("_reasons", not_null(*collisions)))
-    rejected = F.size("_reasons") > 0
+    rejected = (F.size("_reasons") > 0) & (F.col("_kind") != SKIPPED)
     if together := table.write.together():
         torn = F.max(rejected).over(Over.partitionBy("_window", *map(col, together)))
         reason = F.lit(f"{', '.join(together)}: another row with the same is quarantined, and they only come together")

@@ -20,6 +20,7 @@ from incload_assets.loading.facts import Facts, facts_of, has_torn_keys
 from incload_assets.loading.judging import judge
 from incload_assets.loading.log_commit import commit
 from incload_assets.loading.lost_files import lost_file
+from incload_assets.loading.required_fields import required_fields
 from incload_assets.loading.snapshots import extracts_of, with_marks
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.read_errors import read_error
@@ -70,8 +71,11 @@ def land(context: Context, landing: Landing, say: Callable[[str], None] = lambda
     table, window = context.table, landing.window
     with judged_rows(context, {window: landing.position}) as (judged, found):
         facts = found[window.key]
+        table.source.check_skipped(table.name, window, facts.only_skipped)
         check_threshold(judged, table, window, facts.rows, facts.rejected)
         say(f"{table.name} {window.key}: read {facts.rows} rows, {facts.rejected} to quarantine")
+        for name in facts.unseen:
+            say(f"{table.name} {window.key}: no record has a value in {name!r}, for which a condition of changes asks")
         content = judged if landing.before is None else with_staying(context, landing, judged)
         if table.changes.snapshot_when:
             extracts = extracts_of(content, table, [window.key])
@@ -119,15 +123,19 @@ def _read(
     table, read = context.table, Observation()
     at_source = {window.key: position for window, position in positions.items()}
     fields = (*table.columns, *table.control_fields)
-    extracted = table.source.extract_windows(context.spark, table.name, at_source, fields).observe(
-        read, F.count(F.lit(1)).alias("rows")
+    asked = {f"_{number}": F.col("_raw").getField(name) for number, name in enumerate(table.control_fields)}
+    source = table.source.requiring(lambda: required_fields(context.spark, table))
+    extracted = source.extract_windows(context.spark, table.name, at_source, fields).observe(
+        read, F.count(F.lit(1)).alias("rows"), *(F.max(value.isNotNull()).alias(at) for at, value in asked.items())
     )
     with conditions_told(extracted, table, min(at_source)):
         judged = judge(extracted, table, positions, places=places).persist()
         held.callback(judged.unpersist)
         facts = facts_of(judged, table, positions)
-    rows = sum(fact.rows for fact in facts.values())
-    if read.get.get("rows") != rows:  # nothing is observed of an empty frame, and too much of a repeated task
+    rows, observed = sum(fact.rows for fact in facts.values()), read.get
+    unseen = tuple(name for at, name in zip(asked, table.control_fields, strict=True) if observed.get(at) is False)
+    facts = {key: replace(fact, unseen=unseen) for key, fact in facts.items()}
+    if observed.get("rows") != rows:  # nothing is observed of an empty frame, and too much of a repeated task
         _check_row_wise(table, min(at_source), extracted.count(), rows)
     return judged, facts
 

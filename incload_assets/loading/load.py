@@ -21,6 +21,7 @@ from incload_assets.loading.delta_tables import ensure_table
 from incload_assets.loading.errors import SourceChanged, SourceMissing
 from incload_assets.loading.landing import Landing, land, landing_app_id
 from incload_assets.loading.looking_ahead import look_ahead
+from incload_assets.loading.placement import refuse_misplaced
 from incload_assets.loading.plan import Merged
 from incload_assets.loading.range_fences import call_off_landings, call_off_merges
 from incload_assets.loading.reconciliation import Evidence
@@ -86,6 +87,7 @@ def load_window(
         say: Called with one line per step.
 
     Raises:
+        SchemaMismatch: The table, or what its windows hold, does not fit the declaration.
         SourceMissing: The source has nothing for the window yet.
         WindowCompacted: The source has something else than before for a window whose log was compacted.
         ContractViolation: Too many rejected rows; the partition keeps what it had.
@@ -94,6 +96,7 @@ def load_window(
     """
     context, phases = Context(spark, table, lake.followed()), Phases()
     with phases.timed("prepare"):
+        refuse_misplaced(context, [window])
         ensure_tables(context)
         doubtful = not (checkpoint.clean or checkpoint.untried)
         if doubtful:

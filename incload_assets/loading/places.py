@@ -33,7 +33,10 @@ def misplaced(field: Field) -> list[Column]:
         return [
             F.when(condition, reason(field, printable, f"cannot be the value of a partition{why}"))
             for condition, why in (
-                (value.isin("", "__HIVE_DEFAULT_PARTITION__"), ""),  # Delta keeps both as NULL
+                (
+                    value.isin("", "__HIVE_DEFAULT_PARTITION__"),
+                    ": Delta cannot tell it from NULL there; write another text for it in the table's function",
+                ),
                 (nul, ": no folder has the character NUL in its name"),
                 (~nul & _is_too_long(field.name, value), f": its folder's name would exceed {LONGEST_NAME} bytes"),
             )

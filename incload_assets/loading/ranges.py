@@ -16,9 +16,12 @@ from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.contract_threshold import is_tolerated
 from incload_assets.loading.control_rows import Control, controls_of
 from incload_assets.loading.declaration import Table
+from incload_assets.loading.errors import SourceUnreadable
+from incload_assets.loading.facts import Facts
 from incload_assets.loading.landing import Landing, control_of, judged_rows, landing_app_id
 from incload_assets.loading.load import LoadReport, detect, ensure_tables, report_of
 from incload_assets.loading.log_commit import commit
+from incload_assets.loading.placement import refuse_misplaced
 from incload_assets.loading.range_fences import FIRST_LANDING, range_app_id
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.tuning import tune_landing
@@ -50,6 +53,7 @@ def load_first_windows(
     Raises:
         IncrementalLoadError: As the steps raise it, for all of a stretch.
     """
+    refuse_misplaced(context, windows)
     ensure_tables(context)
     positions = detect(context, list(windows))
     found = {window: positions[window.key] for window in windows if window.key in positions}
@@ -119,14 +123,19 @@ def _never_landed(context: Context, chunk: dict[Window, Position]) -> dict[Windo
     }
 
 
+def _can_land(table: Table, window: Window, facts: Facts) -> bool:
+    """Whether nothing is to be told of a window but by a load of its own."""
+    try:
+        table.source.check_skipped(table.name, window, facts.only_skipped)
+    except SourceUnreadable:
+        return False
+    return is_tolerated(table, facts.rows, facts.rejected)
+
+
 def _land(context: Context, chunk: dict[Window, Position], run_id: str, app_id: str, number: int) -> dict[str, Control]:
     """Land what the contract tolerates, in one commit; nothing if another load came first."""
     with judged_rows(context, chunk) as (judged, facts):
-        good = [
-            window
-            for window in sorted(chunk)
-            if is_tolerated(context.table, facts[window.key].rows, facts[window.key].rejected)
-        ]
+        good = [window for window in sorted(chunk) if _can_land(context.table, window, facts[window.key])]
         controls = {
             window.key: control_of(
                 context.table, Landing(window, chunk[window], None, 0, False, run_id), facts[window.key], FIRST_LANDING

@@ -1,14 +1,13 @@
 """A run of a table's asset: its partitions are loaded, oldest first, and each succeeds or fails by itself."""
 
 import random
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 import dagster as dg
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG, Checkpoint, checkpoint_of, untried
@@ -17,15 +16,12 @@ from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import ContractViolation, IncrementalLoadError, SourceMissing
 from incload_assets.loading.load import LoadReport, load_window
-from incload_assets.loading.lost_files import lost_file
-from incload_assets.loading.materialization import MASK, Metadata, metadata_of
+from incload_assets.loading.materialization import Metadata, metadata_of
 from incload_assets.loading.ranges import load_first_windows
-from incload_assets.loading.refusals import refusal
+from incload_assets.loading.telling import told, unforeseen
 from incload_assets.loading.window import Window, window_of
 from incload_assets.runs.own_tags import own_tags
 from incload_assets.runs.process import mark_process
-from resources.failures import masked, translate
-from resources.lake import Lake
 
 MAX_RETRIES = 3
 FIRST_DELAY_SECONDS = 5.0
@@ -38,15 +34,18 @@ def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.
     mark_process(context)
     keys = sorted(context.partition_keys, key=lambda key: window_of(table.partitions_def, key, table.name))
     failures: dict[str, BaseException] = {}
-    try:
-        with context.resources.spark.session(table.name) as spark:
+    with ExitStack() as held:
+        try:
+            spark = held.enter_context(context.resources.spark.session(table.name))
+        except Exception as error:  # no session to be had
+            failures |= dict.fromkeys(keys, _told(context, table, table.name, error))
+        else:
             yield from _load_each(context, table, spark, keys, failures)
-    except IncrementalLoadError as error:  # no session to be had
-        failures |= dict.fromkeys(keys, error)
-    if len(keys) > 1:
-        check_after_range(context, table)
+    evaluations = check_after_range(context, table, loaded=len(failures) < len(keys)) if len(keys) > 1 else None
     if failures:
         _fail(context, table, failures, len(keys))
+    if evaluations is not None:
+        evaluations.raise_what_failed()
 
 
 def _load_each(
@@ -66,7 +65,7 @@ def _load_each(
                 _log(context, table, report, metadata_by_key[report.window.key])
                 del left[report.window.key]
     except Exception as error:  # whatever it was, each window that is left tells its own
-        reason = _told(translate(error, table.name), table, lake)
+        reason = _told(context, table, table.name, error)
         context.log.warning(f"{table.name}: not loaded together, so each window by itself: {reason}")
     for number, (key, window) in enumerate(left.items(), len(keys) - len(left) + 1):
         if len(keys) > 1:
@@ -84,7 +83,7 @@ def _load_each(
             )
             metadata = metadata_of(spark, table, lake, [report])[key]
         except Exception as error:
-            failures[key] = _told(translate(error, f"{table.name} {key}"), table, lake)
+            failures[key] = _told(context, table, f"{table.name} {key}", error)
             context.log.error(f"{table.name} {key}: {failures[key]}")
             continue
         if len(keys) > 1:
@@ -120,18 +119,11 @@ def _log(context: dg.AssetExecutionContext, table: Table, report: LoadReport, me
     context.log_event(dg.AssetMaterialization(table.key, partition=key, metadata=metadata, tags=tags))
 
 
-def _told(error: BaseException, table: Table, lake: Lake) -> BaseException:
-    """Spark's own errors in one line, values hidden where the table has personal columns: they quote what they read."""
-    if not isinstance(error, PySparkException):
-        return error
-    if meaning := lost_file(error, table, lake) or refusal(error, table, lake.sql_name(lake.table_uri(table.key.path))):
-        return meaning
-    line = masked(str(error).strip().splitlines()[0])
-    if table.contract.personal:
-        line = re.sub(r"'[^']*'|\"[^\"]*\"", f"'{MASK}'", line)
-    return IncrementalLoadError(
-        f"{table.name}: Spark could not do it: {line}", remedy="see the server's log for the rest"
-    )
+def _told(context: dg.AssetExecutionContext, table: Table, doing: str, error: BaseException) -> BaseException:
+    """An error as a person is told it; where nobody foresaw it, the log has its stack."""
+    if unforeseen(error):
+        context.log.error(f"{doing}: raised", exc_info=error)
+    return told(error, doing, table, context.resources.lake)
 
 
 def _time_left(start: float, number: int, keys: Sequence[str]) -> str:

@@ -8,6 +8,8 @@ import dagster as dg
 import pyspark.sql.types as T
 
 from incload_assets.loading.asset import table_of
+from incload_assets.loading.contract_types import NESTED
+from incload_assets.loading.declared_types import check_type
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.tables import DerivedFunction
 from incload_assets.loading.sources.upstream_look import UpstreamTable
@@ -55,6 +57,15 @@ def upstream_tables(
         DeclarationError: Naming the table, the field, the value, the rule and what to write instead.
     """
     table = key.to_user_string()
+    if not isinstance(of, Mapping) or not all(isinstance(given, Upstream) for given in of.values()):
+        raise DeclarationError(
+            f"{table}: of is {of!r}",
+            rule="it names each table upstream, and says how its rows are found",
+            remedy='write of={"orders": Upstream(orders, partition="order_date")}',
+        )
+    for name, given in of.items():
+        for field in ("partition", "on"):
+            check_type(table, f"of[{name!r}].{field}", getattr(given, field), str | None)
     _check_arguments(table, of, function)
     found = tuple(_upstream(table, key, name, given, partitions_def) for name, given in of.items())
     _check_together(table, found)
@@ -143,6 +154,12 @@ def _check_references(table: str, of: Mapping[str, Upstream]) -> None:
             for other in (name, *partitioned)
         }
         for other, kind in kinds.items():
+            if kind is not None and isinstance(kind, NESTED):
+                raise DeclarationError(
+                    f"{table}: of[{name!r}].on is {given.on!r} of type {kind.simpleString()}",
+                    rule="rows refer to others by a single value",
+                    remedy="name a column of a plain type, or drop on: every change asks for all windows then",
+                )
             if kind is None or kind != kinds[name]:
                 has = f"has it as {kind.simpleString()}" if kind else "does not have it"
                 raise DeclarationError(

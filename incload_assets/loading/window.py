@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
 
 import dagster as dg
 
@@ -18,11 +19,24 @@ class Window:
         start: First instant inside, aware, UTC.
         end: First instant after, aware, UTC.
         key: The Dagster partition key, for example ``2026-01-03``.
+        zone: The time zone of the partitions definition.
     """
 
     start: datetime
     end: datetime
     key: str
+    zone: tzinfo = field(default=UTC, compare=False)
+
+    @property
+    def local_start(self) -> datetime:
+        """``start`` in the time zone of the partitions."""
+        return self.start.astimezone(self.zone)
+
+
+def window_between(partitions_def: dg.TimeWindowPartitionsDefinition, bounds: dg.TimeWindow, key: str) -> Window:
+    """The window that Dagster gives these bounds."""
+    zone = ZoneInfo(partitions_def.timezone)
+    return Window(bounds.start.astimezone(UTC), bounds.end.astimezone(UTC), key, zone)
 
 
 def window_of(partitions_def: dg.TimeWindowPartitionsDefinition, key: str, table: str = "") -> Window:
@@ -43,8 +57,7 @@ def window_of(partitions_def: dg.TimeWindowPartitionsDefinition, key: str, table
             rule=f"partition keys run from {first} to {last}, as {partitions_def.fmt}",
             remedy="name a key in that range, or change the start of the partitions definition",
         )
-    bounds = partitions_def.time_window_for_partition_key(key)
-    return Window(bounds.start.astimezone(UTC), bounds.end.astimezone(UTC), key)
+    return window_between(partitions_def, partitions_def.time_window_for_partition_key(key), key)
 
 
 def first_window(partitions_def: dg.TimeWindowPartitionsDefinition, table: str = "") -> Window:

@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import dagster as dg
+from dagster._check import CheckError  # has no public name
 
 from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.window import Window
+from incload_assets.loading.window import Window, window_between
 
 _BEFORE, _AFTER = 2, 5
 """How many windows are looked at before and after each such instant."""
@@ -43,8 +44,19 @@ def sampled_windows(table: str, partitions_def: dg.TimeWindowPartitionsDefinitio
     """Some windows that a definition has or will have, oldest first; when it ends does not matter.
 
     Raises:
-        DeclarationError: Two have one key, or a key does not tell which window it is of.
+        DeclarationError: Two have one key, or a key does not tell which window it is of, or Dagster cannot tell them.
     """
+    try:
+        return _sampled(table, partitions_def)
+    except (CheckError, OverflowError) as error:
+        raise DeclarationError(
+            f"{table}: partitions_def is {partitions_def!r}, of which Dagster cannot tell the windows",
+            rule="each window is followed by another one, also where the clock of its time zone is changed",
+            remedy="drop minute_offset or the exclusions, or write timezone='UTC'",
+        ) from error
+
+
+def _sampled(table: str, partitions_def: dg.TimeWindowPartitionsDefinition) -> list[Window]:
     start, found = partitions_def.start, set[Window]()
     for at in (start, *_steps(start)):
         stretch = _stretch(partitions_def, at, before=_BEFORE if at > start else 0)
@@ -70,7 +82,7 @@ def _windows_of(partitions_def: dg.TimeWindowPartitionsDefinition, keys: Sequenc
             bounds = partitions_def.time_window_for_partition_key(key)
         except ValueError:
             break
-        windows.append(Window(bounds.start.astimezone(UTC), bounds.end.astimezone(UTC), key))
+        windows.append(window_between(partitions_def, bounds, key))
     return windows
 
 

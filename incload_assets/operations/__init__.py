@@ -11,6 +11,7 @@ from incload_assets.operations.progress import (
     windows_to_look_at,
 )
 from incload_assets.operations.status import TableStatus, rows_of, table_status
+from incload_assets.operations.undone import undone_windows, with_undone
 
 __all__ = [
     "Lateness",
@@ -24,5 +25,7 @@ __all__ = [
     "rows_of",
     "source_state",
     "table_status",
+    "undone_windows",
     "windows_to_look_at",
+    "with_undone",
 ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 import dagster as dg
@@ -13,7 +13,7 @@ from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.sources.base import Position
-from incload_assets.loading.window import Window
+from incload_assets.loading.window import Window, window_between
 from incload_assets.runs.own_tags import own_tag
 from resources.lake import Lake
 
@@ -64,11 +64,13 @@ class SourceState:
         windows: All that exist now, oldest first.
         positions: By partition key, where a load would find something.
         controls: The log's control rows by partition key.
+        left_out: Names of what lies at the source, is like the data of some window that was looked at, and is not read.
     """
 
     windows: list[Window]
     positions: dict[str, Position]
     controls: dict[str, Control]
+    left_out: Sequence[str] = ()
 
     @property
     def landed(self) -> dict[str, Position]:
@@ -86,7 +88,7 @@ def windows_to_look_at(table: Table, now: datetime) -> list[Window]:
     keys = table.partitions_def.get_partition_keys(current_time=now)
     # all bounds in one walk through the definition: a table may have thousands of windows
     bounds = table.partitions_def.time_windows_for_partition_keys(frozenset(keys), validate=False)
-    return [Window(b.start.astimezone(UTC), b.end.astimezone(UTC), key) for key, b in zip(keys, bounds, strict=True)]
+    return [window_between(table.partitions_def, b, key) for key, b in zip(keys, bounds, strict=True)]
 
 
 def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = None) -> SourceState:
@@ -102,6 +104,7 @@ def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = N
 
     Raises:
         SourceUnavailable, SourceUnreadable: From the source.
+        SchemaMismatch: A window holds what by the declaration belongs to another one now.
     """
     windows = windows_to_look_at(table, now)
     controls = ChangeLog(table, lake).controls()
@@ -109,10 +112,13 @@ def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = N
     passed = {window.key for window in windows[:-newest]} if newest else set[str]()
     settled = {k: position for k, position in landed.items() if k in passed or table.source.settled(position)}
     asked = [window for window in windows if window.key not in settled and window.key not in passed]
+    table.source.check_landed(table.name, ((window, landed[window.key]) for window in asked if window.key in landed))
     first = windows[0].start if windows else None
-    positions = settled | table.source.detect(table.name, asked, landed, first=first, lake=lake)
+    seen = table.source.survey(table.name, asked, landed, first=first, lake=lake)
+    positions = settled | seen.positions
     nothing_found = [window for window in windows if window.end <= now and window.key not in positions]
-    return SourceState(windows, positions | table.source.empty_positions(nothing_found, lake), controls)
+    positions |= table.source.empty_positions(nothing_found, lake)
+    return SourceState(windows, positions, controls, seen.left_out)
 
 
 def progress_of(

@@ -1,7 +1,7 @@
 """One table at a glance: what is loaded, what is not, how late, how large. Nothing here needs Spark."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -10,7 +10,8 @@ from deltalake import DeltaTable
 from incload_assets.loading import window as windows
 from incload_assets.loading.declaration import Table
 from incload_assets.operations.lateness import lateness_of
-from incload_assets.operations.progress import progress_of
+from incload_assets.operations.progress import progress_from, source_state
+from incload_assets.operations.undone import undone_windows, with_undone
 from resources.lake import Lake
 
 
@@ -23,15 +24,17 @@ class TableStatus:
         loaded: Checkpointed with what the source holds now.
         missing: The source holds something (or the window is over and declared empty), and it was never loaded.
         failed: The last attempt failed.
-        drifted: Checkpointed, and the source has changed since.
+        drifted: Checkpointed, and since then the source has changed, or the table has lost it.
         in_progress: Queued or running.
         waiting: The source holds nothing yet.
         causes: Why each failed partition failed: ``transient``, ``missing``, ``contract`` or ``error``.
+        undone: Why the table no longer holds what was loaded of a partition: it was restored, removed or made anew.
         freshness: Seconds by which the latest due partition is overdue, 0 if it is there; None where no freshness is
             declared or nothing is due yet.
         last_materialized: When any partition was last materialized, aware; None if never.
         rows: Rows of the table; None where there is no table, or its files do not say.
         version: Delta version of the table; None where there is no table.
+        left_out: Names of files that are like the table's and that the source's path leaves out by their names.
     """
 
     table: str
@@ -42,10 +45,12 @@ class TableStatus:
     in_progress: list[str]
     waiting: list[str]
     causes: Mapping[str, str]
+    undone: Mapping[str, str]
     freshness: float | None
     last_materialized: datetime | None
     rows: int | None
     version: int | None
+    left_out: list[str] = field(default_factory=list)
 
 
 def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime | None = None) -> TableStatus:
@@ -65,18 +70,23 @@ def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: dat
         ['2026-01-03']
     """
     moment = at or windows.now()
-    progress = progress_of(instance, table, lake, moment)
+    state = source_state(table, lake, moment)
+    progress = progress_from(instance, table, state)
+    lost = undone_windows(instance, table, lake, progress, moment).windows
+    progress = with_undone(progress, lost)
     late = lateness_of(instance, table, progress, moment)
     delta = lake.delta(lake.table_uri(table.key.path))
     keys = {status: [w.key for w in progress if w.status == status] for status in _STATUSES}
     return TableStatus(
         table=table.name,
         **keys,
+        undone=lost,
         causes={w.key: w.failure for w in progress if w.failure is not None},
         freshness=None if late.verdict in ("undeclared", "not due") else late.overdue.total_seconds(),
         last_materialized=_last_materialized(instance, table),
         rows=None if delta is None else rows_of(delta),
         version=None if delta is None else delta.version(),
+        left_out=list(state.left_out),
     )
 
 

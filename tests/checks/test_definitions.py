@@ -2,14 +2,26 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
+from incload_assets.assembly import incremental_definitions
 from incload_assets.checks import CHEAP, checks_for
 from incload_assets.checks.cheap import cheap_checks
-from incload_assets.loading import Debezium, Kafka, QueryByTime, Several
+from incload_assets.loading import (
+    Append,
+    Changes,
+    Debezium,
+    DeleteInsert,
+    FullReload,
+    Kafka,
+    QueryByTime,
+    Several,
+)
 from resources.settings import Settings
 from tests.house import guest, house, key
+from tests.loading.tables import Item, declared
 
 ALL = {"freshness", "gaps", "volume", "quarantine", "source_files", "rollback", "uniqueness", "reconciliation"}
 
@@ -44,8 +56,36 @@ def test_no_check_blocks_and_each_says_what_it_is_for(tmp_path: Path, spark_sett
         assert all(spec.description for spec in specs)
         assert "spark" not in checks_for(h.table)[0].required_resource_keys
         assert set(CHEAP) - {"headroom", "clock"} == ALL - {"uniqueness", "reconciliation"}
-        assert set(CHEAP) - set(cheap_checks(replace(h.table, source=Kafka("shop", "orders")))) == {"clock"}
+        assert set(CHEAP) - set(cheap_checks(replace(h.table, source=Kafka("shop", "orders")))) == {
+            "clock",
+            "source_files",
+        }
         dated = QueryByTime("shop", "orders", modified="changed")
-        assert set(CHEAP) - set(cheap_checks(replace(h.table, source=dated))) == {"headroom"}
+        assert set(CHEAP) - set(cheap_checks(replace(h.table, source=dated))) == {"headroom", "source_files"}
         both = Several({"events": Debezium(Kafka("shop", "orders"), table="public.orders", keys=["id"]), "rows": dated})
-        assert set(cheap_checks(replace(h.table, source=both))) == set(CHEAP)
+        assert set(CHEAP) - set(cheap_checks(replace(h.table, source=both))) == {"source_files"}
+        exports = Several({"events": Debezium(h.table.source, table="public.orders", keys=["id"]), "rows": dated})
+        assert set(CHEAP) - set(cheap_checks(replace(h.table, source=exports))) == {"headroom"}
+        assert set(CHEAP) - set(cheap_checks(replace(h.table, freshness=None))) == {"freshness", "headroom", "clock"}
+
+
+def test_where_nothing_has_to_be_unique_nothing_is_looked_for_twice_and_no_job_does_nothing() -> None:
+    def checks_of(table: dg.AssetsDefinition) -> set[str]:
+        keys = incremental_definitions([table], Settings()).resolve_asset_graph().asset_check_keys
+        return {key.name for key in keys}
+
+    class Named(Item):
+        class Config:
+            unique = ["value"]  # noqa: RUF012 - pandera's own form
+
+    everything = {"gaps", "volume", "quarantine", "rollback", "source_files", "reconciliation"}
+    no_keys: dict[str, Any] = {"contract": Item, "changes": Changes()}
+    for write in (Append(), FullReload()):
+        assert checks_of(declared(write=write, **no_keys)) == everything
+    by_group = declared(write=DeleteInsert(by=["id"]), contract=Item, changes=Changes(sequence_by=["seq"]))
+    assert checks_of(by_group) == everything
+    assert checks_of(declared(write=Append(), contract=Named, changes=Changes())) == everything | {"uniqueness"}
+    definitions = incremental_definitions([by_group], Settings())
+    dg.Definitions.validate_loadable(definitions)
+    assert "check_uniqueness" not in definitions.get_repository_def().job_names
+    assert "check_tables" in definitions.get_repository_def().job_names

@@ -117,13 +117,6 @@ def test_a_day_loaded_before_it_ended_stays_late_while_a_load_of_the_rest_goes_o
         assert seen() == ("in_progress", False)
 
 
-def test_without_a_declared_freshness_nothing_is_late(tmp_path: Path, spark_settings: Settings) -> None:
-    with house(tmp_path, spark_settings, freshness=None) as h:
-        undeclared = freshness(h.look())
-        assert undeclared.passed is True
-        assert (undeclared.description or "").startswith("No freshness is declared")
-
-
 def test_what_is_due_depends_on_the_declared_time(tmp_path: Path, spark_settings: Settings) -> None:
     with house(tmp_path, spark_settings, freshness=Freshness(within=timedelta(days=2))) as h:
         assert freshness(h.look()).metadata["latest_due_partition"].value == key(2)

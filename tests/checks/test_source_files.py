@@ -1,4 +1,4 @@
-"""Source files: what was loaded and is gone."""
+"""Source files: what was loaded and is gone, and what is left out because of its name."""
 
 from pathlib import Path
 
@@ -7,8 +7,9 @@ import dagster as dg
 from incload_assets.checks.freshness import freshness
 from incload_assets.checks.gaps import gaps
 from incload_assets.checks.source_files import source_files
+from incload_assets.operations import table_status
 from resources.settings import Settings
-from tests.house import guest, house, key
+from tests.house import NOON, guest, house, key
 
 
 def test_a_deleted_file_is_reported_until_it_is_back(tmp_path: Path, spark_settings: Settings) -> None:
@@ -34,6 +35,44 @@ def test_a_deleted_file_is_reported_until_it_is_back(tmp_path: Path, spark_setti
         assert source_files(h.look()).passed is False, "loading again neither loses the rows nor the memory"
         h.deliver(1, guest("2"), name="b.json")
         assert source_files(h.look()).passed is True
+
+
+def test_files_that_the_path_leaves_out_are_told_once(tmp_path: Path, spark_settings: Settings) -> None:
+    with house(tmp_path, spark_settings) as h:
+        h.deliver(1, guest("1"))
+        for name in ("_more.json", "part.json.gz", "_SUCCESS", ".a.json.crc", "a.json.md5"):
+            h.file(1, name).write_text("{}")
+        h.file(1, "_empty.json").touch()
+        names = ["guests/2026-01-01/_more.json", "guests/2026-01-01/part.json.gz"]
+        checks = dg.AssetSelection.checks(dg.AssetCheckKey(h.table.key, "source_files"))
+
+        def evaluated() -> dg.AssetCheckEvaluation:
+            [found] = h.run(checks).get_asset_check_evaluations()
+            return found
+
+        first = evaluated()
+        assert (first.passed, first.metadata["left_out"].value) == (True, names)
+        assert first.description == (
+            f"Everything that was loaded is still at the source. Left out because of their names: {', '.join(names)}. "
+            "If they are to be loaded, rename them, or let the path match them; else there is nothing to do, and they "
+            "are told only once."
+        )
+        assert h.load(1) == [True]
+        (tmp_path / "landing").rename(tmp_path / "elsewhere")
+        assert "could not be looked at" in (evaluated().description or "")
+        (tmp_path / "elsewhere").rename(tmp_path / "landing")
+        again = evaluated()
+        assert (again.passed, again.metadata["left_out"].value) == (True, names)
+        assert again.description == (
+            "Everything that was loaded is still at the source. Left out because of their names, as told before: "
+            f"{', '.join(names)}."
+        )
+        h.file(2, "b.json.tmp").parent.mkdir()
+        h.file(2, "b.json.tmp").write_text("{}")
+        news = evaluated()
+        assert "Left out because of their names: guests/2026-01-02/b.json.tmp. If they" in (news.description or "")
+        assert news.metadata["left_out"].value == [*names, "guests/2026-01-02/b.json.tmp"]
+        assert table_status(h.instance, h.table, h.lake, NOON).left_out == [*names, "guests/2026-01-02/b.json.tmp"]
 
 
 def test_a_source_that_is_gone_altogether_is_a_finding_and_nothing_is_made_up(

@@ -10,7 +10,7 @@ from incload_assets.checks.look import Look
 from incload_assets.checks.volume import Expected, expected_rows, volume
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.sources.base import Position
-from incload_assets.loading.window import Window
+from incload_assets.loading.window import Window, window_of
 from incload_assets.operations import SourceState, progress_from
 from resources.settings import Settings
 from tests.house import House, house
@@ -114,6 +114,15 @@ def test_a_short_history_passes_with_a_note(tmp_path: Path, spark_settings: Sett
             True,
             "Too little history to judge: 7 closed windows loaded, 8 are needed.",
         )
+
+
+def test_a_day_is_compared_with_the_days_of_its_name_where_it_is_one() -> None:
+    london = dg.DailyPartitionsDefinition("2026-03-02", timezone="Europe/London")  # summer time begins on the 29th
+    keys = london.get_partition_keys(current_time=datetime(2026, 4, 7, 12, tzinfo=UTC))
+    history = [(window_of(london, key), 10 if number % 7 == 6 else 1000) for number, key in enumerate(keys)]
+    assert history[-1][0].key == "2026-04-06"
+    expected = expected_rows(history[-1][0], history[:-1])
+    assert expected == Expected(low=500.0, high=1500.0, typical=1000, basis="5 Mondays before")
 
 
 def test_hours_are_compared_with_the_same_hour() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from incload_assets.loading.checkpoint import RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.runs.process import process_tags
 from resources.locks import is_held
 from resources.postgres_files import PostgresFiles
@@ -69,12 +70,9 @@ def test_a_partition_that_fails_does_not_stop_the_others(clone: Clone, instance:
     assert lines[2] == "✓ payments 2026-01-03  0.0 s  2 read, 2 inserted"
     assert done.stderr == "Error: payments: 1 of 3 partitions not loaded\n"
     assert done.returncode == 1
-    runs = [(run.job_name, run.tags["dagster/partition"], run.status.value) for run in instance.get_runs()]
-    assert sorted(runs) == [
-        ("load_payments", "2026-01-01", "SUCCESS"),
-        ("load_payments", "2026-01-02", "FAILURE"),
-        ("load_payments", "2026-01-03", "SUCCESS"),
-    ]
+    [run] = instance.get_runs()
+    bounds = [run.tags[tag] for tag in (RANGE_START_TAG, RANGE_END_TAG)]
+    assert (run.job_name, *bounds, run.status.value) == ("load_payments", "2026-01-01", "2026-01-03", "FAILURE")
     status = clone.status("payments", **PLAIN)
     assert {name: status[name] for name in ("loaded", "failed", "causes", "rows")} == {
         "loaded": ["2026-01-01", "2026-01-03"],
@@ -82,6 +80,42 @@ def test_a_partition_that_fails_does_not_stop_the_others(clone: Clone, instance:
         "causes": {"2026-01-02": "contract"},
         "rows": 3,
     }
+
+
+BREAKS_A_CHECK = """
+
+from incload_assets.checks import CHEAP
+
+
+def _raises(look: object) -> None:
+    raise KeyError("rows")
+
+
+CHEAP["volume"] = (CHEAP["volume"][0], _raises)
+"""
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_after_its_load_is_told_with_its_reason_and_is_no_success(
+    tmp_path: Path, spark_url: str
+) -> None:
+    clone = Clone.of(tmp_path, spark_url)
+    module = readme_files()["incload_assets/tables/payments.py"]
+    clone.write("incload_assets/tables/payments.py", module + BREAKS_A_CHECK)
+    clone.write(".incload/landing/payments/2026-01-01.csv", HEADER + payment(1, 1))
+
+    done = clone.incload("load", "payments", "-p", "2026-01-01", **PLAIN)
+    checked = clone.incload("check", "payments", **PLAIN)
+
+    why = "payments: check volume: KeyError: 'rows'."
+    assert (done.returncode, checked.returncode) == (1, 1)
+    assert done.stdout.startswith("✗ payments 2026-01-01: loaded, but its run failed: payments: not evaluated: volume")
+    assert f"- {why}" in done.stdout and "✓" not in done.stdout
+    assert done.stderr == "Error: payments: 1 of 1 partitions loaded by runs that failed afterwards\n"
+    assert clone.status("payments", **PLAIN)["loaded"] == ["2026-01-01"]
+    assert checked.stderr.startswith(f"Error: payments: not all checks were evaluated: {why}")
+    shown = {line.split()[0] for line in checked.stdout.splitlines()[1:] if line[:1].strip()}
+    assert shown == {"gaps", "quarantine", "reconciliation", "rollback", "source_files", "uniqueness"}
 
 
 @pytest.mark.slow
@@ -206,7 +240,7 @@ def test_check_shows_every_check_and_what_it_found(clone: Clone) -> None:
 
     shown = dict(line.split()[:2] for line in done.stdout.splitlines()[1:] if line[:1].strip())
     assert set(shown) == {
-        "freshness", "gaps", "quarantine", "reconciliation", "rollback", "source_files", "uniqueness", "volume"
+        "gaps", "quarantine", "reconciliation", "rollback", "source_files", "uniqueness", "volume"
     }  # fmt: skip
     assert (shown["uniqueness"], shown["reconciliation"]) == ("passed", "passed")
 
@@ -216,9 +250,22 @@ def test_checks_that_could_not_be_evaluated_are_an_error_and_the_others_are_show
     done = clone.incload("check", "payments", INCLOAD_SPARK="local", JAVA_HOME="", PATH=str(tmp_path), **PLAIN)
 
     shown = [line.split()[0] for line in done.stdout.splitlines()[1:] if line[:1].strip()]
-    assert ("freshness" in shown, "uniqueness" in shown) == (True, False)
+    assert ("gaps" in shown, "uniqueness" in shown) == (True, False)
     assert done.returncode == 1
     assert done.stderr.startswith("Error: payments: not all checks were evaluated: Spark needs Java 17 or newer")
+
+
+def test_status_tells_files_that_are_left_out_because_of_their_names(clone: Clone) -> None:
+    path = clone.write(".incload/landing/payments/2026-01-01.csv.tmp", HEADER)
+    try:
+        shown = clone.incload("status", **PLAIN)
+        listed = clone.status("payments", **PLAIN)
+    finally:
+        path.unlink()
+    assert shown.stdout.splitlines()[-1] == (
+        "payments: left out by the path, because of their names: 'payments/2026-01-01.csv.tmp'"
+    )
+    assert listed["left_out"] == ["payments/2026-01-01.csv.tmp"]
 
 
 def test_a_table_whose_source_does_not_answer_does_not_hide_the_status_of_others(clone: Clone) -> None:

@@ -3,7 +3,7 @@
 import dagster as dg
 import pytest
 
-from incload_assets.cli.partition_keys import chosen, shown
+from incload_assets.cli.partition_keys import chosen, shown, stretches
 from incload_assets.loading.errors import IncrementalLoadError
 from tests.house import key
 
@@ -54,6 +54,18 @@ def test_what_names_no_partition_is_refused_with_what_to_write(expression: str, 
     with pytest.raises(IncrementalLoadError) as refused:
         chosen(Days, expression)  # type: ignore[arg-type]
     assert str(refused.value) == message
+
+
+def test_neighbours_are_loaded_together_up_to_so_many() -> None:
+    keys = Days.partitions_def.get_partition_keys()
+    assert list(stretches([key(day) for day in (1, 2, 3, 5, 6, 7)], keys, 2)) == [
+        [key(1), key(2)],
+        [key(3)],
+        [key(5), key(6)],
+        [key(7)],
+    ]
+    assert list(stretches(keys, keys, 32)) == [keys]
+    assert list(stretches([], keys, 32)) == []
 
 
 def test_neighbours_are_shown_as_ranges() -> None:

@@ -216,9 +216,9 @@ def _comparable(row: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(map(text, row))
 
 
-def loaded(spark: SparkSession, folder: Path, table: str, source: Source) -> Loaded:
+def loaded(spark: SparkSession, folder: Path, table: str, source: Source, *others: str) -> Loaded:
     contract, options = DECLARED[table]
-    events = Debezium(source, table=f"public.{table}", **options)
+    events = Debezium(source, table=f"public.{table}", other_tables=others, **options)
     return make(
         spark, folder, source=events, contract=contract, changes=events.changes(), write=Merge(), name=table
     )  # fmt: skip
@@ -264,7 +264,7 @@ def test_tables_kept_from_topics_are_the_databases(
 def test_tables_kept_from_files_are_the_databases(
     spark: SparkSession, postgres: PostgresServer, stream: Stream, tmp_path: Path
 ) -> None:
-    """The files hold the events of all tables."""
+    """The files hold the events of all tables, and some windows those of one table only."""
     values = [value for messages in stream.messages.values() for _, _, value in messages]
     windows = [1, 2]
     ends = [0, stream.random.randrange(len(values) + 1), len(values)]
@@ -273,6 +273,7 @@ def test_tables_kept_from_files_are_the_databases(
         path.parent.mkdir(parents=True)
         path.write_text("".join(f"{value or 'null'}\n" for value in values[begin:end]))
     for table in DECLARED:
-        kept = loaded(spark, tmp_path, table, Files(f"{tmp_path}/landing/{{window:%Y-%m-%d}}/*.json"))
+        others = [f"public.{other}" for other in DECLARED if other != table]
+        kept = loaded(spark, tmp_path, table, Files(f"{tmp_path}/landing/{{window:%Y-%m-%d}}/*.json"), *others)
         stream.random.shuffle(windows)
         check(kept, content(spark, postgres, stream.database, table), windows, len(values))

@@ -136,8 +136,12 @@ def test_a_field_the_source_does_not_have_is_null_without_a_reason(spark: SparkS
 
 def test_text_becomes_whole_numbers_only_from_whole_numbers(spark: SparkSession) -> None:
     values = ["7", " -7 ", "+7", "1.5", "1.0", "1e3", "9223372036854775807", "9223372036854775808", "", "abc"]
-    assert convert(spark, T.LongType, *values) == [7, -7, 7, None, None, None, 2**63 - 1, None, None, None]
-    assert convert(spark, T.ByteType, "127", "128") == [127, None]
+    assert convert(spark, T.LongType, *values) == [7, -7, 7, None, 1, 1000, 2**63 - 1, None, None, None]
+    written = ["9007199254740993.0", "92233720368547758.07e2", "9223372036854775808.0", "1e-1", "5e-1", "1.25e1"]
+    assert convert(spark, T.LongType, *written) == [2**53 + 1, 2**63 - 1, None, None, None, None]
+    assert convert(spark, T.LongType, "-1.50E+01", ".5e1", "1.", "0e0", "1e018", "1e19") == [-15, 5, 1, 0, 10**18, None]
+    assert convert(spark, T.LongType, "true", "1_000", "0x1F", "1L", "\u0661", "1,0", "1e", "e1", ".") == [None] * 9
+    assert convert(spark, T.ByteType, "127", "128", "12.7e1", "128.0") == [127, None, 127, None]
 
 
 def test_text_becomes_decimals_without_rounding(spark: SparkSession) -> None:
@@ -163,6 +167,13 @@ def test_text_becomes_floats_but_not_infinity_by_overflow_nor_java_notation(spar
     inf = float("inf")
     assert convert(spark, T.DoubleType, *values) == [1.5, -1000.0, None, None, None, inf, -inf, 5.0]
     assert str(convert(spark, T.DoubleType, "NaN")[0]) == "nan"
+    assert convert(spark, T.DoubleType, "1e-400", "0e-400", "-0.0") == [None, 0.0, 0.0]
+    whole = ["9007199254740992", "9007199254740993", "9007199254740993.0", "1152921504606846976", "1152921504606846975"]
+    assert convert(spark, T.DoubleType, *whole) == [2.0**53, None, None, 2.0**60, None]
+    assert convert(spark, T.DoubleType, "0.10000000000000001", "9.9999999999999992e+22") == [0.1, 1e23]
+    assert convert(spark, T.FloatType, "16777216", "16777217", "0.5", "1e30", "3.5e38", "1e-60") == [
+        2.0**24, None, 0.5, pytest.approx(1e30), None, None,
+    ]  # fmt: skip
 
 
 def test_text_becomes_dates_only_from_whole_dates(spark: SparkSession) -> None:
@@ -184,16 +195,70 @@ def test_text_becomes_instants_with_offsets_honoured_and_utc_without(spark: Spar
         "2026-01-03T03:00:00+0200",
     ]
     assert convert(spark, T.TimestampType, *values) == [AT, AT, None, AT, AT, AT, AT, AT]
-    assert convert(spark, T.TimestampType, "2026-01-03T01:00:00.123456789Z", "2026-01-03") == [
-        AT.replace(microsecond=123456),
-        dt.datetime(2026, 1, 3),
-    ]
+    assert convert(spark, T.TimestampType, "2026-01-03", "2026-01-03T02:00:30+01:00:30") == [AT.replace(hour=0), AT]
     assert convert(spark, T.TimestampType, "12:30", "2026", "1700000000", "2026-02-30T00:00:00") == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("2026-01-03T01:00:00.123456000Z", AT.replace(microsecond=123456)),
+        ("2026-01-03T01:00:00.12345600", AT.replace(microsecond=123456)),
+        ("2026-01-03T01:00:00.1234561Z", None),
+        ("2026-01-03 01:00:00.000000001", None),
+        ("2026-01-03T03:00:00.123456789+02:00", None),
+        ("9999-12-31T23:59:59.999999Z", dt.datetime(9999, 12, 31, 23, 59, 59, 999999)),
+        ("9999-12-31T23:30:00-01:00", None),
+        ("9999-12-31T23:30:00+01:00", dt.datetime(9999, 12, 31, 22, 30)),
+        ("0001-01-01", dt.datetime(1, 1, 1)),
+        ("0001-01-01T00:30:00+01:00", None),
+        ("0000-12-31T23:30:00-01:00", dt.datetime(1, 1, 1, 0, 30)),
+        ("0000-12-31T23:30:00", None),
+        ("10000-01-01T00:00:00Z", None),
+        ("+10000-01-01T00:00:00Z", None),
+        ("-0001-01-01T00:00:00Z", None),
+    ],
+)
+def test_an_instant_has_six_digits_of_a_second_and_a_year_of_four(
+    spark: SparkSession, text: str, at: dt.datetime | None
+) -> None:
+    assert convert(spark, T.TimestampType, text) == [at]
+    assert convert(spark, T.ArrayType(T.TimestampType()), f'["{text}"]') == [at and [at]]
+
+
+def test_members_without_a_zone_and_dates_are_held_to_the_same(spark: SparkSession) -> None:
+    local = ["2026-01-03T01:00:00.1234560", "2026-01-03T01:00:00.1234561", "0000-12-31T23:30:00"]
+    assert convert(spark, T.ArrayType(T.TimestampNTZType()), *(f'["{text}"]' for text in local)) == [
+        [AT.replace(microsecond=123456)], None, None,
+    ]  # fmt: skip
+    assert convert(spark, T.DateType, "0001-01-01", "9999-12-31", "0000-12-31", "10000-01-01") == [
+        dt.date(1, 1, 1), dt.date(9999, 12, 31), None, None,
+    ]  # fmt: skip
+
+
+def test_instants_of_typed_files_are_held_to_the_same_years(spark: SparkSession) -> None:
+    contract = compile_contract(one_field(T.TimestampType), "t")
+    micros = [-62_135_596_800_000_000, 253_402_300_799_999_999]
+    numbers = [micros[0] - 1, micros[0], micros[1], micros[1] + 1, 2**62, None]
+    frame = spark.createDataFrame([(number,) for number in numbers], "n bigint")
+    types: dict[str, T.DataType] = {"value": T.TimestampType()}
+    [value] = contract.typed(lambda _: F.timestamp_micros("n"), types)
+    told = contract.type_reasons(lambda _: F.timestamp_micros("n"), types)
+    found = [tuple(row) for row in frame.select(F.unix_micros(value), F.size(told)).collect()]
+    assert found == [(None, 1), (micros[0], 0), (micros[1], 0), (None, 1), (None, 1), (None, 0)]
+
+    nested = T.StructType([T.StructField("days", T.MapType(TEXT, T.ArrayType(T.DateType())))])
+    days = F.struct(F.create_map(F.lit("a"), F.array(F.lit(None), F.date_from_unix_date(F.col("n")))).alias("days"))
+    frame = spark.createDataFrame([(-719_163,), (-719_162,), (2_932_896,), (2_932_897,), (None,)], "n int")
+    [value] = compile_contract(one_field(nested), "t").typed(lambda _: days, {"value": nested})
+    assert [row[0] for row in frame.select(value.isNotNull()).collect()] == [False, True, True, False, True]
 
 
 def test_text_becomes_booleans_and_binary(spark: SparkSession) -> None:
     assert convert(spark, T.BooleanType, "true", "F", "1", "no", "2") == [True, False, True, False, None]
-    assert convert(spark, T.BinaryType, "aGk=", "!!", "") == [b"hi", None, b""]
+    assert convert(spark, T.BooleanType, "1.0", "0e5", "1.5", "-1", "0.1e1") == [True, False, None, None, True]
+    assert convert(spark, T.BinaryType, "aGk=", "!!", "", "a\nGk=") == [b"hi", None, b"", b"hi"]
+    assert convert(spark, T.BinaryType, "NaN", "aGk", "aGl=") == [None] * 3
 
 
 def test_json_text_becomes_nested_values_or_nothing(spark: SparkSession) -> None:
@@ -225,7 +290,8 @@ MONEY = T.StructType([T.StructField("sum", T.DecimalType(10, 2)), T.StructField(
         (T.ArrayType(T.DateType()), '["2026-01-02"]', [dt.date(2026, 1, 2)]),
         (T.ArrayType(T.TimestampType()), '["12:30"]', None),
         (T.ArrayType(T.TimestampType()), '["2026-01-03T03:00:00.123456+02:00"]', [AT.replace(microsecond=123456)]),
-        (T.ArrayType(T.LongType()), "[1.0]", None),
+        (T.ArrayType(T.LongType()), "[1.0, 1e2]", [1, 100]),
+        (T.ArrayType(T.LongType()), "[true]", None),
         (T.ArrayType(TEXT), '[1.50, {"b": 1e5, "a": [true]}, "1e5"]', ["1.50", '{"b":1e5,"a":[true]}', "1e5"]),
         (T.ArrayType(T.ArrayType(T.LongType())), "[[1, 2], null, []]", [[1, 2], None, []]),
         (T.ArrayType(T.ArrayType(T.LongType())), "[[1, 2], 3]", None),
@@ -304,6 +370,14 @@ def test_typed_files_convert_only_without_loss(spark: SparkSession) -> None:
     assert convert(spark, T.StringType, 7, source=T.LongType()) == ["7"]
     assert convert(spark, T.LongType, 2.0**63, -(2.0**63), source=T.DoubleType()) == [None, -(2**63)]
     assert convert(spark, T.ArrayType(TEXT), [b"ab"], source=T.ArrayType(T.BinaryType())) == [None]
+    assert convert(spark, T.LongType, True, source=T.BooleanType()) == [None]
+    assert convert(spark, T.DoubleType, False, source=T.BooleanType()) == [None]
+    assert convert(spark, Annotated[T.DecimalType, 10, 2], True, source=T.BooleanType()) == [None]
+    assert convert(spark, T.BooleanType, 1, 0, 2, source=T.LongType()) == [True, False, None]
+    assert convert(spark, T.BooleanType, 1.0, 1.5, source=T.DoubleType()) == [True, None]
+    assert convert(spark, T.FloatType, 16777216.0, 16777217.0, 1e-60, 1e300, 0.1, source=T.DoubleType()) == [
+        2.0**24, None, None, None, pytest.approx(0.1),
+    ]  # fmt: skip
 
 
 def test_nested_values_of_typed_files_convert_by_name(spark: SparkSession) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from incload_assets.loading import Changes, Files, Merge, Quarantine
 from incload_assets.loading.errors import ContractViolation, DeclarationError, ReconciliationFailed, SourceMissing
 from incload_assets.loading.reconciliation import Evidence
-from tests.loading.literal_source import LiteralSource
+from tests.loading.literal_source import LiteralSource, Record
 from tests.loading.tables import DatedItem, GoodItem, Item, StampedItem, day, item, make
 
 
@@ -97,6 +97,49 @@ def test_composite_keys_never_collide_and_a_null_in_a_key_is_quarantined(spark: 
         assert table.rows() == {(left, right, 1) for left, right in pairs}
         assert report.evidence.quarantined == 1
     assert table.log("rejected", "id", "_reasons") == [("n", ["value: NULL, but it identifies the row"])]
+
+
+class Numbered(pa.DataFrameModel):
+    """Told apart by a number that is never NULL, and one that may be."""
+
+    id: T.LongType = pa.Field(nullable=False)
+    part: T.LongType = pa.Field(nullable=True)
+    at: T.TimestampType = pa.Field(nullable=False)
+    seq: T.LongType = pa.Field(nullable=True)
+
+
+def test_each_fault_of_a_row_is_told_once(spark: SparkSession, tmp_path: Path) -> None:
+    at, far = "2026-01-01T00:00:00Z", "9999-12-31T23:30:00-01:00"
+    rows: list[Record] = [
+        {"id": None, "part": None, "at": at, "seq": "1"},
+        {"id": "x: 'y'", "part": "z", "at": "soon", "seq": "2"},
+        {"id": "1", "part": "z", "at": None, "seq": "3"},
+        {"id": "2", "part": "1", "at": far, "seq": "4"},
+    ]
+    table = make(
+        spark, tmp_path, {day(1): rows}, contract=Numbered, keys=["id", "part"], quarantine=Quarantine(max_share=1)
+    )
+    table.load(1)
+    assert table.log("rejected", "seq", "_reasons") == [
+        (1, ["id: NULL is not allowed", "part: NULL, but it identifies the row"]),
+        (2, ["id: 'x: 'y'' is not bigint", "part: 'z' is not bigint", "at: 'soon' is not timestamp"]),
+        (3, ["part: 'z' is not bigint", "at: NULL is not allowed"]),
+        (4, [f"at: '{far}' is not timestamp (six digits of a second at most, year 1 to 9999 in UTC)"]),
+    ]
+
+
+def test_changes_that_differ_by_less_than_a_microsecond_are_quarantined_as_nobody_could_order_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    at = "2026-01-01T00:00:00.123456"
+    rows = [item("1", "old", 1, at=f"{at}1Z"), item("1", "new", 2, at=f"{at}9Z"), item("2", "exact", 3, at=f"{at}000Z")]
+    changes = Changes(keys=["id"], sequence_by=["at"])
+    loose = Quarantine(max_share=1)
+    table = make(spark, tmp_path, {day(1): rows}, contract=StampedItem, changes=changes, quarantine=loose)
+    table.load(1)
+    assert table.rows("id", "value") == {("2", "exact")}
+    rule = "is not timestamp (six digits of a second at most, year 1 to 9999 in UTC)"
+    assert table.log("rejected", "_reasons") == [([f"at: '{at}{digit}Z' {rule}"],) for digit in (1, 9)]
 
 
 def test_equal_sequences_are_decided_by_content_in_any_order_of_loads(spark: SparkSession, tmp_path: Path) -> None:
@@ -298,13 +341,18 @@ def test_hours_and_odd_partition_values_are_windows_and_partitions_too(spark: Sp
     first = table.load(hour)
     assert table.rows("value") == {("a/b=c",), ("it's 5 %",), ('\\ " é',)}
     assert table.log("rejected", "_reasons") == [
-        (["value: '' cannot be the value of a partition"],),
-        (["value: '__HIVE_DEFAULT_PARTITION__' cannot be the value of a partition"],),
+        ([f"value: '{text}' {NOT_TOLD}"],) for text in ("", "__HIVE_DEFAULT_PARTITION__")
     ]
     assert table.replay(first).committed is False
     table.content[hour] = [item("0", "a/b=c", 2)]
     table.load(hour)
     assert table.rows() == {("0", "a/b=c", 2)}
+
+
+NOT_TOLD = (
+    "cannot be the value of a partition: Delta cannot tell it from NULL there; write another text for it in the "
+    "table's function"
+)
 
 
 class PlacedItem(Item):

@@ -69,6 +69,11 @@ def test_windows_of_any_length_and_zone_with_keys_of_their_own_are_accepted(
         (DAYS, "{window:%Y-%m-%d}/{window:%H%M}/*.json", "path names %H%M of"),
         (HOURS, "{window:%Y-%m-%dT%H:%M}.json", "path names %M of"),
         (dg.WeeklyPartitionsDefinition("2026-01-04", **BERLIN), "{window:%Y-%m-%dT%H}.json", "path names %H of"),
+        (
+            dg.DailyPartitionsDefinition("2026-01-01", hour_offset=1, **BERLIN),
+            "{window:%Y-%m-%dT%H}.json",
+            "path names %H of",
+        ),
         (DAYS, "{window:%Y-%m}.json", "path reads the same for the windows 2026-01-01 and 2026-01-02"),
         (HOURS, "{window:%Y-%m-%d}.json", "path reads the same for the windows 2026-01-01-00:00 and 2026-01-01-01:00"),
     ],
@@ -91,6 +96,40 @@ def test_a_path_that_tells_less_than_the_window_of_a_file_or_more_is_refused(
     assert refused.value.remedy
 
 
+def hourly(zone: str) -> dg.TimeWindowPartitionsDefinition:
+    return dg.HourlyPartitionsDefinition("2026-01-01-00:00", timezone=zone)
+
+
+@pytest.mark.parametrize(
+    ("partitions_def", "fields"),
+    [
+        (hourly("Europe/Berlin"), "%Y-%m-%dT%H"),
+        (hourly("America/New_York"), "%Y-%m-%d/%H"),
+        (hourly("Australia/Lord_Howe"), "%Y-%m-%dT%H"),  # where clocks are turned back by half an hour
+        (windows("*/15 * * * *", "2026-10-01-00:00", "%Y-%m-%d-%H:%M"), "%Y-%m-%dT%H%M"),
+    ],
+)
+def test_an_hour_that_comes_twice_is_no_name_of_a_window(
+    partitions_def: dg.TimeWindowPartitionsDefinition, fields: str
+) -> None:
+    def accept(partitions_def: dg.TimeWindowPartitionsDefinition, path: str) -> None:
+        declared(partitions_def=partitions_def, source=Files("{landing}/items/" + path + ".json"))
+
+    with pytest.raises(DeclarationError, match=r"has an hour twice. Remedy: write \{window_utc:...\} in the path for"):
+        accept(partitions_def, f"{{window:{fields}}}")
+    accept(partitions_def, f"{{window_utc:{fields}}}")
+    day = fields.partition("%d")[0] + "%d"
+    zone, start = partitions_def.timezone, "2026-01-01"
+    accept(dg.DailyPartitionsDefinition(start, timezone=zone), f"{{window:{day}}}{fields.removeprefix(day)[0]}*")
+    if "%M" not in fields:
+        accept(hourly("UTC"), f"{{window:{fields}}}")
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "Asia/Tokyo", "UTC"])
+def test_hours_of_a_zone_that_never_turns_its_clocks_are_names_of_windows(zone: str) -> None:
+    declared(partitions_def=hourly(zone), source=Files("{landing}/items/{window:%Y-%m-%dT%H}.json"))
+
+
 @pytest.mark.parametrize(
     ("partitions_def", "path"),
     [
@@ -99,7 +138,7 @@ def test_a_path_that_tells_less_than_the_window_of_a_file_or_more_is_refused(
         (dg.WeeklyPartitionsDefinition("2026-01-04"), "{window:%Y-%m-%d}/*.json"),
         (windows("0 */6 * * *", "2026-01-01-00", "%Y-%m-%d-%H"), "{window:%Y-%m-%d-%H}.json"),
         # where summer time begins two days begin within one day of UTC
-        (dg.DailyPartitionsDefinition("2026-01-01", hour_offset=1, **BERLIN), "{window:%Y-%m-%dT%H}.json"),
+        (dg.DailyPartitionsDefinition("2026-01-01", hour_offset=1, **BERLIN), "{window_utc:%Y-%m-%dT%H}.json"),
     ],
 )
 def test_a_path_with_what_tells_windows_apart_and_the_date_of_a_longer_one_is_accepted(

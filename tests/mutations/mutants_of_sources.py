@@ -48,7 +48,7 @@ MUTANTS_OF_SOURCES = [
            "F.greatest(own, committed, read), of_row", "own, of_row",
            (f"{DEBEZIUM}test_rows_of_snapshots_are_older_than_changes_committed_after_them_wherever_those_lie_in_the_log",)),
     Mutant("debezium: events of other tables are no changes", BINS, f"{SOURCES}/debezium_events.py",
-           '.when(elsewhere, F.concat(F.lit("of the table "), F.col("__table")))', "",
+           '.when(whole & op.isin(*_OPERATIONS) & ~F.col("__own"), F.concat(F.lit(ELSEWHERE), F.col("__table")))', "",
            (f"{DEBEZIUM}test_creates_updates_deletes_and_snapshot_rows_make_the_table_and_every_record_is_counted",)),
     Mutant("tables: rows are read at the versions looked at", CONVERGENCE, f"{SOURCES}/references.py",
            '.option("versionAsOf", version).load(path)', ".load(path)",

@@ -1,10 +1,12 @@
 """Progress and status: what is loaded, missing, failed, drifted, in progress, waiting."""
 
+import shutil
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
+from pyspark.sql import SparkSession
 
 from incload_assets.operations import TableStatus, progress_of, table_status
 from resources.settings import Settings
@@ -22,6 +24,7 @@ def test_every_partition_is_in_one_list(tmp_path: Path, spark_settings: Settings
             in_progress=[],
             waiting=[key(n) for n in range(1, 5)],
             causes={},
+            undone={},
             freshness=6 * 3600.0,
             last_materialized=None,
             rows=None,
@@ -46,6 +49,48 @@ def test_every_partition_is_in_one_list(tmp_path: Path, spark_settings: Settings
         assert status.last_materialized is not None
         assert before < status.last_materialized < datetime.now(UTC)
         assert status.version == h.lake.version(h.lake.table_uri(["guests"]))
+
+
+def test_what_the_table_has_lost_is_not_loaded_whether_or_not_a_check_has_seen_it(
+    tmp_path: Path, spark: SparkSession, spark_settings: Settings
+) -> None:
+    with house(tmp_path, spark_settings) as h:
+        uri = h.lake.table_uri(h.table.key.path)
+        versions = {}
+        for number in (1, 2, 3, 4):
+            h.deliver(number, guest(str(number), day=number))
+            assert h.load(number) == [True]
+            versions[number] = h.lake.version(uri) or 0
+
+        def told() -> tuple[list[str], list[str], dict[str, str], float | None, int | None]:
+            status = table_status(h.instance, h.table, h.lake, NOON)
+            return status.loaded, status.drifted, dict(status.undone), status.freshness, status.rows
+
+        days = [key(number) for number in (1, 2, 3, 4)]
+        assert told() == (days, [], {}, 0.0, 4)
+        spark.sql(f"RESTORE TABLE {h.lake.sql_name(uri)} TO VERSION AS OF {versions[2]}")
+        why = f"version {versions[4] + 1} restored version {versions[2]}"
+        late = 6 * 3600.0
+        assert told() == (days[:2], days[2:], dict.fromkeys(days[2:], why), late, 2)
+        assert h.load(4) == [True]
+        assert told() == ([*days[:2], days[3]], [days[2]], {days[2]: why}, 0.0, 3)
+        assert h.load(3) == [True]
+        assert told() == (days, [], {}, 0.0, 4)
+
+        shutil.rmtree(uri)
+        assert told() == ([], days, dict.fromkeys(days, "the table is gone"), late, None)
+        assert h.load(4) == [True]
+        loaded, drifted, lost, fresh, rows = told()
+        assert (loaded, drifted, fresh, rows) == ([days[3]], days[:3], 0.0, 1)
+        assert lost.keys() == set(days[:3]) and all("made anew" in reason for reason in lost.values())
+        assert h.load(1, 2, 3) == [True] * 3
+
+        log = h.lake.log_uri(h.table.key.path)
+        h.deliver(2, guest("2", "corrected", seq=2, day=2))
+        before = h.lake.version(log)
+        assert h.load(2) == [True]
+        spark.sql(f"RESTORE TABLE {h.lake.sql_name(log)} TO VERSION AS OF {before}")
+        assert told() == ([days[0], *days[2:]], [days[1]], {}, 0.0, 4)
 
 
 def test_an_empty_window_that_is_allowed_is_missing_until_loaded(tmp_path: Path, spark_settings: Settings) -> None:

@@ -15,6 +15,7 @@ from pyspark.sql.connect.logging import getLogLevel
 from incload_assets.loading.errors import SparkUnavailable
 from resources.settings import Settings
 from resources.spark import SparkResource, open_session
+from resources.spark_conf import SESSION_CONF
 
 FENCE = "spark.databricks.delta.write.txnAppId"
 
@@ -66,12 +67,18 @@ except Exception as error:
 """
 
 
-def test_a_session_has_delta_and_speaks_utc_and_ansi(spark_settings: Settings, tmp_path: Path) -> None:
+def test_a_session_has_delta_speaks_utc_and_ansi_and_writes_instants_as_all_can_read_them(
+    spark_settings: Settings, tmp_path: Path
+) -> None:
     with open_session(spark_settings) as session:
         session.range(3).write.format("delta").save(str(tmp_path / "table"))
         assert session.read.format("delta").load(str(tmp_path / "table")).count() == 3
-        conf = {key: session.conf.get(key) for key in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")}
-    assert conf == {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
+        conf = {key: session.conf.get(key) for key in SESSION_CONF}
+    assert conf == {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    }
 
 
 def test_the_client_of_a_session_writes_a_log_only_where_one_is_asked_for(

@@ -31,7 +31,7 @@ def by_window(
     landed: Mapping[str, Position],
     first: datetime | None,
 ) -> dict[str, list[Listed]]:
-    """The files that match the template, by the partition key of the window they belong to.
+    """The finished files that match the template, by the partition key of the window they belong to.
 
     Args:
         table: For messages.
@@ -41,7 +41,8 @@ def by_window(
         landed: Positions of earlier loads by partition key.
         first: Start of the table's first window; None where files older than it are not to be claimed.
     """
-    matching = ((file, times) for file in files if (times := template.match(file.path)) is not None)
+    finished = (file for file in files if file.is_finished)
+    matching = ((file, times) for file in finished if (times := template.match(file.path)) is not None)
     found: dict[str, list[Listed]] = {}
     if template.is_flat:
         owners = _owners(landed)

@@ -1,18 +1,25 @@
 """What a kind of source has to offer: five facts and two verbs."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.combining import union_of
 from incload_assets.loading.contract import Contract
+from incload_assets.loading.sources.own_fields import OwnField
 from incload_assets.loading.window import Window
 from resources.lake import Lake
+
+if TYPE_CHECKING:
+    from incload_assets.loading.declaration import Changes
+    from incload_assets.loading.writes.base import Write
 
 Absent = Literal["wait", "empty"]
 
@@ -39,6 +46,19 @@ class Position:
     detail: Mapping[str, Any] = field(default_factory=dict)
     summary: str = ""
     size: int = 0
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one look at a source shows.
+
+    Args:
+        positions: By partition key, of each window that the source holds something for.
+        left_out: Names, for people, of what is like the data of some window and yet not read.
+    """
+
+    positions: dict[str, Position]
+    left_out: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -109,6 +129,13 @@ class Source(ABC):
 
     dated: ClassVar[bool] = False
     """Whether windows are of times that rows bear; then it has :meth:`clocks`."""
+    chooses: ClassVar[bool] = False
+    """Whether its records may be of other tables, too, which it skips; then it has :meth:`check_skipped`."""
+
+    @property
+    def whole_changes(self) -> str:
+        """What to declare so that changes need nothing but whole rows and deletes, as in a remedy; '': nothing."""
+        return ""
 
     def keeper(self, file: Column) -> Column:
         """For a ``_source.file``: whose rows stay while no row of the same key and keeper is shown; NULL: they do not.
@@ -126,8 +153,73 @@ class Source(ABC):
     ) -> None:
         """Check that the table's windows, of which some are given, fit; raise as :meth:`validate` does."""
 
-    def for_contract(self, contract: Contract) -> "Source":
+    def check_landed(self, table: str, landed: Iterable[tuple[Window, Position]]) -> None:  # noqa: B027 - as above
+        """Check that windows hold what is theirs by the declaration as it is now; raise :class:`SchemaMismatch` if not.
+
+        Args:
+            table: For messages.
+            landed: Some windows that were landed, with their positions; read only by a source that looks at them.
+        """
+
+    def for_changes(self, unavailable: str | None, *, moves: bool) -> Source:
+        """This source as it reads for changes with that ``unavailable``, and with or without a ``moved_when``."""
+        return self
+
+    def part(self, file: Column) -> Column:
+        """For a ``_source.file``: the name of the source, of several ones, that the row is of. Default: ``''``."""
+        return F.lit("")
+
+    def check_skipped(  # noqa: B027 - nothing, by default
+        self, table: str, window: Window, skipped: Mapping[str, Collection[str]]
+    ) -> None:
+        """Look at why records were skipped, where no record of their source is a change of the table.
+
+        Args:
+            table: For messages.
+            window: For messages.
+            skipped: Each reason once, by :meth:`part`.
+
+        Raises:
+            SourceUnreadable: The records are not those that the declaration means.
+        """
+
+    @property
+    def own_fields(self) -> Mapping[str, OwnField]:
+        """The fields that it fills by itself, beside those of its records, by name. Default: none."""
+        return {}
+
+    def validate_changes(  # noqa: B027 - any changes will do unless a source says so
+        self, table: str, contract: Contract, changes: Changes, write: Write, asked: Sequence[str]
+    ) -> None:
+        """Check that what the table declares of its changes is what the source can tell; raise as :meth:`validate`.
+
+        Args:
+            table: For messages.
+            contract: Of the table.
+            changes: As declared, and its columns are those of the contract.
+            write: As declared.
+            asked: Fields that conditions ask for and the contract does not have.
+        """
+
+    def for_contract(self, contract: Contract) -> Source:
         """This source as it reads for a table of that contract, where the types decide how values are read."""
+        return self
+
+    def asked_for(self, fields: Sequence[str]) -> Source:
+        """This source as it reads for conditions that ask for fields beside those of the contract.
+
+        Where a source knows the fields of all its records beforehand, reading fails if it has none of such a name: the
+        condition would be NULL for ever. Default: that is not known.
+        """
+        return self
+
+    def requiring(self, required: Callable[[], Collection[str]]) -> Source:
+        """This source as it reads for a load, which refuses what has none of the records that its table can have.
+
+        Args:
+            required: The fields without which no record can become a row; to be asked where some are lacking, because
+                only Spark can tell. Default: nothing is refused.
+        """
         return self
 
     @abstractmethod
@@ -154,6 +246,18 @@ class Source(ABC):
             SourceUnavailable: The source does not answer.
             SourceUnreadable: It answers with a refusal (credentials, permissions, no such bucket).
         """
+
+    def survey(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> Survey:
+        """What :meth:`detect` finds, and what it leaves out, from the same look at the source. Default: nothing."""
+        return Survey(self.detect(table, windows, landed, first=first, lake=lake))
 
     def prepare(  # noqa: B027 - nothing, by default
         self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake
@@ -258,6 +362,10 @@ class Source(ABC):
     def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
         """What was landed and is gone from the source, per partition key, as names for people. Default: nothing."""
         return {}
+
+    def names_what_it_holds(self) -> bool:
+        """Whether :meth:`missing` can find anything, because what the source holds has names to look for."""
+        return type(self).missing is not Source.missing
 
     def carried(self, position: Position) -> list[str]:
         """The ``_source.file`` values of a position whose rows stay although the source no longer has them.

@@ -1,8 +1,9 @@
-"""What the driver has to know of a CSV file before Spark reads it: its header, and whether it ends inside quotes."""
+"""What the driver has to know of a CSV file before Spark reads it: its header, and how its first lines end."""
 
 import codecs
 import csv
 import io
+import re
 import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ import zstandard
 
 from incload_assets.loading.errors import SourceUnreadable
 from incload_assets.loading.sources.compressed import cut_off, unpacked
+from incload_assets.loading.sources.file_columns import FileColumns
 from incload_assets.loading.sources.formats import compression_of
 from incload_assets.loading.sources.storage import store_errors, store_of
 from incload_assets.loading.sources.template import Template
@@ -22,11 +24,11 @@ ENCODINGS = ("utf-8", "iso-8859-1", "us-ascii", "utf-16", "utf-16be", "utf-16le"
 REPLACEMENT = "\ufffd"
 """What a decoder puts in the place of bytes that are no character."""
 
+_LINE_ENDS = re.compile(r"\r\n?|\n")
 _END = "\n\0"
 """Put after a text: shows whether it ends within quotes."""
 
 _HEAD = 1 << 16
-_TAIL = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -43,26 +45,44 @@ class Shape:
 
     Args:
         header: The column names, without the spaces around them.
-        ends_unquoted: The last character, line breaks aside, is no quote: then the last field is not a quoted one, and
-            a line break in it means that a quote was never closed. False where that is unknown.
+        finds_line_ends: Spark has to find out itself how lines end, because the first one does not end with a line
+            feed. It then makes a line feed of each line break, within quotes, too.
     """
 
     header: tuple[str, ...]
-    ends_unquoted: bool
+    finds_line_ends: bool
 
 
-def shapes_of(table: str, template: Template, paths: Sequence[str], options: CsvOptions) -> dict[str, Shape]:
+def shapes_of(
+    table: str, template: Template, paths: Sequence[str], options: CsvOptions, columns: FileColumns
+) -> dict[str, Shape]:
     """The shape of each file; files without a header (nothing but blank lines) are left out.
 
-    Reads the first 64 kB of a file, and of a larger one that is not compressed the last 4 kB.
+    Reads the first 64 kB of a file, more where the header is longer.
 
     Raises:
-        SourceUnreadable: A header cannot be decoded, decompressed, has a name twice or a quote that is never closed.
+        SourceUnreadable: A header cannot be decoded, decompressed, lacks columns, has a name twice or a quote that is
+            never closed.
         SourceChanged: A file has vanished.
     """
     with ThreadPoolExecutor(16) as readers:
         shapes = readers.map(lambda path: _shape_of(table, template, path, options), paths)
-        return {path: shape for path, shape in zip(paths, shapes, strict=True) if shape}
+        found = {path: shape for path, shape in zip(paths, shapes, strict=True) if shape}
+    for path, shape in found.items():
+        place = f"the header of {template.name_of(path)}"
+        columns.check(place, shape.header)
+        _check_distinct(table, place, shape.header)
+    return found
+
+
+def _check_distinct(table: str, place: str, header: Sequence[str]) -> None:
+    for name in header:
+        if header.count(name) > 1:
+            raise SourceUnreadable(
+                f"{table}: {place} has the name {name!r} twice",
+                rule="a column is known by its name",
+                remedy="write the file with different names",
+            )
 
 
 def _shape_of(table: str, template: Template, path: str, options: CsvOptions) -> Shape | None:
@@ -90,21 +110,26 @@ def _shape_of(table: str, template: Template, path: str, options: CsvOptions) ->
             f"{table}: the header of {key} is not {options.encoding}",
             remedy="give the source the encoding of its files, or write the file again",
         )
-    for name in header:
-        if header.count(name) > 1:
-            raise SourceUnreadable(
-                f"{table}: the header of {key} has the name {name!r} twice",
-                rule="a column is known by its name",
-                remedy="write the file with different names",
-            )
-    if whole:
-        ending = head
-    elif compression_of(key) is None:
-        with store_errors(table, path, key):
-            ending = store_of(path).cat_file(path, start=-_TAIL)
-    else:
-        return Shape(header, False)
-    return Shape(header, not ending.rstrip(b"\r\n\x00").endswith(b'"'))
+    return Shape(header, _finds_line_ends(table, key, text[: found.length]))
+
+
+def _finds_line_ends(table: str, key: str, begun: str) -> bool:
+    """Whether Spark has to, as the first lines of a file say: blank ones, and the header.
+
+    Raises:
+        SourceUnreadable: It would find something else, because it goes by the first line break alone.
+    """
+    blank = begun[: len(begun) - len(begun.lstrip("\r\n"))]
+    if not begun.endswith("\r") and "\r" not in blank:
+        return False
+    first, *others = _LINE_ENDS.findall(begun)
+    if {first, *others} - {"\n"} != {first} or [first, *others][-1] != first:
+        raise SourceUnreadable(
+            f"{table}: in {key} not all lines up to the header end alike, or a name in the header has a line break",
+            rule="where the first line does not end with \\n, the first line break of the file says how lines end",
+            remedy="write the file again with lines that end with \\n or with \\r\\n",
+        )
+    return True
 
 
 def _head_of(table: str, key: str, path: str, size: int) -> tuple[bytes, bool]:
@@ -129,11 +154,19 @@ def _head_of(table: str, key: str, path: str, size: int) -> tuple[bytes, bool]:
 
 @dataclass(frozen=True)
 class _Header:
-    """The first record of a text, if it has one; whether its last quote is open; whether something follows it."""
+    """The first record of a text, if it has one.
+
+    Args:
+        record: Its fields.
+        is_open: Whether its last quote is open.
+        is_complete: Whether something follows it.
+        length: How many characters there are to the end of its line.
+    """
 
     record: list[str] | None
     is_open: bool
     is_complete: bool
+    length: int = 0
 
 
 def _header(table: str, key: str, text: str, options: CsvOptions) -> _Header:
@@ -149,4 +182,4 @@ def _header(table: str, key: str, text: str, options: CsvOptions) -> _Header:
     rest = lines.read()
     if record[-1].endswith(_END):
         return _Header(record, True, False)
-    return _Header(record if rest else None, False, len(rest) > 1)
+    return _Header(record if rest else None, False, len(rest) > 1, len(text) + len(_END) - len(rest))

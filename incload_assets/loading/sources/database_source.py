@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -50,6 +50,7 @@ class DatabaseSource(Source):
 
     database: str
     table: str
+    asked: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
 
     sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=False)
     keeps: ClassVar[bool] = True
@@ -69,6 +70,12 @@ class DatabaseSource(Source):
 
     def __str__(self) -> str:
         return f"{self._place} by {self.by}"
+
+    def asked_for(self, fields: Sequence[str]) -> Source:
+        """This table, which has a column of each such name; see :meth:`Source.asked_for`."""
+        made = replace(self)
+        object.__setattr__(made, "asked", tuple(fields))
+        return made
 
     def validate(self, table: str) -> None:
         """Check names and lag; see :meth:`Source.validate`."""
@@ -91,6 +98,7 @@ class DatabaseSource(Source):
             with database.connect() as connection:
                 relation = relation_of(connection, table, database, self.table)
             column = relation.column(table, self.by, self.types)
+            relation.check_asked(table, self.asked)
             frame = read_parts(spark, database, relation, column, parts, fields)
             frame.schema  # noqa: B018 - asks the database, here where its name is known
             return frame

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from incload_assets.loading.errors import DeclarationError, SourceUnreadable
-from resources.databases import Database
+from resources.databases import NAME, Database
 
 _CATALOG = """
 SELECT c.oid::bigint, n.nspname, c.relname, a.attname, b.typname, b.typcategory, b.typtype, s.seqcache,
@@ -107,6 +107,24 @@ class Relation:
             )
         return column
 
+    def check_asked(self, table: str, names: Sequence[str]) -> None:
+        """Refuse a table without a column that a condition asks for, which nobody would miss.
+
+        Args:
+            table: The asset's name, for messages.
+            names: Of the columns.
+
+        Raises:
+            SourceUnreadable: There is none of such a name.
+        """
+        for name in names:
+            if name not in self.columns:
+                raise SourceUnreadable(
+                    f"{table}: a condition of changes asks for {name!r}, which {self.place} does not have",
+                    rule="a condition on a column that is not there is never true, so that nothing would be deleted",
+                    remedy=f"name one of its columns: {', '.join(self.columns)}",
+                )
+
 
 def relation_of(connection: psycopg.Connection[Any], table: str, database: Database, name: str) -> Relation:
     """What the catalog says about a table.
@@ -139,6 +157,12 @@ def check_names(table: str, database: str, name: str, column: str) -> None:
     Raises:
         DeclarationError: Something is empty or cannot be a name.
     """
+    if not NAME.fullmatch(database):
+        raise DeclarationError(
+            f"{table}: source: database is {database!r}",
+            rule="it is letters, digits and _, in lower case, as in INCLOAD_DATABASE_<NAME>_URL",
+            remedy="write database='shop'",
+        )
     for what, value in (("database", database), ("table", name), ("column", column)):
         parts: Sequence[str] = name.split(".") if what == "table" else [value]
         if not all(parts) or len(parts) > 2 or "\0" in value:

@@ -8,24 +8,27 @@ from incload_assets.loading.columns import let
 _WORD = 2**32
 _DIGITS = 32
 """Hexadecimal digits of 128 bits, which hold every decimal that Spark can hold."""
+_PLACES = 16383
+"""What PostgreSQL allows after the point."""
 
 
-def decimal_text(value: Column, scale: Column) -> Column:
+def decimal_text(encoded: Column, places: Column) -> Column:
     """The decimal as plain digits, NULL where it is none or has more than 38 digits.
 
+    Spark's decoder also takes what is no base64, such as ``NaN``. So the bytes have to be the text again; ``Infinity``
+    would be, but that is what the connector writes for a double.
+
     Args:
-        value: The base64 text, or the JSON object ``{"scale": ..., "value": ...}`` of a decimal whose scale varies.
-        scale: Digits after the point, unless the value tells.
+        encoded: The base64 text.
+        places: Digits after the point.
 
     Example:
         >>> decimal_text(F.lit("AeJA"), F.lit(2))  # doctest: +SKIP
     """
-    varies = value.startswith("{")
-    encoded = F.when(varies, F.get_json_object(value, "$.value")).otherwise(value)
-    places = F.when(varies, F.get_json_object(value, "$.scale").try_cast("int")).otherwise(scale)
-    digits = F.hex(F.try_to_binary(encoded, F.lit("base64")))
+    raw = F.try_to_binary(F.when(encoded != "Infinity", encoded), F.lit("base64"))
+    digits = F.hex(F.when(F.base64(raw) == encoded, raw))
     unscaled = F.when(F.length(digits).between(2, _DIGITS), let(digits, _unscaled)).cast("string")
-    return let(unscaled, lambda text: _with_point(text, places))
+    return F.when(places.between(-_PLACES, _PLACES), let(unscaled, lambda text: _with_point(text, places)))
 
 
 def _with_point(number: Column, places: Column) -> Column:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from incload_assets.loading.exact_json import loses_digits, marked
 from incload_assets.loading.sources.base import SKIPPED
 from incload_assets.loading.sources.debezium_types import OF_SCHEMA, PLAIN
 
@@ -20,6 +21,14 @@ _SCHEMA = (
 )
 
 
+CONNECTOR = "postgresql"
+"""How the events of the one connector that is understood here name it."""
+HEARTBEAT = r'^\{"ts_ms":\d+\}$'
+"""What a record without an envelope is, as JSON text with its names in order."""
+BOUNDARY = r'^\{"data_collections":.*,"event_count":(null|\d+),"id":".*","status":"(BEGIN|END)","ts_ms":\d+\}$'
+"""The same of the begin or end of a transaction."""
+
+
 def taken_apart(events: DataFrame, table: str, keep: Sequence[str], others: Sequence[str]) -> DataFrame:
     """The events with what can be said of them.
 
@@ -31,15 +40,17 @@ def taken_apart(events: DataFrame, table: str, keep: Sequence[str], others: Sequ
 
     Returns:
         ``others``; ``PSEUDO_FIELDS``; with two underscores before their names ``keep``, ``ENVELOPE`` as JSON text,
-        ``table``, ``skipped`` of the events' source, ``row`` and, before an update, ``old`` as maps of variants (NULL
-        in events of other tables), and ``types``, from a column to ``struct<encoding, scale>`` by the event's schema.
+        ``connector``, ``table`` (``schema.table``, NULL where one is not told), ``own`` (whether it is that table),
+        ``rest`` (of a record without an envelope, as JSON text), ``skipped`` of the events' source, ``row`` and, before
+        an update, ``old`` as maps of variants (NULL in events of other tables), and ``types``, from a column to
+        ``struct<encoding, scale>`` by the event's schema.
     """
     return _with_schema(_with_facts(_with_envelope(events, keep, others), table))
 
 
 def _with_envelope(events: DataFrame, keep: Sequence[str], others: Sequence[str]) -> DataFrame:
     raw, payload = F.col("_raw"), F.col("__payload")
-    bare = raw.getField("op").isNotNull()
+    bare = F.coalesce(raw.getField("op"), raw.getField("source")).isNotNull()
     members = [
         F.when(bare, raw.getField(name)).otherwise(F.try_variant_get(payload, f"$.{name}", "string")).alias(f"__{name}")
         for name in ENVELOPE
@@ -48,19 +59,21 @@ def _with_envelope(events: DataFrame, keep: Sequence[str], others: Sequence[str]
     text = F.col("_payload")  # a source that has taken the payload out of a record leaves its text as it was
     schema = F.when(text.contains('"payload"'), F.try_variant_get(F.try_parse_json(text), "$.schema", "string"))
     skipped = F.col(SKIPPED) if SKIPPED in events.columns else F.lit(None).cast("string")
-    parsed = events.withColumn("__payload", F.try_parse_json(raw.getField(PAYLOAD)))
-    return parsed.select(*members, schema.alias("__schema"), skipped.alias("__skipped"), *kept, *others)
+    told = [schema.alias("__schema"), skipped.alias("__skipped"), F.coalesce(raw.getField(PAYLOAD), "_rescued")]
+    parsed = events.withColumn("__payload", _exact(raw.getField(PAYLOAD)))
+    return parsed.select(*members, *told[:2], told[2].alias("__rest"), *kept, *others)
 
 
 def _with_facts(events: DataFrame, own_table: str) -> DataFrame:
-    """Adds the pseudo fields, ``__table``, and as maps of variants ``__row`` and ``__old``, before an update.
+    """Adds the pseudo fields, what is told of the table, and as maps of variants ``__row`` and ``__old``.
 
-    The events of other tables have neither.
+    The events of other tables have neither; ``__old`` is what a row was before an update.
     """
-    own = F.col("__table") == own_table
+    own_schema, _, own_name = own_table.partition(".")
+    own = (_fact("schema") == own_schema) & (_fact("table") == own_name)
     row = F.when(F.col("__op") == "d", F.col("__before")).otherwise(F.col("__after"))
     old = F.when(F.col("__op") == "u", F.col("__before"))
-    table = F.concat_ws(".", _fact("schema"), _fact("table"))
+    table = F.concat(F.nullif(_fact("schema"), F.lit("")), F.lit("."), F.nullif(_fact("table"), F.lit("")))
     micros = F.coalesce(_fact("ts_us", "bigint"), _fact("ts_ms", "bigint") * 1000)
     told = events.withColumn("__facts", F.try_parse_json("__source")).withColumns(
         {
@@ -70,10 +83,14 @@ def _with_facts(events: DataFrame, own_table: str) -> DataFrame:
             "cdc_snapshot": _fact("snapshot"),
             "cdc_committed_at": F.date_format(F.timestamp_micros(micros), "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"),
             "cdc_sequence": _sequence(),
+            "__connector": _fact("connector"),
             "__table": table,
+            "__own": F.coalesce(own, F.lit(False)),
         }
     )
-    return told.withColumns({"__row": _members(F.when(own, row)), "__old": _members(F.when(own, old))})
+    return told.withColumns(
+        {"__row": _members(F.when(F.col("__own"), row)), "__old": _members(F.when(F.col("__own"), old))}
+    )
 
 
 def _fact(name: str, kind: str = "string") -> Column:
@@ -99,7 +116,7 @@ def _sequence() -> Column:
 def _with_schema(events: DataFrame) -> DataFrame:
     """Adds ``__types``, from a column to ``struct<encoding, scale>`` by its schema, or of its members' for an array."""
     parsed = F.from_json("__schema", _SCHEMA)
-    after = F.element_at(F.filter(parsed["fields"], lambda member: member["field"] == "after"), 1)
+    after = F.try_element_at(F.filter(parsed["fields"], lambda member: member["field"] == "after"), F.lit(1))
     names = F.create_map(*(F.lit(text) for pair in OF_SCHEMA.items() for text in pair))
 
     def of(column: Column) -> Column:
@@ -118,5 +135,10 @@ def member(image: str, name: str) -> Column:
 
 
 def _members(text: Column) -> Column:
-    """A JSON object as a map of variants, NULL if it is none."""
-    return F.try_variant_get(F.try_parse_json(text), "$", "map<string,variant>")
+    """A JSON object as a map of variants, numbers as :func:`_exact` has them; NULL if it is none."""
+    return F.try_variant_get(_exact(text), "$", "map<string,variant>")
+
+
+def _exact(text: Column) -> Column:
+    """The variant of a JSON text, with those numbers marked that it would hold as doubles."""
+    return F.try_parse_json(marked(text, loses_digits(text)))

@@ -1,6 +1,6 @@
 """From Debezium's envelopes (before, after, op, source) to the fields of the table that they tell of."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyspark.sql.types as T
@@ -8,11 +8,22 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.loading.combining import any_of
+from incload_assets.loading.exact_json import unmarked
 from incload_assets.loading.sources.base import PRESENT, SKIPPED
-from incload_assets.loading.sources.debezium_envelope import PSEUDO_FIELDS, member, taken_apart
-from incload_assets.loading.sources.debezium_types import item, text_of, texts_of
+from incload_assets.loading.sources.debezium_envelope import (
+    BOUNDARY,
+    CONNECTOR,
+    HEARTBEAT,
+    PSEUDO_FIELDS,
+    member,
+    taken_apart,
+)
+from incload_assets.loading.sources.debezium_types import VALUE, item, value_of
+from incload_assets.loading.sources.reading_json import NO_FIELD
 
-_OPERATIONS = ("c", "u", "d", "r", "t", "m")
+_OPERATIONS, _MESSAGE = ("c", "u", "d", "r", "t"), "m"
+ELSEWHERE = "of the table "
+"""How the reason begins why an event of another table is skipped."""
 
 
 @dataclass(frozen=True)
@@ -23,20 +34,24 @@ class Reading:
         table: Whose events are changes, ``schema.table``.
         keys: The columns that a delete is sure of.
         whole_before: Whether a delete has all columns of the row (REPLICA IDENTITY FULL).
-        keys_change: Whether an unavailable value of a row under a new key is known from its old key.
         unavailable: The text that stands for an unavailable value.
+        kept: Whether the table keeps what a column had where its value is unavailable.
+        moves: Whether an unavailable value of a row under a new key is known from its old key.
         types: The contract's types by column.
         encodings: What is declared of columns; see :mod:`~incload_assets.loading.sources.debezium_types`.
+        masked: The columns whose values no message may show.
         default: From a type to the encoding of its values where neither schema nor declaration tells.
     """
 
     table: str
     keys: tuple[str, ...]
     whole_before: bool
-    keys_change: bool
     unavailable: str
+    kept: bool
+    moves: bool
     types: Mapping[str, T.DataType]
     encodings: Mapping[str, str]
+    masked: Collection[str]
     default: Callable[[T.DataType], str]
 
 
@@ -50,22 +65,27 @@ def table_rows(events: DataFrame, fields: Sequence[str], reading: Reading, *keep
         keep: Fields of the events' source to pass on.
     """
     others = [name for name in events.columns if name.startswith("_") and name not in ("_raw", PRESENT, SKIPPED)]
+    # an object without an envelope may be a heartbeat; else it is told in other words below
+    events = events.withColumn("_malformed", F.nullif("_malformed", F.lit(NO_FIELD)))
     known = taken_apart(events, reading.table, keep, others)
     columns = [name for name in fields if name not in PSEUDO_FIELDS and name not in keep]
     valued = known.withColumn("__values", _values(columns, reading))
-    values = {name: F.col("__values")[i] for i, name in enumerate(columns)}
+    values = {name: F.col("__values")[i]["text"] for i, name in enumerate(columns)}
     named = F.array(*map(F.lit, columns)).cast("array<string>")
-    unavailable = F.transform(
-        "__values", lambda value, i: F.when(value == reading.unavailable, F.try_element_at(named, (i + 1).cast("int")))
-    )
-    lost = F.array_join(F.array_compact(unavailable), ", ")
+
+    def about(told: Callable[[Column, Column], Column], separator: str) -> Column:
+        texts = F.transform("__values", lambda value, i: told(value, F.try_element_at(named, (i + 1).cast("int"))))
+        return F.array_join(F.array_compact(texts), separator)
+
+    lost = about(lambda value, name: F.when(value["text"] == reading.unavailable, name), ", ")
+    broken = about(lambda value, name: F.concat(name, F.lit(": "), value["broken"]), "; ")
     values |= {name: F.col(name) for name in PSEUDO_FIELDS} | {name: F.col(f"__{name}") for name in keep}
     rescued = F.map_filter("__row", lambda name, _: ~name.isin(list(fields)))
     present = F.array_union(F.map_keys("__row"), F.array(*map(F.lit, PSEUDO_FIELDS)))
-    skipped, malformed = _skipped(reading), _malformed(reading, lost)
+    skipped, malformed = _skipped(), _malformed(reading, lost, broken)
     return valued.withColumns({SKIPPED: skipped, "__malformed": malformed}).select(
         F.struct(*(values[name].alias(name) for name in fields)).alias("_raw"),
-        F.when((F.col("cdc_op") != "d") & (F.size(rescued) > 0), F.to_json(rescued)).alias("_rescued"),
+        F.when((F.col("cdc_op") != "d") & (F.size(rescued) > 0), unmarked(F.to_json(rescued))).alias("_rescued"),
         F.when(F.col(SKIPPED).isNull(), F.col("__malformed")).alias("_malformed"),
         F.array_intersect(F.coalesce(present, F.array()), F.array(*map(F.lit, fields))).alias(PRESENT),
         SKIPPED,
@@ -74,59 +94,68 @@ def table_rows(events: DataFrame, fields: Sequence[str], reading: Reading, *keep
 
 
 def _values(columns: Sequence[str], reading: Reading) -> Column:
-    """``array<string>``: the values of the columns, as text to be typed. In one expression, whose size is bounded."""
+    """The values of the columns, an array of what :func:`value_of` makes. In one expression, whose size is bounded."""
     items = []
     for name in columns:
-        text = member("__row", name)
+        value = F.try_element_at("__row", F.lit(name))
         if name not in reading.keys and not reading.whole_before:
-            text = F.when(F.col("cdc_op") != "d", text)  # a delete has anything there, NULL or the column's default
+            value = F.when(F.col("cdc_op") != "d", value)  # a delete has anything there, NULL or the column's default
         target, schema = reading.types.get(name, T.StringType()), F.try_element_at("__types", F.lit(name))
-        items.append(item(text, target, reading.encodings.get(name), reading.default(target), schema))
+        made = item(value, target, reading.encodings.get(name), reading.default(target), schema, name in reading.masked)
+        items.append(made)
     if not items:
-        return F.array().cast("array<string>")
-    if not any(isinstance(reading.types.get(name), T.ArrayType) for name in columns):
-        return F.transform(F.array(*items), lambda of: text_of(of, reading.unavailable))
-    return F.transform(
-        F.array(*items),
-        lambda of: F.when(of["is_array"], texts_of(of, reading.unavailable)).otherwise(
-            text_of(of, reading.unavailable)
-        ),
-    )
+        return F.array().cast(f"array<{VALUE}>")
+    arrays = any(isinstance(reading.types.get(name), T.ArrayType) for name in columns)
+    return F.transform(F.array(*items), lambda of: value_of(of, reading.unavailable, arrays=arrays))
 
 
-def _skipped(reading: Reading) -> Column:
+def _skipped() -> Column:
     """Why the record is no change of the table, NULL where it is one."""
-    payload = F.col("_payload")
+    payload, op, rest = F.col("_payload"), F.col("__op"), F.col("__rest")
     tombstone = payload.isNull() | (F.col("_malformed").isNotNull() & (F.trim(payload) == "null"))
-    elsewhere = F.col("_malformed").isNull() & F.col("__op").isin(*_OPERATIONS) & (F.col("__table") != reading.table)
-    elsewhere &= F.col("__table") != ""
+    whole = F.col("_malformed").isNull() & F.coalesce(F.col("__connector"), F.lit(CONNECTOR)).eqNullSafe(CONNECTOR)
+    bare = F.col("_malformed").isNull() & op.isNull() & F.col("__source").isNull()
     return (
         F.when(F.col("__skipped").isNotNull(), F.col("__skipped"))
         .when(tombstone, "a tombstone")
-        .when(F.col("__op") == "m", "a message in the log")
-        .when(elsewhere, F.concat(F.lit("of the table "), F.col("__table")))
+        .when(whole & (op == _MESSAGE) & F.col("cdc_lsn").isNotNull(), "a message in the log")
+        .when(whole & op.isin(*_OPERATIONS) & ~F.col("__own"), F.concat(F.lit(ELSEWHERE), F.col("__table")))
+        .when(bare & rest.rlike(HEARTBEAT), "a heartbeat")
+        .when(bare & rest.rlike(BOUNDARY), "the begin or end of a transaction")
     )
 
 
-def _malformed(reading: Reading, lost: Column) -> Column:
-    op, quoted = F.col("__op"), F.concat(F.lit("op '"), F.col("__op"), F.lit("'"))
+def _malformed(reading: Reading, lost: Column, broken: Column) -> Column:
+    op, connector = F.col("__op"), F.col("__connector")
+    quoted = F.concat(F.lit("op '"), op, F.lit("'"))
     image = F.when(op == "d", "before").otherwise("after")
-    moved = F.concat(
-        lost, F.lit(": not in this event, which tells of a new row or key; REPLICA IDENTITY FULL tells it")
-    )
-    wholly = ("r",) if reading.keys_change else ("r", "c")
+    missing = "in this event, which tells of a new row or key; REPLICA IDENTITY FULL tells it"
+    if not (reading.kept or reading.whole_before):
+        missing = "in this event, and the table's changes know no unavailable values; REPLICA IDENTITY FULL tells it"
+    needed = op.isin(*(("r",) if reading.moves else ("r", "c"))) | F.lit(reading.whole_before or not reading.kept)
     changed = [member("__old", key) != member("__row", key) for key in reading.keys]
     return F.coalesce(
         F.col("_malformed"),
-        F.when(op.isNull() | F.col("__source").isNull(), "no event of Debezium: op or source is missing"),
+        F.when(
+            connector != CONNECTOR,
+            F.concat(
+                F.lit("an event of Debezium's connector '"), connector, F.lit(f"': only those of {CONNECTOR} are read")
+            ),
+        ),
+        F.when(
+            op.isNull() | F.col("__source").isNull(),
+            "no event of Debezium: op or source is missing",
+        ),
+        F.when(F.col("__table").isNull(), "source tells no schema or no table, as events of PostgreSQL do"),
         F.when(~op.isin(*_OPERATIONS), F.concat(quoted, F.lit(" is unknown"))),
         F.when((op != "t") & F.col("__row").isNull(), F.concat(quoted, F.lit(" without "), image)),
         F.when(
             F.col("cdc_sequence").isNull(), "source has neither lsn nor sequence: its place among others is unknown"
         ),
-        F.when((op.isin(*wholly) | F.lit(reading.whole_before)) & (lost != ""), moved),
+        F.when(needed & (lost != ""), F.concat(lost, F.lit(f": not {missing}"))),
         F.when(
             (op == "u") & any_of(changed),
             "the key has another value before: not the table's primary key",
         ),
+        F.nullif(broken, F.lit("")),
     )

@@ -1,11 +1,13 @@
 """How Debezium writes values, and the same values as text that every contract's type reads exactly.
 
 What a number or a text in an event stands for is not to be seen in it: 19723 may be a day, base64 may be a decimal. The
-schema tells, in events that carry theirs; else a declared *encoding* per column, or a rule by the contract's type.
+schema tells, in events that carry theirs; else a declared *encoding* per column, or a rule by the contract's type. A
+value that is not of its encoding is quarantined, whatever the contract's type would make of it.
 """
 
 import base64
 import hashlib
+import json
 import uuid
 
 import pyspark.sql.types as T
@@ -13,40 +15,39 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import let
+from incload_assets.loading.exact_json import is_marked, unmarked
 from incload_assets.loading.sources.debezium_decimals import decimal_text
+from incload_assets.loading.sources.debezium_times import iso_text, time_text
 
 UNAVAILABLE = "__debezium_unavailable_value"
 """Debezium's default of ``unavailable.value.placeholder``."""
-ENCODING = r"plain|date|(timestamp|time)\[(ms|us|ns)\]|decimal\(\d+\)"
+ENCODING = r"plain|date|(timestamp|time)\[(ms|us|ns)\]|decimal\(\d+\)|hex|base64url"
 """What may be declared of a column."""
-PLAIN, UNDECLARED = "plain", "undeclared decimal"
+PLAIN, UNDECLARED, DECIMAL, FLOATING, ISO = "plain", "undeclared decimal", "decimal", "floating", "iso"
 
 OF_SCHEMA = {
     "io.debezium.time.Date": "date",
     "org.apache.kafka.connect.data.Date": "date",
-    "io.debezium.time.IsoDate": "iso date",
+    "io.debezium.time.IsoDate": ISO,
     "io.debezium.time.Timestamp": "timestamp[ms]",
     "org.apache.kafka.connect.data.Timestamp": "timestamp[ms]",
     "io.debezium.time.MicroTimestamp": "timestamp[us]",
     "io.debezium.time.NanoTimestamp": "timestamp[ns]",
+    "io.debezium.time.IsoTimestamp": ISO,
     "io.debezium.time.Time": "time[ms]",
     "org.apache.kafka.connect.data.Time": "time[ms]",
     "io.debezium.time.MicroTime": "time[us]",
     "io.debezium.time.NanoTime": "time[ns]",
-    "org.apache.kafka.connect.data.Decimal": "decimal",
-    "io.debezium.data.VariableScaleDecimal": "decimal",
+    "io.debezium.time.IsoTime": ISO,
+    "org.apache.kafka.connect.data.Decimal": DECIMAL,
+    "io.debezium.data.VariableScaleDecimal": DECIMAL,
 }
 """Encodings by the names in schemas; what has another name, or none, is plain."""
-_TIMESTAMPS = {"connect": "timestamp[ms]", "nanoseconds": "timestamp[ns]", "isostring": PLAIN}
+_TIMESTAMPS = {"connect": "timestamp[ms]", "nanoseconds": "timestamp[ns]", "isostring": ISO}
 """How each ``time.precision.mode`` writes a timestamp, where it is not in microseconds."""
-
-_DAY = 86_400_000_000
-_MIN, _MAX = -719_162 * _DAY, 2_932_897 * _DAY - 1
-"""The microseconds of the years 1 to 9999."""
-_INFINITE = (9_223_372_036_825_200_000, -9_223_372_036_832_400_000)
-"""What the JDBC driver takes for infinite, as microseconds."""
-_INFINITE_DAYS = (-2_147_472_692, -2_147_472_691)
-"""Likewise as days, which overflow: -5877611-06-21 and the day after."""
+_VARYING = "OBJECT<scale: BIGINT, value: STRING>"
+"""A decimal with the digits after its point, as Spark describes it."""
+_NUMBER = r"^(BIGINT|DECIMAL)"
 
 
 def default_encoding(target: T.DataType, time_precision_mode: str, decimals: str | None) -> str:
@@ -54,72 +55,130 @@ def default_encoding(target: T.DataType, time_precision_mode: str, decimals: str
     if isinstance(target, T.ArrayType):
         return default_encoding(target.elementType, time_precision_mode, decimals)
     if isinstance(target, T.DateType):
-        return "iso date" if time_precision_mode == "isostring" else "date"
+        return ISO if time_precision_mode == "isostring" else "date"
     if isinstance(target, T.TimestampType | T.TimestampNTZType):
         return _TIMESTAMPS.get(time_precision_mode, "timestamp[us]")
     if isinstance(target, T.DecimalType):
-        return {None: UNDECLARED, "precise": "decimal"}.get(decimals, PLAIN)
+        return {None: UNDECLARED, "precise": DECIMAL, "double": FLOATING}.get(decimals, PLAIN)
+    if isinstance(target, T.NumericType) and decimals in ("precise", "double"):  # it may be a decimal all the same
+        return DECIMAL if decimals == "precise" and isinstance(target, T.IntegralType) else FLOATING
     return PLAIN
 
 
-def item(value: Column, target: T.DataType, declared: str | None, default: str, schema: Column) -> Column:
-    """What :func:`text_of` needs of a value, ``struct<value, encoding, scale, is_array>``.
+def declared_encoding(encoding: str, time_precision_mode: str) -> str:
+    """What a declared encoding means where the connector writes all times as text."""
+    kind = encoding.partition("[")[0]
+    return ISO if time_precision_mode == "isostring" and kind in ("date", "timestamp", "time") else encoding
+
+
+def item(value: Column, target: T.DataType, declared: str | None, default: str, schema: Column, masked: bool) -> Column:
+    """What :func:`value_of` needs of a value, ``struct<value, encoding, scale, is_array, masked>``.
 
     Args:
-        value: Text of the JSON value, for JSON strings their content.
+        value: Variant of the JSON value.
         target: The contract's type.
         declared: The encoding that the column is declared to have, if any.
         default: The encoding where nothing tells.
         schema: ``struct<encoding: string, scale: int>`` of the event's schema; NULL without one.
+        masked: Whether no message may show the value.
     """
     element = target.elementType if isinstance(target, T.ArrayType) else target
     encoding = F.coalesce(schema.getField("encoding"), F.lit(default))
-    scale = F.coalesce(schema.getField("scale"), F.lit(getattr(element, "scale", None)).cast("int"))
+    own = getattr(element, "scale", 0 if isinstance(element, T.IntegralType) else None)
+    scale = F.coalesce(schema.getField("scale"), F.lit(own).cast("int"))
     if declared:
         name, _, digits = declared.rstrip(")").partition("(")
         encoding, scale = F.lit(name), F.lit(int(digits)) if digits else scale
     if isinstance(element, T.NumericType):  # a contract may keep an instant as the number that it is
-        encoding = F.when(encoding.contains("decimal"), encoding).otherwise(PLAIN)
+        encoding = F.when(encoding.contains(DECIMAL) | (encoding == FLOATING), encoding).otherwise(PLAIN)
+    elif isinstance(element, T.BinaryType):
+        encoding = F.lit(declared if declared in ("hex", "base64url") else PLAIN)
     elif not isinstance(element, T.DateType | T.TimestampType | T.TimestampNTZType | T.StringType):
         encoding = F.lit(PLAIN)
-    is_array = F.lit(element is not target)
-    return F.struct(value.alias("value"), encoding.alias("encoding"), scale.alias("scale"), is_array.alias("is_array"))
+    told = {"value": value, "encoding": encoding, "scale": scale}
+    told |= {"is_array": F.lit(element is not target), "masked": F.lit(masked)}
+    return F.struct(*(column.alias(name) for name, column in told.items()))
 
 
-def text_of(item: Column, placeholder: str) -> Column:
-    """The value as text that the contract's type reads without loss; as it is where it cannot be understood."""
-    value, encoding = item["value"], item["encoding"]
-    unknown = F.concat(value, F.lit(", a decimal without schema: declare decimals='precise', 'string' or 'double'"))
-    temporal = F.when(encoding == "date", _date(value.try_cast("bigint"))).otherwise(
-        F.when(
-            encoding.startswith("time"),
-            let(_micros(value.try_cast("bigint"), encoding), lambda micros: _time(micros, encoding)),
+def value_of(item: Column, placeholder: str, *, arrays: bool) -> Column:
+    """A :data:`VALUE`: text that the contract's type reads without loss, or NULL and what is wrong with the value.
+
+    Args:
+        item: Of :func:`item`.
+        placeholder: The text that an unavailable value becomes, whatever form it has.
+        arrays: Whether the item may be one.
+    """
+    encoding = item["encoding"]
+
+    def of(value: Column) -> Column:
+        text = (
+            F.when(value.isin(placeholder, *_forms(placeholder)), F.lit(placeholder))
+            .when(encoding == PLAIN, value)
+            .when(encoding == UNDECLARED, F.concat(value, F.lit(_UNDECLARED)))
         )
-    )
-    return (
-        F.when(value.isin(placeholder, *_forms(placeholder)), F.lit(placeholder))
-        .when(encoding == PLAIN, value)
-        .when(encoding == "decimal", F.coalesce(decimal_text(value, item["scale"]), value))
-        .when(encoding == UNDECLARED, unknown)
-        .when(encoding == "iso date", F.regexp_replace(value, "Z$", ""))
-        .otherwise(F.coalesce(temporal, value))
-    )
+        if arrays:
+            text = text.when(item["is_array"], _members(item))
+        return let(text.otherwise(_decoded(item["value"], item, value)), lambda text: told(text, value))
+
+    def told(text: Column, value: Column) -> Column:
+        shown = F.when(item["masked"], "***").otherwise(F.concat(F.lit("'"), F.substring(value, 1, _SHOWN), F.lit("'")))
+        wrong = F.concat(shown, F.lit(" is not written as "), encoding, F.lit(_WRONG))
+        broken = F.when(text.isNull() & value.isNotNull(), wrong)
+        return F.struct(text.alias("text"), broken.alias("broken"))
+
+    return let(unmarked(F.try_variant_get(item["value"], "$", "string")), of)
 
 
-def texts_of(item: Column, placeholder: str) -> Column:
-    """Likewise of an array, member by member."""
+VALUE = "struct<text: string, broken: string>"
+_UNDECLARED = ", a decimal without schema: declare decimals='precise', 'string' or 'double'"
+_WRONG = ": declare decimals, time_precision_mode and encodings as the connector has them"
+_SHOWN = 80
+_BROKEN = "\ufdd2"
+"""Stands for a member that is not of its encoding; no text holds it."""
 
-    def member(value: Column) -> Column:
-        alike = F.struct(value.alias("value"), item["encoding"].alias("encoding"), item["scale"].alias("scale"))
-        return text_of(alike, placeholder)
 
-    value = item["value"]
-    members = F.to_json(F.transform(F.from_json(value, "array<string>"), member))
-    return (
-        F.when(value.isin(placeholder, *_forms(placeholder)), F.lit(placeholder))
-        .when(item["encoding"] == PLAIN, value)
-        .otherwise(F.coalesce(members, value))
-    )
+def _members(item: Column) -> Column:
+    """The JSON text of an array, its members as text; NULL where it is none, or a member is not of the encoding."""
+
+    def member(variant: Column) -> Column:
+        value = unmarked(F.try_variant_get(variant, "$", "string"))
+        return F.coalesce(_decoded(variant, item, value), F.when(value.isNotNull(), F.lit(_BROKEN)))
+
+    made = F.to_json(F.transform(F.try_variant_get(item["value"], "$", "array<variant>"), member))
+    return let(made, lambda text: F.when(~text.contains(_BROKEN), text))
+
+
+def _decoded(variant: Column, item: Column, value: Column) -> Column:
+    """The text of a value that is not plain, NULL where it is not of its encoding.
+
+    Args:
+        variant: The value.
+        item: Whose encoding it has.
+        value: The variant as text.
+    """
+    encoding = item["encoding"]
+
+    def of_kind(kind: Column) -> Column:
+        is_text, number = kind == "STRING", value.try_cast("bigint")
+        places = F.try_variant_get(variant, "$.scale", "int")
+        return (
+            F.when((encoding == DECIMAL) & is_text, decimal_text(value, item["scale"]))
+            .when(
+                (encoding == DECIMAL) & (kind == _VARYING),
+                decimal_text(F.try_variant_get(variant, "$.value", "string"), places),
+            )
+            .when(encoding == DECIMAL, F.when(kind.rlike(_NUMBER), value))  # it is itself, by decimal.format=NUMERIC
+            .when(encoding == FLOATING, F.when(~is_text | value.isin("NaN", "Infinity", "-Infinity"), value))
+            .when(encoding == "hex", F.when(value.rlike("^([0-9a-f]{2})*$"), F.base64(F.unhex(value))))
+            .when(encoding == "base64url", F.translate(value, "-_", "+/"))
+            .when(encoding == ISO, F.when(is_text, iso_text(value)))
+            .when(number.isNotNull(), time_text(number, encoding))
+            .when(is_text, value)
+        )
+
+    exact = is_marked(F.try_variant_get(variant, "$", "string"))
+    kind = F.when(exact, "DECIMAL").otherwise(F.schema_of_variant(variant))
+    return F.when(value.isNotNull(), let(kind, of_kind))
 
 
 def _forms(placeholder: str) -> list[str]:
@@ -127,31 +186,7 @@ def _forms(placeholder: str) -> list[str]:
     raw = placeholder.encode()
     # Java's UUID.nameUUIDFromBytes
     digest = uuid.UUID(bytes=hashlib.md5(raw, usedforsecurity=False).digest(), version=3)
-    encoded = base64.b64encode(raw).decode()
-    arrays = [f'["{text}"]' for text in (placeholder, encoded, digest)]
-    return [encoded, *arrays, f"[{','.join(map(str, raw))}]", f'{{"{placeholder}":"{placeholder}"}}']
-
-
-def _date(days: Column) -> Column:
-    text = F.date_from_unix_date(days.try_cast("int")).cast("string")
-    return F.when(days.between(_MIN // _DAY, _MAX // _DAY), text).otherwise(_infinite(days, *_INFINITE_DAYS))
-
-
-def _micros(number: Column, encoding: Column) -> Column:
-    finer = F.call_function("div", number - F.pmod(number, F.lit(1000)), F.lit(1000))
-    coarser = F.try_multiply(number, F.lit(1000))
-    return F.when(encoding.endswith("[ns]"), finer).when(encoding.endswith("[ms]"), coarser).otherwise(number)
-
-
-def _time(micros: Column, encoding: Column) -> Column:
-    at = F.timestamp_micros(micros)
-    return F.when(
-        encoding.startswith("timestamp"),
-        F.when(micros.between(_MIN, _MAX), F.date_format(at, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS")).otherwise(
-            _infinite(micros, *_INFINITE)
-        ),
-    ).when(micros.between(0, _DAY - 1), F.date_format(at, "HH:mm:ss.SSSSSS"))
-
-
-def _infinite(number: Column, positive: int, negative: int) -> Column:
-    return F.when(number == positive, "infinity").when(number == negative, "-infinity")
+    texts = [base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode(), raw.hex()]
+    numbers = [byte - 256 if byte > 127 else byte for byte in raw]  # Java's bytes have a sign
+    objects = [[placeholder], *([text] for text in (*texts, str(digest))), numbers, {placeholder: placeholder}]
+    return [*texts, *(json.dumps(value, ensure_ascii=False, separators=(",", ":")) for value in objects)]

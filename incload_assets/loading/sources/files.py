@@ -1,7 +1,8 @@
 """Files in a landing area: local folders and S3."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Literal, get_args
 
@@ -10,14 +11,15 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.declared_types import check_types
-from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.errors import DeclarationError, SchemaMismatch
 from incload_assets.loading.sources.assignment import by_window
-from incload_assets.loading.sources.base import Absent, Position, Sees, Source
+from incload_assets.loading.sources.base import Absent, Position, Sees, Source, Survey
 from incload_assets.loading.sources.csv_shape import ENCODINGS, REPLACEMENT, CsvOptions
 from incload_assets.loading.sources.file_hashes import local_hashes
 from incload_assets.loading.sources.file_position import File, files_in, gone_from, position_of
 from incload_assets.loading.sources.formats import Format, format_of
-from incload_assets.loading.sources.listing import files_of
+from incload_assets.loading.sources.left_out import left_out
+from incload_assets.loading.sources.listing import Listed, files_of
 from incload_assets.loading.sources.reading import read
 from incload_assets.loading.sources.template import Template
 from incload_assets.loading.window import Window
@@ -34,7 +36,10 @@ class Files(Source):
     - A window's position is the set of its files and their contents; a rewritten file makes it another position.
     - A path without time fields is a flat folder: a file belongs to the window in which it was first seen; see
       :mod:`incload_assets.loading.sources.assignment`.
+    - A CSV or Parquet file without any of the contract's columns, or without one that no row can do without, is
+      refused.
     - Hidden files, files under a temporary name, and folders are not files. An empty file is a file without rows.
+    - A file that the path leaves out by its name alone is told by ``incload status`` and the check ``source_files``.
     - ``.gz`` and ``.zst`` after the extension are decompressed.
 
     Args:
@@ -57,6 +62,8 @@ class Files(Source):
     delimiter: str = ","
     encoding: str = "utf-8"
     contract: Contract | None = field(init=False, default=None, repr=False, compare=False)
+    asked: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
+    required: Callable[[], Collection[str]] = field(init=False, default=frozenset, repr=False, compare=False)
 
     sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=False)
 
@@ -65,8 +72,21 @@ class Files(Source):
 
     def for_contract(self, contract: Contract) -> "Files":
         """These files, of which some may have a column in another type than others."""
-        made = replace(self)
-        object.__setattr__(made, "contract", contract)
+        return self._with(contract=contract)
+
+    def asked_for(self, fields: Sequence[str]) -> "Files":
+        """These files, of which some have a column of such a name in their header; see :meth:`Source.asked_for`."""
+        return self._with(asked=tuple(fields))
+
+    def requiring(self, required: Callable[[], Collection[str]]) -> "Files":
+        """These files, of which each CSV and Parquet file has to have some columns; see :meth:`Source.requiring`."""
+        return self._with(required=required)
+
+    def _with(self, **told: object) -> "Files":
+        """The same files, with more that is told of the table they are read for."""
+        made = copy(self)
+        for name, value in told.items():
+            object.__setattr__(made, name, value)
         return made
 
     def validate(self, table: str) -> None:
@@ -76,7 +96,11 @@ class Files(Source):
             value = getattr(self, name)
             if value not in allowed:
                 choices = ", ".join(repr(choice) for choice in allowed if choice is not None)
-                raise DeclarationError(f"{table}: source: {name} is {value!r}", remedy=f"write one of {choices}")
+                raise DeclarationError(
+                    f"{table}: source: {name} is {value!r}",
+                    rule="it is one of a few words, spelt exactly",
+                    remedy=f"write one of {choices}",
+                )
         check_types(table, "source: ", self)
         Template.parse(table, self.path, "/landing")
         self._check_delimiter(table)
@@ -88,10 +112,32 @@ class Files(Source):
                 rule="extensions are .json, .jsonl, .ndjson, .csv and .parquet, the text ones also with .gz or .zst",
                 remedy="give format='json', 'csv' or 'parquet'",
             )
+        kind = self.format or format_of(last)
+        for name, usual in (("delimiter", ","), ("encoding", "utf-8")):
+            if kind not in (None, "csv") and (value := getattr(self, name)) != usual:
+                raise DeclarationError(
+                    f"{table}: source: {name} is {value!r}, and the files are {kind}",
+                    rule="only CSV files have one; JSON is UTF-8, and Parquet is no text",
+                    remedy=f"drop {name}, or give format='csv'",
+                )
 
     def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
         """Check that the path tells windows apart, and no more than that; see :meth:`Source.validate_windows`."""
         Template.parse(table, self.path, "/landing").check_windows(table, windows)
+
+    def check_landed(self, table: str, landed: Iterable[tuple[Window, Position]]) -> None:
+        """Check that by the path no file of a window belongs to another one now; see :meth:`Source.check_landed`.
+
+        A file that the path no longer matches is no longer at the source, and belongs to none.
+        """
+        template = self._template(table)
+        if template.is_flat:
+            return
+        for window, position in landed:
+            for file in files_in(position):
+                times = template.match(template.path_of(file.key))
+                if times is not None and times != template.times_of(window):
+                    raise _moved(table, self.path, template, window, file)
 
     def _check_delimiter(self, table: str) -> None:
         if len(self.delimiter) != 1 or self.delimiter in f'"\r\n{REPLACEMENT}':
@@ -125,8 +171,21 @@ class Files(Source):
             SourceUnavailable: The store does not answer, or its root folder is gone.
             SourceUnreadable: The store refuses.
         """
+        return self.survey(table, windows, landed, first=first, lake=lake).positions
+
+    def survey(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> Survey:
+        """The same, with the files that the path leaves out by their names; see :mod:`.left_out`."""
         template = self._template(table)
-        present = self._present(table, template, windows, landed, first)
+        listed = _listed(table, template, windows, landed)
+        present = _present(table, template, listed, windows, landed, first)
         positions = {}
         for window in windows:
             before = landed.get(window.key)
@@ -136,7 +195,9 @@ class Files(Source):
             emptied = self.deleted == "retract" and before is not None and before.fingerprint != "empty"
             if files or gone or emptied:
                 positions[window.key] = position_of(files, gone)
-        return positions
+        times = None if template.is_flat else {template.times_of(window) for window in windows}
+        others = left_out(template, self.format, listed, times)
+        return Survey(positions, sorted(template.name_of(file.path) for file in others))
 
     def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows of the files that a position lists as present; see :meth:`Source.extract`.
@@ -157,7 +218,9 @@ class Files(Source):
         """
         options = CsvOptions(self.delimiter, self.encoding)
         targets = self.contract.types if self.contract else {}
-        return read(spark, table, self._template(table), files_in(position), fields, self.format, options, targets)
+        template, files = self._template(table), files_in(position)
+        lacking = (self.required, self.asked)
+        return read(spark, table, template, files, fields, self.format, options, targets, *lacking)
 
     def extract_windows(
         self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
@@ -169,7 +232,8 @@ class Files(Source):
         rows = self.extract(spark, table, position_of(files), fields)
         names = [(file.key, key) for file, key in files.items()]
         place = F.broadcast(spark.createDataFrame(names, "file string, _window string"))
-        return rows.join(place, rows["_source.file"] == place["file"]).drop("file")
+        # left, so that rows of no file, should there ever be any, are counted and not lost
+        return rows.join(place, rows["_source.file"] == place["file"], "left").drop("file")
 
     def missing(
         self,
@@ -180,7 +244,8 @@ class Files(Source):
         """Landed files that are no longer there, per partition key; none where deleting a file is a way to retract."""
         if self.deleted == "retract":
             return {}
-        present = self._present(table, self._template(table), windows, landed, None)
+        template = self._template(table)
+        present = _present(table, template, _listed(table, template, windows, landed), windows, landed, None)
         gone = {w.key: [file.key for file in _gone(landed.get(w.key), present.get(w.key, []))] for w in windows}
         return {key: names for key, names in gone.items() if names}
 
@@ -191,27 +256,43 @@ class Files(Source):
     def _template(self, table: str) -> Template:
         return Template.parse(table, self.path, Settings().landing_root)
 
-    def _present(
-        self,
-        table: str,
-        template: Template,
-        windows: Sequence[Window],
-        landed: Mapping[str, Position],
-        first: datetime | None,
-    ) -> dict[str, list[File]]:
-        listed = files_of(
-            table, template, windows, was_there=lambda: any(files_in(position) for position in landed.values())
-        )
-        assigned = by_window(table, template, listed, windows, landed, first)
-        etags = local_hashes(file.path for files in assigned.values() for file in files if file.etag is None)
-        return {
-            key: [
-                File(template.name_of(file.path), etag, file.size)
-                for file in files
-                if (etag := file.etag or etags.get(file.path))
-            ]
-            for key, files in assigned.items()
-        }
+
+def _listed(table: str, template: Template, windows: Sequence[Window], landed: Mapping[str, Position]) -> list[Listed]:
+    """All files that one look at the store shows."""
+    return list(
+        files_of(table, template, windows, was_there=lambda: any(files_in(position) for position in landed.values()))
+    )
+
+
+def _present(
+    table: str,
+    template: Template,
+    listed: Sequence[Listed],
+    windows: Sequence[Window],
+    landed: Mapping[str, Position],
+    first: datetime | None,
+) -> dict[str, list[File]]:
+    assigned = by_window(table, template, listed, windows, landed, first)
+    etags = local_hashes(file.path for files in assigned.values() for file in files if file.etag is None)
+    return {
+        key: [
+            File(template.name_of(file.path), etag, file.size)
+            for file in files
+            if (etag := file.etag or etags.get(file.path))
+        ]
+        for key, files in assigned.items()
+    }
+
+
+def _moved(table: str, path: str, template: Template, window: Window, file: File) -> SchemaMismatch:
+    by_utc = template.in_utc
+    fits = by_utc.match(template.path_of(file.key)) == by_utc.times_of(window)
+    keep = "write {window_utc:...} instead of {window:...} in the path" if fits else "restore the path"
+    return SchemaMismatch(
+        f"{table} {window.key}: the window holds the file {file.key}, which by the path {path!r} is of another one now",
+        rule=f"a file stays in its window; {{window:...}} is the start of the window in {window.zone}",
+        remedy=f"{keep} to leave files in the windows that hold them, or give the table another name and load it anew",
+    )
 
 
 def _gone(before: Position | None, present: Sequence[File]) -> list[File]:

@@ -9,6 +9,11 @@ _EXTENSIONS: dict[str, Format] = {
 }  # fmt: skip
 
 
+def extensions_of(kind: Format | None) -> tuple[str, ...]:
+    """The extensions of a format, or of all formats."""
+    return tuple(extension for extension, format_ in _EXTENSIONS.items() if kind in (None, format_))
+
+
 def compression_of(name: str) -> Literal["gz", "zst"] | None:
     """The compression that a file name ends in."""
     return "gz" if name.lower().endswith(".gz") else "zst" if name.lower().endswith(".zst") else None

@@ -4,13 +4,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import ClassVar, get_args
+from typing import TYPE_CHECKING, ClassVar, get_args
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading import window as windows_of
+from incload_assets.loading.contract import Contract
 from incload_assets.loading.declared_types import check_types
 from incload_assets.loading.errors import DeclarationError, SourceUnreadable
 from incload_assets.loading.sources.base import Absent, Headroom, Position, Sees, Source
@@ -23,10 +24,15 @@ from incload_assets.loading.sources.kafka_windows import (
     positions,
     ranges_of,
 )
+from incload_assets.loading.sources.own_fields import OwnField
 from incload_assets.loading.sources.read_errors import read_error
 from incload_assets.loading.window import Window
 from resources.kafka import NAME, KafkaCluster
 from resources.lake import Lake
+
+if TYPE_CHECKING:
+    from incload_assets.loading.declaration import Changes
+    from incload_assets.loading.writes.base import Write
 
 
 @dataclass(frozen=True)
@@ -77,8 +83,8 @@ class Kafka(Source):
         check_types(table, "source: ", self)
         checks = (
             ("cluster", bool(NAME.fullmatch(self.cluster)), "it is letters, digits and _, in lower case", "'shop'"),
-            ("topic", bool(re.fullmatch(r"[A-Za-z0-9._-]{1,249}", self.topic)),
-             "a topic's name is letters, digits and ._-", "'orders'"),
+            ("topic", bool(re.fullmatch(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}", self.topic)),
+             "a topic's name is letters, digits and ._-, and not . or ..", "'orders'"),
             ("key", self.key != "" and self.key not in ABOUT, "it is a field of the contract", "'order_id'"),
             ("absent", self.absent in get_args(Absent), "it is 'wait' or 'empty'", "'wait'"),
             ("per_task", self.per_task > 0, "it is a number of messages, 1 or more", "200_000"),
@@ -87,6 +93,22 @@ class Kafka(Source):
             if not good:
                 problem = f"{table}: source: {name} is {getattr(self, name)!r}"
                 raise DeclarationError(problem, rule=rule, remedy=f"write {name}={example}")
+
+    @property
+    def own_fields(self) -> Mapping[str, OwnField]:
+        """Those that every message has; see :meth:`Source.own_fields`."""
+        return ABOUT
+
+    def validate_changes(
+        self, table: str, contract: Contract, changes: "Changes", write: "Write", asked: Sequence[str]
+    ) -> None:
+        """Check that the table has the field that keys stand for; see :meth:`Source.validate_changes`."""
+        if self.key is not None and self.key not in (*contract.names, *asked):
+            raise DeclarationError(
+                f"{table}: source: key is {self.key!r}, which {contract.model_name} does not have",
+                rule=f"a message's key stands for a column of the contract ({', '.join(contract.names)})",
+                remedy=f"name one of them, add {self.key!r} to {contract.model_name}, or drop key",
+            )
 
     def detect(
         self,

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
+import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -10,7 +11,8 @@ from incload_assets.loading.contract import not_null
 from incload_assets.loading.exact_json import is_single, loses_digits, marked, parsed, unmarked
 from incload_assets.loading.sources.base import PRESENT, SKIPPED
 from incload_assets.loading.sources.kafka_windows import Ranges
-from incload_assets.loading.sources.reading_json import json_records
+from incload_assets.loading.sources.own_fields import OwnField
+from incload_assets.loading.sources.reading_json import NO_FIELD, json_records
 from resources.kafka import REQUEST_SECONDS, KafkaCluster
 
 MESSAGES = (
@@ -20,7 +22,14 @@ MESSAGES = (
 """The columns of :func:`read_messages`."""
 TOMBSTONE = "kafka_tombstone"
 KEY = "kafka_key"
-ABOUT = (KEY, "kafka_timestamp", "kafka_partition", "kafka_offset", "kafka_headers", TOMBSTONE)
+ABOUT = {
+    KEY: OwnField(),
+    "kafka_timestamp": OwnField(T.TimestampType()),
+    "kafka_partition": OwnField(T.IntegerType()),
+    "kafka_offset": OwnField(T.LongType()),
+    "kafka_headers": OwnField(),
+    TOMBSTONE: OwnField(T.BooleanType(), ("true", "false")),
+}
 """Fields that every message has beside those of its value."""
 _SCHEMA_AND_PAYLOAD = ("payload", "schema")
 
@@ -105,6 +114,9 @@ def json_messages(
     told = [F.lit(name) for name in fields if name in ABOUT]
     if key is not None and key in values:
         values = {**values, key: F.coalesce(values[key], "__names_key")}
+    # its key says whose it is
+    by_key = F.lit(KEY in fields) | F.col("__names_key").isNotNull()
+    records = records.withColumn("_malformed", F.nullif("_malformed", F.when(by_key, NO_FIELD)))
     malformed = F.when(F.col("_malformed").isNotNull() & (F.col("__first_byte") == "00"), _FRAMED)
     # made valid, different keys would be one
     is_asked = F.lit(key is not None or KEY in fields)

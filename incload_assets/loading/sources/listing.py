@@ -1,8 +1,8 @@
 """What lies in a store, as few requests as possible, and never half a listing.
 
-Hidden names are left to the template. Names that say that their writer has not finished are left out here: ``*.tmp``,
-``*.part``, ``*.partial``, ``*.crdownload``, ``*.inprogress``, ``*._COPYING_``, ``*~``. A file that grows under its
-final name cannot be told from a finished one: it is loaded as it is, and again when it has changed.
+Hidden names are left to the template. Some names say that their writer has not finished: ``*.tmp``, ``*.part``,
+``*.partial``, ``*.crdownload``, ``*.inprogress``, ``*._COPYING_``, ``*~``. A file that grows under its final name
+cannot be told from a finished one: it is loaded as it is, and again when it has changed.
 """
 
 import os
@@ -13,12 +13,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from incload_assets.loading.errors import SourceUnavailable, SourceUnreadable
+from incload_assets.loading.sources.file_names import UNFINISHED
 from incload_assets.loading.sources.storage import is_s3, store_errors, store_of
 from incload_assets.loading.sources.template import Template
 from incload_assets.loading.window import Window
-
-UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".inprogress", "._copying_", "~")
-"""Endings, in lower case, of files that are still being written."""
 
 _SINGLE_SCANS = 8
 """Up to this many prefixes are listed one by one; for more, the stretch of keys that holds them all is listed once."""
@@ -40,11 +38,16 @@ class Listed:
     modified: datetime
     etag: str | None = None
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether its name says nothing else."""
+        return not self.path.lower().endswith(UNFINISHED)
+
 
 def files_of(
     table: str, template: Template, windows: Sequence[Window], *, was_there: Callable[[], bool]
 ) -> Iterator[Listed]:
-    """Every finished file below the literal prefixes of the windows, each once; some may not match the template.
+    """Every file below the literal prefixes of the windows, each once; some are not finished or no files of a window.
 
     Args:
         table: For messages.
@@ -71,7 +74,7 @@ def files_of(
         listed = _local_files(table, template, windows)
     seen = set()
     for file in listed:
-        if file.path not in seen and not file.path.lower().endswith(UNFINISHED):
+        if file.path not in seen:
             seen.add(file.path)
             yield file
 
@@ -127,11 +130,14 @@ def _local_files(table: str, template: Template, windows: Sequence[Window]) -> I
     for window in windows:
         folder = os.path.dirname(template.prefix_of(window))
         depths.setdefault(folder, template.depth_below(folder, window))
+    passed_by = () if template.enters_hidden_folders else (".", "_")
     for folder, depth in depths.items():
-        yield from _walk(table, folder, depth, frozenset())
+        yield from _walk(table, folder, depth, passed_by, frozenset())
 
 
-def _walk(table: str, folder: str, depth: int | None, above: frozenset[tuple[int, int]]) -> Iterator[Listed]:
+def _walk(
+    table: str, folder: str, depth: int | None, passed_by: tuple[str, ...], above: frozenset[tuple[int, int]]
+) -> Iterator[Listed]:
     try:
         here = os.stat(folder)
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -149,8 +155,9 @@ def _walk(table: str, folder: str, depth: int | None, above: frozenset[tuple[int
         except OSError:  # removed meanwhile, or a link to nothing
             continue
         if stat.S_ISDIR(found.st_mode):
-            if depth != 0 and not entry.name.startswith((".", "_")):
-                yield from _walk(table, entry.path, None if depth is None else depth - 1, above | {identity})
+            if depth != 0 and not entry.name.startswith(passed_by):
+                deeper = None if depth is None else depth - 1
+                yield from _walk(table, entry.path, deeper, passed_by, above | {identity})
         elif stat.S_ISREG(found.st_mode):
             yield Listed(_utf8(table, entry.path), found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 

@@ -1,29 +1,35 @@
 """Types of Parquet that Spark reads otherwise than they are meant, or not at all: nanoseconds, INT96, large decimals.
 
 Nanoseconds, which pandas writes, Spark reads only as the number they are stored as. INT96, the old way to write times,
-is an instant for Spark; the schema that Arrow makes of a footer calls both nanoseconds.
+are nanoseconds, too: of a day, and the Julian day; Spark cuts them to microseconds unless they are read as the bytes
+that they are. Both become text with all digits, so that a time that is finer than a microsecond shows.
 """
 
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark.sql.types as T
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-INSTANT = pa.timestamp("us", "UTC")
+INT96 = pa.timestamp("ns", "INT96")
+"""Stands for the type, which the schema that Arrow makes of a footer does not tell from others."""
 
 _LARGEST_PRECISION = 38
+_MICROS_OF_DAY = 86_400_000_000
+_EPOCH = 2_440_588
+"""The Julian day 1970-01-01."""
 
 
 def fields_of(footer: pq.FileMetaData) -> list[pa.Field]:
-    """The columns of a file with the types that they have for Spark, INT96 as :data:`INSTANT`."""
+    """The columns of a file with the types that they have in the file, INT96 as :data:`INT96`."""
     fields = list(footer.schema.to_arrow_schema())
     physical = [footer.schema.column(index).physical_type for index in range(footer.num_columns)]
     if "INT96" not in physical:
         return fields
     leaves = iter(physical)
-    return [field.with_type(_with_instants(field.type, leaves)) for field in fields]
+    return [field.with_type(_with_int96(field.type, leaves)) for field in fields]
 
 
 def is_nanoseconds(kind: pa.DataType) -> bool:
@@ -31,9 +37,15 @@ def is_nanoseconds(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) and kind.unit == "ns")
 
 
-def is_too_large(kind: pa.DataType) -> bool:
-    """Whether a type is a decimal with more digits than those of Spark have."""
-    return bool(pa.types.is_decimal(kind) and kind.precision > _LARGEST_PRECISION)
+def unreadable(kind: pa.DataType) -> tuple[str, str] | None:
+    """Why Spark cannot read a type, and what to write instead; None if it can."""
+    if pa.types.is_decimal(kind) and kind.precision > _LARGEST_PRECISION:
+        return f"a decimal has up to {_LARGEST_PRECISION} digits", "fewer digits, or strings"
+    if pa.types.is_float16(kind):
+        return "Spark reads floats of 32 and 64 bits", "one of these"
+    if pa.types.is_time(kind):
+        return "Spark reads no time of day from Parquet", "strings, or timestamps"
+    return None
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -56,38 +68,75 @@ def keys_in(kind: pa.DataType) -> Iterator[pa.DataType]:
             yield from kinds_in(inner.key_type)
 
 
-def in_microseconds(value: Column, kind: pa.DataType) -> Column:
-    """A value as Spark reads it, each number of nanoseconds in it as the time that it means.
+def with_bytes(spark: T.DataType, kind: pa.DataType) -> T.DataType:
+    """A type of Spark's, with the bytes of INT96 in the place of instants."""
+    if kind == INT96:
+        return T.BinaryType()
+    if isinstance(spark, T.StructType):
+        members = ((of, kind.field(of.name).type) for of in spark.fields)
+        return T.StructType([T.StructField(of.name, with_bytes(of.dataType, inner)) for of, inner in members])
+    if isinstance(spark, T.MapType):
+        return T.MapType(with_bytes(spark.keyType, kind.key_type), with_bytes(spark.valueType, kind.item_type))
+    return T.ArrayType(with_bytes(spark.elementType, kind.value_type)) if isinstance(spark, T.ArrayType) else spark
+
+
+def with_times(value: Column, kind: pa.DataType, *, iso: bool = False) -> Column:
+    """A value as Spark reads it, each number of nanoseconds in it, and each INT96, as text of the time that it means.
 
     Args:
         value: Of any type.
         kind: Its type in the file, without nanoseconds in the keys of maps.
+        iso: Whether to write as :data:`~incload_assets.loading.columns.TIMES_IN_JSON` does; else as Spark casts.
     """
     if not any(map(is_nanoseconds, kinds_in(kind))):
         return value
+    if kind == INT96:
+        # both numbers begin with their lowest byte; read backwards they are the day and the nanoseconds
+        digits = F.regexp_replace(F.reverse(F.hex(value)), "(.)(.)", "$2$1")
+        day, nanoseconds = (
+            F.conv(part, 16, -10).try_cast("bigint") for part in (F.left(digits, F.lit(8)), F.substring(digits, 9, 16))
+        )
+        micros = F.try_add(F.try_multiply(day - _EPOCH, F.lit(_MICROS_OF_DAY)), _floored(nanoseconds))
+        return F.coalesce(_text(micros, F.pmod(nanoseconds, F.lit(1000)), iso, zoned=True), F.hex(value))
     if is_nanoseconds(kind):
-        # down to the microsecond before, in whole numbers: a double has no room for the digits
-        before = F.when(value % 1000 < 0, F.lit(1)).otherwise(F.lit(0))
-        instant = F.timestamp_micros(F.call_function("div", value, F.lit(1000)) - before)
-        return instant if kind.tz else instant.cast("timestamp_ntz")
+        return _text(_floored(value), F.pmod(value, F.lit(1000)), iso, zoned=bool(kind.tz))
     if pa.types.is_struct(kind):
-        members = (in_microseconds(value.getField(field.name), field.type).alias(field.name) for field in kind)
+        members = (with_times(value.getField(field.name), field.type, iso=iso).alias(field.name) for field in kind)
         return F.when(value.isNotNull(), F.struct(*members))
     if pa.types.is_map(kind):
-        return F.transform_values(value, lambda _, item: in_microseconds(item, kind.item_type))
-    return F.transform(value, lambda item: in_microseconds(item, kind.value_type))
+        keyed = value
+        if INT96 in kinds_in(kind.key_type):
+            keyed = F.transform_keys(value, lambda key, _: with_times(key, kind.key_type, iso=iso))
+        return F.transform_values(keyed, lambda _, item: with_times(item, kind.item_type, iso=iso))
+    return F.transform(value, lambda item: with_times(item, kind.value_type, iso=iso))
+
+
+def _floored(nanoseconds: Column) -> Column:
+    """The microsecond that they are in, in whole numbers: a double has no room for the digits."""
+    before = F.when(nanoseconds % 1000 < 0, F.lit(1)).otherwise(F.lit(0))
+    return F.call_function("div", nanoseconds, F.lit(1000)) - before
+
+
+def _text(micros: Column, rest: Column, iso: bool, *, zoned: bool) -> Column:
+    """A time as text: its microsecond, and the nanoseconds after that where there are any."""
+    instant, finer = F.timestamp_micros(micros), F.lpad(rest.cast("string"), 3, "0")
+    if iso:
+        whole = F.date_format(instant, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS")
+        return F.concat(whole, F.when(rest == 0, "").otherwise(finer), F.lit("Z" if zoned else ""))
+    exact = F.concat(F.date_format(instant, "yyyy-MM-dd HH:mm:ss.SSSSSS"), finer)
+    return F.when(rest == 0, instant.cast("string")).otherwise(exact)
 
 
 def _members(kind: pa.DataType) -> Iterable[pa.Field]:
     return [kind.field(index) for index in range(kind.num_fields)]
 
 
-def _with_instants(kind: pa.DataType, physical: Iterator[str]) -> pa.DataType:
+def _with_int96(kind: pa.DataType, physical: Iterator[str]) -> pa.DataType:
     """The type with its leaves, in the order of the columns in the file, as their physical types say."""
     if pa.types.is_map(kind):
-        return pa.map_(_with_instants(kind.key_type, physical), _with_instants(kind.item_type, physical))
+        return pa.map_(_with_int96(kind.key_type, physical), _with_int96(kind.item_type, physical))
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_with_instants(field.type, physical)) for field in kind])
+        return pa.struct([field.with_type(_with_int96(field.type, physical)) for field in kind])
     if kind.num_fields:
-        return pa.list_(_with_instants(kind.value_type, physical))
-    return INSTANT if next(physical) == "INT96" else kind
+        return pa.list_(_with_int96(kind.value_type, physical))
+    return INT96 if next(physical) == "INT96" else kind

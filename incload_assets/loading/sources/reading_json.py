@@ -16,12 +16,23 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from incload_assets.loading.columns import quoted
-from incload_assets.loading.exact_json import is_single, loses_digits, marked, parsed, unmarked, unmarked_members
+from incload_assets.loading.exact_json import (
+    is_single,
+    loses_digits,
+    marked,
+    parsed,
+    unmarked,
+    unmarked_members,
+    why_refused,
+)
 from incload_assets.loading.sources.base import PRESENT
-from incload_assets.loading.sources.records import Records, numbered, source_column, spark_path
+from incload_assets.loading.sources.records import Records, numbered, reader_of, source_column, spark_path
 from incload_assets.loading.sources.template import Template
 
 _BYTE_ORDER_MARK = "\ufeff"
+NO_FIELD = "none of the table's fields is in the object"
+"""Why an object is malformed whose names are all others: it would be a row of NULLs."""
+_REFUSED = "refused"
 
 
 def read_json(
@@ -40,7 +51,8 @@ def read_json(
         return []
     text = F.col("value")
     lines = (
-        spark.read.text([spark_path(path) for path in paths])
+        reader_of(spark)
+        .text([spark_path(path) for path in paths])
         .where(text.rlike(r"\S"))
         .select(
             F.when(text.startswith(_BYTE_ORDER_MARK), F.substr(text, F.lit(2))).otherwise(text).alias("value"),
@@ -56,7 +68,7 @@ def read_json(
 def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFrame:
     """JSON objects, one per row, with the columns of :class:`~incload_assets.loading.sources.base.Source`.
 
-    For every source whose records are JSON texts, wherever they lie.
+    For every source whose records are JSON texts, wherever they lie. An object may lack fields, but not all of them.
 
     Args:
         texts: With the columns ``value`` (string, one JSON object) and ``_source`` (struct<file: string, block: bigint,
@@ -76,17 +88,19 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
     # a function with a lambda is interpreted, and all of its projection with it: it works on the rare record, later
     undeclared = F.when(~usual & (F.size(F.array_except(names, declared)) > 0), F.col("__record"))
     rescued = F.to_json(F.map_filter("__undeclared", lambda name, _: ~name.isin(list(fields))))
-    malformed = (
+    malformed = F.col("_malformed")
+    fault = (
         F.when(F.col("__record").isNotNull(), None)
         .when(text.isNull(), "no value")
         .when(~F.is_valid_utf8(text), "not valid UTF-8")
-        .when(json.isNull(), "not valid JSON, or a name occurs twice in an object")
+        .when(json.isNull(), _REFUSED)
         .when(~is_single(json), "more than one JSON value in the line")
         .otherwise("not a JSON object")
     )
     members = F.try_variant_get(json, "$[0]", _strings(fields))
     raw = F.when(F.col("__loses_digits"), unmarked_members(members, _strings(fields))).otherwise(members)
     rescued = F.when(F.col("__loses_digits"), unmarked(rescued)).otherwise(rescued)
+    has_none = F.size(PRESENT) == 0 if fields else F.lit(False)
     return (
         texts.withColumn("__loses_digits", loses_digits(text))
         .withColumn("__json", parsed(text, marked(text, F.col("__loses_digits"))))
@@ -95,7 +109,7 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
             F.when(F.col("__record").isNotNull(), raw).alias("_raw"),
             F.make_valid_utf8(text).alias("_payload"),
             undeclared.alias("__undeclared"),
-            malformed.alias("_malformed"),
+            fault.alias("_malformed"),
             "_source",
             F.when(usual, names).otherwise(F.array_intersect(names, declared)).alias(PRESENT),
             "__loses_digits",
@@ -104,6 +118,9 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
         .withColumns(
             {
                 "_rescued": F.when(F.col("__undeclared").isNotNull(), rescued),
+                "_malformed": F.when(has_none, NO_FIELD)
+                .when(malformed == _REFUSED, why_refused(F.col("_payload")))
+                .otherwise(malformed),
                 # a struct of NULLs where there is no object, whichever way Spark evaluates it
                 "_raw": F.struct(*(F.col("_raw").getField(field).alias(field) for field in fields)),
             }

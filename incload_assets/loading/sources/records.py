@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, Window, WindowSpec
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
@@ -15,6 +15,17 @@ from incload_assets.loading.sources.template import Template
 TIMES_AS_JSON = {**TIMES_IN_JSON, "ignoreNullFields": "false"}
 """Options of ``to_json`` that lose neither microseconds nor the difference between NULL and absent."""
 
+AS_IT_LIES = {
+    # else Hadoop would compare a local file with a checksum beside it, ".<name>.crc", which may be of a former content,
+    # and could not read names with a colon
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    # else the session would get whichever file system it used first
+    "fs.file.impl.disable.cache": "true",
+    # whatever the session says: what cannot be read is an error
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+}
+"""Options of Spark's readers, by which a file is read whole, whatever lies beside it, or not at all."""
 
 WORTH_READING_TWICE_BYTES = 8 * 2**20
 _NUMBER_IN_TASK = 2**33 - 1
@@ -34,6 +45,11 @@ class Records:
     frame: DataFrame
     types: Sequence[DataType | None]
     varied: bool = False
+
+
+def reader_of(spark: SparkSession, **options: str) -> DataFrameReader:
+    """Spark's reader of files, with options."""
+    return spark.read.options(**AS_IT_LIES, **options)
 
 
 def spark_path(path: str) -> str:

@@ -22,6 +22,7 @@ from incload_assets.loading.sources.reference_notes import Notes, Settled
 from incload_assets.loading.sources.upstream_look import Look, UpstreamTable
 from incload_assets.loading.window import Window
 from incload_assets.loading.window_predicate import inside_sql
+from incload_assets.loading.writes.base import BUCKET
 from resources.lake import Lake
 
 VERSIONS = 4
@@ -170,6 +171,6 @@ def _concerned(
 
 
 def rows_at(spark: SparkSession, lake: Lake, upstream: UpstreamTable, version: int) -> DataFrame:
-    """The rows of a table at a version."""
+    """The rows of a table at a version; in which bucket they lie is nothing that a row says."""
     path = lake.spark_uri(lake.table_uri(upstream.path))
-    return spark.read.format("delta").option("versionAsOf", version).load(path)
+    return spark.read.format("delta").option("versionAsOf", version).load(path).drop(BUCKET)

@@ -64,7 +64,11 @@ class ReplicationSlot:
         with looking(table, keeper), Database.named(self.database).connect() as connection:
             found = connection.execute(_SLOT, [self.name]).fetchone()
         if found is None:
-            raise SourceUnreadable(f"{table}: {keeper}: the server has no max_slot_wal_keep_size", rule="PostgreSQL 13")
+            raise SourceUnreadable(
+                f"{table}: {keeper}: the server has no max_slot_wal_keep_size",
+                rule="headroom is told by PostgreSQL 13 and newer",
+                remedy="drop slot from Debezium(...), or use a newer server",
+            )
         active, status, safe, kept, limit = found
         if status is None or status == "lost":
             told = "is not there" if status is None else "was dropped"

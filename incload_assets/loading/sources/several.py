@@ -3,19 +3,26 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.sources.base import Absent, Clock, Headroom, Position, Sees, Source
+from incload_assets.loading.sources.base import Absent, Clock, Headroom, Position, Sees, Source, Survey
+from incload_assets.loading.sources.own_fields import OwnField
 from incload_assets.loading.sources.several_rows import NAME, PRIORITY, SEPARATOR, OfSource, source_of, together
 from incload_assets.loading.window import Window
 from resources.lake import Lake
+
+if TYPE_CHECKING:
+    from incload_assets.loading.declaration import Changes
+    from incload_assets.loading.writes.base import Write
 
 _NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 
@@ -65,12 +72,18 @@ class Several(Source):
             "moves": any(part.moves for part in parts),
             "forgets": any(part.forgets for part in parts),
             "dated": any(part.dated for part in parts),
+            "chooses": any(part.chooses for part in parts),
             "sees": Sees(**kinds, order=all(part.sees.order for part in parts)),
         }.items():
             object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
         return f"Several({', '.join(f'{name}: {part}' for name, part in self.sources.items())})"
+
+    @property
+    def whole_changes(self) -> str:
+        """See :attr:`Source.whole_changes`."""
+        return next((part.whole_changes for part in self.sources.values() if part.whole_changes), "")
 
     def validate(self, table: str) -> None:
         """Check the names, and each of the sources; see :meth:`Source.validate`."""
@@ -100,16 +113,63 @@ class Several(Source):
                     remedy="write Files(...), Kafka(...), Debezium(...), QueryByTime(...) or QueryById(...)",
                 )
             part.validate(_named(table, name))
+            if other := next((one for one, before in self.sources.items() if one != name and before == part), None):
+                raise DeclarationError(
+                    f"{table}: source: {name!r} and {other!r} are both {part}",
+                    rule="each record comes once, from one of the sources",
+                    remedy="drop one of them, or correct it",
+                )
 
     def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
         """Check that they fit each of the sources; see :meth:`Source.validate_windows`."""
         for name, part in self.sources.items():
             part.validate_windows(_named(table, name), windows)
 
+    def check_landed(self, table: str, landed: Iterable[tuple[Window, Position]]) -> None:
+        """Check each of the sources; see :meth:`Source.check_landed`."""
+        held = list(landed)
+        for name, part in self.sources.items():
+            part.check_landed(_named(table, name), ((w, of) for w, position in held if (of := _of(position, name))))
+
+    @property
+    def own_fields(self) -> Mapping[str, OwnField]:
+        """Name and priority, and those of each of the sources; see :meth:`Source.own_fields`."""
+        theirs = {name: field for part in self.sources.values() for name, field in part.own_fields.items()}
+        return {**theirs, NAME: OwnField(T.StringType(), tuple(self.sources)), PRIORITY: OwnField(T.IntegerType())}
+
+    def validate_changes(
+        self, table: str, contract: Contract, changes: "Changes", write: "Write", asked: Sequence[str]
+    ) -> None:
+        """Check that each of the sources can tell them; see :meth:`Source.validate_changes`."""
+        for name, part in self.sources.items():
+            part.validate_changes(_named(table, name), contract, changes, write, asked)
+
     def for_contract(self, contract: Contract) -> "Several":
         """These sources as they read for a table of that contract."""
         made = replace(self, sources={name: part.for_contract(contract) for name, part in self.sources.items()})
         object.__setattr__(made, "contract", contract)
+        return made
+
+    def for_changes(self, unavailable: str | None, *, moves: bool) -> "Several":
+        """These sources as they read for such a table; see :meth:`Source.for_changes`."""
+        parts = {name: part.for_changes(unavailable, moves=moves) for name, part in self.sources.items()}
+        made = replace(self, sources=parts)
+        object.__setattr__(made, "contract", self.contract)
+        return made
+
+    def part(self, file: Column) -> Column:
+        """See :meth:`Source.part`."""
+        return source_of(file)
+
+    def check_skipped(self, table: str, window: Window, skipped: Mapping[str, Collection[str]]) -> None:
+        """See :meth:`Source.check_skipped`."""
+        for name, reasons in skipped.items():
+            self.sources[name].check_skipped(_named(table, name), window, {"": reasons})
+
+    def requiring(self, required: Callable[[], Collection[str]]) -> "Several":
+        """These sources as they read for a load; see :meth:`Source.requiring`."""
+        made = replace(self, sources={name: part.requiring(required) for name, part in self.sources.items()})
+        object.__setattr__(made, "contract", self.contract)
         return made
 
     def detect(
@@ -122,10 +182,23 @@ class Several(Source):
         lake: Lake | None = None,
     ) -> dict[str, Position]:
         """What each of the sources holds for the windows; see :meth:`Source.detect`."""
-        found = {
-            name: part.detect(_named(table, name), windows, _OfOne(landed, name), first=first, lake=lake)
+        return self.survey(table, windows, landed, first=first, lake=lake).positions
+
+    def survey(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> Survey:
+        """The same, with what each of the sources leaves out; see :meth:`Source.survey`."""
+        seen = {
+            name: part.survey(_named(table, name), windows, _OfOne(landed, name), first=first, lake=lake)
             for name, part in self.sources.items()
         }
+        found = {name: of_one.positions for name, of_one in seen.items()}
         positions = {}
         for window in windows:
             waits = any(part.absent == "wait" and window.key not in found[name] for name, part in self.sources.items())
@@ -136,7 +209,7 @@ class Several(Source):
                         for name, part in self.sources.items()
                     }
                 )
-        return positions
+        return Survey(positions, [place for name, one in seen.items() for place in _placed(name, one.left_out)])
 
     def prepare(
         self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake
@@ -190,6 +263,10 @@ class Several(Source):
             for key, names in part.missing(_named(table, name), windows, _OfOne(landed, name)).items():
                 gone.setdefault(key, []).extend(_placed(name, names))
         return gone
+
+    def names_what_it_holds(self) -> bool:
+        """Whether any of the sources does; see :meth:`Source.names_what_it_holds`."""
+        return any(part.names_what_it_holds() for part in self.sources.values())
 
     def carried(self, position: Position) -> list[str]:
         """The places of all rows that stay although they are gone from their source."""

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading.combining import union_of
 from incload_assets.loading.contract import Contract
-from incload_assets.loading.contract_types import convert, text_for
+from incload_assets.loading.contract_types import bytes_faults, text_for
 from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT, SKIPPED
 
 NAME, PRIORITY, SEPARATOR = "source_name", "source_priority", ": "
@@ -74,21 +74,18 @@ def _told(
     named = F.col(PRESENT) if PRESENT in frame.columns else F.array(*map(F.lit, types)).cast("array<string>")
     present = F.concat(named, F.array(*(F.lit(name) for name in fields if name in own)).cast("array<string>"))
     skipped = F.col(SKIPPED) if SKIPPED in frame.columns else F.lit(None).cast("string")
-    bytes_as_text = (
-        (name, F.col("_raw").getField(name))
+    faults = (
+        fault
         for name, kind in types.items()
-        if not alike[name] and isinstance(kind, T.BinaryType) and isinstance(targets.get(name), T.StringType)
-    )
-    broken = (
-        F.when(given.isNotNull() & convert(given, T.BinaryType(), T.StringType()).isNull(), f"{name}: bytes, not UTF-8")
-        for name, given in bytes_as_text
+        if not alike[name]
+        for fault in bytes_faults(name, F.col("_raw").getField(name), kind, targets.get(name))
     )
     place = F.concat_ws(SEPARATOR, own[NAME], F.col("_source").getField("file"))
     return frame.withColumns(
         {
             "_raw": F.struct(*(value(name).alias(name) for name in fields)),
             "_source": F.col("_source").withField("file", place),
-            "_malformed": F.coalesce("_malformed", *broken),
+            "_malformed": F.coalesce("_malformed", *faults),
             PRESENT: present,
             SKIPPED: skipped,
         }

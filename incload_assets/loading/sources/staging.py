@@ -20,8 +20,8 @@ FOLDER = "_staged"
 """Folder of the landing area; its name hides it from the templates of files."""
 KEPT = timedelta(days=1)
 """After this time nobody is still reading a file."""
-_ODD = r"[^\w.-]"
-"""What cannot be in every file's name."""
+_ODD = r"^[._]|[^\w.-]"
+"""What cannot be in every file's name; Spark would take one that begins with a dot or an underscore for hidden."""
 
 
 def staged_json(

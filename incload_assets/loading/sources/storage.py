@@ -90,16 +90,23 @@ def store_errors(table: str, place: str, file: str | None = None) -> Iterator[No
         raise SourceUnavailable(
             f"{table}: no answer for {place} ({type(error).__name__}"
             + (f", S3 endpoint {_without_password(endpoint)})" if is_s3(place) else ")"),
+            rule="the store of a table's files answers",
             remedy="the load is tried again; if it stays so, check the network and AWS_ENDPOINT_URL",
         ) from None
     except (OSError, boto.ClientError) as error:
         code, status = _answer(error)
         if file is not None and isinstance(error, FileNotFoundError) and code != "NoSuchBucket":
-            raise SourceChanged(f"{table}: the file {file} has vanished", remedy="the load is tried again") from None
+            raise SourceChanged(
+                f"{table}: the file {file} has vanished",
+                rule="a file that was seen is there until it was read",
+                remedy="the load is tried again",
+            ) from None
         raise _refusal(table, file or place, code, status, on_s3=is_s3(place)) from None
     except boto.BotoCoreError as error:
         raise SourceUnreadable(
-            f"{table}: {place} cannot be read ({type(error).__name__})", remedy="check the AWS_* settings"
+            f"{table}: {place} cannot be read ({type(error).__name__})",
+            rule="the store can be asked with the settings of the environment",
+            remedy="check the AWS_* settings",
         ) from None
 
 
@@ -113,15 +120,22 @@ def _answer(error: Exception) -> tuple[str, int]:
 def _refusal(table: str, place: str, code: str, status: int, *, on_s3: bool) -> IncrementalLoadError:
     if not on_s3 and code in _LOCAL_REFUSALS:
         return SourceUnreadable(
-            f"{table}: {place} cannot be read ({code})", remedy="give the user who loads the right to read it"
+            f"{table}: {place} cannot be read ({code})",
+            rule="whoever loads may read all files and folders of the path",
+            remedy="give the user who loads the right to read it",
         )
     if not on_s3 or status >= 500 or code in _BUSY:
         return SourceUnavailable(
             f"{table}: {place} cannot be read now ({code})",
+            rule="the store of a table's files answers",
             remedy="the load is tried again; if it stays so, check the store or the mount",
         )
     if code in ("NoSuchBucket", "404", "FileNotFoundError"):
-        return SourceUnreadable(f"{table}: there is no {place} ({code})", remedy="create it, or correct the path")
+        return SourceUnreadable(
+            f"{table}: there is no {place} ({code})",
+            rule="the bucket that a path names exists",
+            remedy="create it, or correct the path",
+        )
     return SourceUnreadable(
         f"{table}: S3 refuses {place} ({code})",
         rule="the loader's credentials may list and read the bucket",

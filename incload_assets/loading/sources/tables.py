@@ -64,7 +64,11 @@ class Tables(Source):
         """Check ``absent``; whoever makes it has looked at the tables."""
         if self.absent not in get_args(Absent):
             choices = ", ".join(map(repr, get_args(Absent)))
-            raise DeclarationError(f"{table}: absent is {self.absent!r}", remedy=f"write one of {choices}")
+            raise DeclarationError(
+                f"{table}: absent is {self.absent!r}",
+                rule="a window for which upstream holds nothing waits, or is an empty one",
+                remedy=f"write one of {choices}",
+            )
 
     def detect(
         self,

@@ -3,24 +3,28 @@
 A template is a path with
 
 - ``{landing}`` at its start: the root of the landing area,
-- ``{window:%Y-%m-%d}``, any number of times: the start of the window in UTC, by the strftime directives below,
+- ``{window:%Y-%m-%d}``, any number of times: the start of the window in the time zone of the table's partitions, by the
+  strftime directives below; ``{window_utc:%Y-%m-%d}``: the same in UTC, for files that are named so,
 - ``*`` and ``?`` within a name, and ``**`` between two slashes for any number of folders, none included.
 
-Everything else is literal, square brackets too. A glob never matches a name that begins with ``.`` or ``_``: such
-names are hidden from Spark as well (``_SUCCESS``, ``_temporary``, ``.staging``). Where ``*`` leaves a choice of which
-part of a name is the time, the leftmost counts, so each file belongs to one window at most. The fields tell any two
-windows apart, and of the time of day they have no more than that takes.
+Everything else is literal, square brackets too. A glob never matches a name that begins with ``.`` or ``_``
+(``_SUCCESS``, ``_temporary``, ``.staging``). Files of such names are hidden from Spark as well, so no path ends in one;
+a folder may be named so. Where ``*`` leaves a choice of which part of a name is the time, the leftmost counts, so each
+file belongs to one window at most. The fields tell any two windows apart, and of the time of day they have no more than
+that takes.
 """
 
 import os
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property
 from typing import Literal
 
 from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.sources.file_names import check_last
 from incload_assets.loading.window import Window
 
 DIRECTIVES: Mapping[str, str] = {
@@ -34,10 +38,17 @@ _EXAMPLE = "for example {window:%Y-%m-%d}"
 
 @dataclass(frozen=True)
 class Part:
-    """One piece of a template: its kind and its text (of a time: the strftime format)."""
+    """One piece of a template: its kind and its text (of a time: the strftime format, and whether it is in UTC)."""
 
     kind: Literal["text", "time", "glob"]
     text: str
+    in_utc: bool = False
+
+    def of(self, window: Window) -> str:
+        """How the piece, which is no glob, reads for a window."""
+        if self.kind == "text":
+            return self.text
+        return (window.start if self.in_utc else window.local_start).strftime(self.text)
 
 
 @dataclass(frozen=True)
@@ -81,7 +92,7 @@ class Template:
                 f"write '{{landing}}/{path.lstrip('/') or 'orders/*.json'}'",
             )  # fmt: skip
         scheme, _, rest = path.rpartition("://")
-        rest = re.sub(r"/{2,}", "/", rest)
+        rest = re.sub(r"/{2,}", "/", re.sub(r"\{(\w+):([^{}]*)\}", _with_slashes_outside, rest))
         if ".." in rest.split("/") or "." in rest.split("/"):
             raise _wrong(table, f"path {path!r} has a '.' or '..' folder", "a path names its folders", "spell it out")
         if any("**" in name and name != "**" for name in rest.split("/")):
@@ -89,6 +100,7 @@ class Template:
                 table, f"path {path!r} has ** inside a name", "** stands alone between two slashes",
                 "write * within a name, /**/ for any number of folders",
             )  # fmt: skip
+        check_last(table, path, rest.rpartition("/")[2])
         text = f"{scheme}://{rest}" if scheme else rest
         parts = tuple(part for piece in re.split(r"(\{[^{}]*\})", text) for part in _parts_of(table, path, piece))
         return cls(root, (Part("text", f"{root}/"), *parts) if root else parts)
@@ -99,9 +111,21 @@ class Template:
         return not any(part.kind == "time" for part in self.parts)
 
     @property
+    def in_utc(self) -> "Template":
+        """The same template with its time fields in UTC."""
+        return replace(self, parts=tuple(replace(part, in_utc=True) for part in self.parts))
+
+    @property
     def base(self) -> str:
         """The folder that holds the files of every window, ever: the landing root, or what precedes the first field."""
         return self.parts[0].text.rpartition("/")[0]
+
+    @property
+    def enters_hidden_folders(self) -> bool:
+        """Whether a folder with a name that no glob matches may lie below a glob."""
+        globs = [index for index, part in enumerate(self.parts) if part.kind == "glob"]
+        after = "".join(part.text for part in self.parts[globs[0] :]) if globs else ""
+        return re.search(r"/[._].*/", after, re.DOTALL) is not None
 
     def name_of(self, path: str) -> str:
         """The key by which positions and ``_source.file`` know a full path: relative to the landing root if it has one.
@@ -116,7 +140,7 @@ class Template:
 
     def times_of(self, window: Window) -> tuple[str, ...]:
         """The time fields of the template as they read for a window."""
-        return tuple(window.start.strftime(part.text) for part in self.parts if part.kind == "time")
+        return tuple(part.of(window) for part in self.parts if part.kind == "time")
 
     def prefix_of(self, window: Window) -> str:
         """The literal beginning of the full paths of a window, up to the first glob."""
@@ -124,14 +148,14 @@ class Template:
         for part in self.parts:
             if part.kind == "glob":
                 break
-            prefix += part.text if part.kind == "text" else window.start.strftime(part.text)
+            prefix += part.of(window)
         return prefix
 
     def depth_below(self, folder: str, window: Window) -> int | None:
         """How many folders below ``folder`` the files of a window lie at most; None for any number."""
         if any(part.text == "**" for part in self.parts):
             return None
-        whole = "".join(window.start.strftime(p.text) if p.kind == "time" else p.text for p in self.parts)
+        whole = "".join(part.text if part.kind == "glob" else part.of(window) for part in self.parts)
         return whole.count("/") - folder.count("/") - 1
 
     def match(self, path: str) -> tuple[str, ...] | None:
@@ -141,24 +165,7 @@ class Template:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        pattern, at_start = "", False
-        for index, part in enumerate(self.parts):
-            after = self.parts[index + 1].text if index + 1 < len(self.parts) else ""
-            if part.kind == "text":
-                # the slash after ** belongs to the folders that ** matched
-                text = part.text.removeprefix("/") if index and self.parts[index - 1].text == "**" else part.text
-                pattern += re.escape(text)
-                at_start = part.text.endswith("/")
-                continue
-            visible = r"(?![._])" if at_start else ""
-            if part.kind == "time":
-                pattern += "(" + re.sub(r"%(.)", lambda d: DIRECTIVES[d[1]], _escaped(part.text)) + ")"
-            elif part.text == "**":
-                pattern += r"(?:(?![._])[^/]+/)*" if after.startswith("/") else r"(?:(?![._])[^/]+/)*(?![._])[^/]+"
-            else:
-                pattern += visible + (r"[^/]*?" if part.text == "*" else r"[^/]")
-            at_start = False
-        return re.compile(pattern, re.DOTALL)
+        return re.compile(pattern_of(self.parts), re.DOTALL)
 
     def check_windows(self, table: str, windows: Sequence[Window]) -> None:
         """Refuse a path that tells too little of the time, or more than what tells one window from another.
@@ -170,11 +177,11 @@ class Template:
         if self.is_flat:
             return
         self.windows_by_time(table, windows)
-        formats = [part.text for part in self.parts if part.kind == "time"]
+        times = [part for part in self.parts if part.kind == "time"]
         for finer in ("HMS", "MS", "S"):
-            named = "".join(f"%{name}" for name in finer if any(_without(name, text) != text for text in formats))
-            coarser = [_without(finer, text) for text in formats]
-            if named and len({tuple(map(window.start.strftime, coarser)) for window in windows}) == len(windows):
+            named = "".join(f"%{name}" for name in finer if any(_without(name, p.text) != p.text for p in times))
+            coarser = [replace(part, text=_without(finer, part.text)) for part in times]
+            if named and len({tuple(part.of(window) for part in coarser) for window in windows}) == len(windows):
                 raise _wrong(
                     table, f"path names {named} of the start of a window, which tells no two windows apart",
                     "a file with another time of day in its name would belong to no window, and nobody would miss it",
@@ -191,12 +198,39 @@ class Template:
         for window in windows:
             other = found.setdefault(self.times_of(window), window)
             if other != window:
+                offsets = {one.local_start.utcoffset() for one in (other, window)}
+                turned_back = len(offsets) > 1 and abs(window.start - other.start) < timedelta(days=1)
                 raise _wrong(
                     table, f"path reads the same for the windows {other.key} and {window.key}",
-                    "a file belongs to one window",
+                    "a file belongs to one window"
+                    + (f"; where clocks are turned back, {window.zone} has an hour twice" if turned_back else ""),
+                    "write {window_utc:...} in the path for files named by UTC, or declare the partitions in UTC; for "
+                    "files named by local hours, partitions by day and * in place of the hour" if turned_back else
                     "add the missing time fields to the path, for example {window:%Y-%m-%d-%H} for hourly partitions",
                 )  # fmt: skip
         return found
+
+
+def pattern_of(parts: Sequence[Part]) -> str:
+    """The regular expression of some pieces of a template, with a group for each time."""
+    pattern, at_start = "", False
+    for index, part in enumerate(parts):
+        after = parts[index + 1].text if index + 1 < len(parts) else ""
+        if part.kind == "text":
+            # the slash after ** belongs to the folders that ** matched
+            text = part.text.removeprefix("/") if index and parts[index - 1].text == "**" else part.text
+            pattern += re.escape(text)
+            at_start = part.text.endswith("/")
+            continue
+        visible = r"(?![._/])" if at_start else ""
+        if part.kind == "time":
+            pattern += "(" + re.sub(r"%(.)", lambda d: DIRECTIVES[d[1]], _escaped(part.text)) + ")"
+        elif part.text == "**":
+            pattern += r"(?:(?![._])[^/]+/)*" if after.startswith("/") else r"(?:(?![._])[^/]+/)*(?![._])[^/]+"
+        else:
+            pattern += visible + (r"[^/]*?" if part.text == "*" else r"[^/]")
+        at_start = False
+    return pattern
 
 
 def _without(directives: str, fmt: str) -> str:
@@ -228,11 +262,11 @@ def _time_part(table: str, path: str, piece: str) -> Part:
     name, _, fmt = piece[1:-1].partition(":")
     if name == "landing":
         raise _wrong(table, f"path {path!r} has {{landing}} inside", "{landing} begins a path", "move it to the start")
-    if name != "window":
+    if name not in ("window", "window_utc"):
         raise _wrong(
             table,
             f"path {path!r} has the unknown placeholder {piece}",
-            "there are {landing} and {window:...}",
+            "there are {landing}, {window:...} and {window_utc:...}",
             _EXAMPLE,
         )
     directives = re.findall(r"%(.?)", fmt)
@@ -244,7 +278,19 @@ def _time_part(table: str, path: str, piece: str) -> Part:
                 table, f"path {path!r}: {piece} has the directive '%{directive}'",
                 f"directives are {', '.join(f'%{known}' for known in DIRECTIVES)}", _EXAMPLE,
             )  # fmt: skip
-    return Part("time", fmt)
+    return Part("time", fmt, in_utc=name == "window_utc")
+
+
+def _with_slashes_outside(placeholder: re.Match[str]) -> str:
+    """The same placeholder, as several where it goes through folders; what a name begins with is seen to be literal."""
+    kind, fmt = placeholder.groups()
+    if "%" not in fmt:
+        return placeholder[0]  # refused, as it names no part of the time
+    names = []
+    for name in fmt.split("/"):
+        time = name.lstrip("._")
+        names.append(name[: len(name) - len(time)] + (f"{{{kind}:{time}}}" if "%" in time else time))
+    return "/".join(names)
 
 
 def _escaped(fmt: str) -> str:

@@ -1,15 +1,18 @@
 """A source around another one, whose records it reads in a way of its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyspark.sql import Column, SparkSession
 
-from incload_assets.loading.sources.base import Clock, Headroom, Position, Source
+from incload_assets.loading.sources.base import Clock, Headroom, Position, Source, Survey
+from incload_assets.loading.sources.own_fields import OwnField
 from incload_assets.loading.window import Window
 from resources.lake import Lake
 
 
+@dataclass(frozen=True)
 class Wrapping(Source):
     """All that is not about reading records is as the inner source has it.
 
@@ -28,6 +31,27 @@ class Wrapping(Source):
         """See :meth:`Source.validate_windows`."""
         self.source.validate_windows(table, windows)
 
+    def check_landed(self, table: str, landed: Iterable[tuple[Window, Position]]) -> None:
+        """See :meth:`Source.check_landed`."""
+        self.source.check_landed(table, landed)
+
+    def for_changes(self, unavailable: str | None, *, moves: bool) -> "Wrapping":
+        """See :meth:`Source.for_changes`."""
+        return replace(self, source=self.source.for_changes(unavailable, moves=moves))
+
+    def part(self, file: Column) -> Column:
+        """See :meth:`Source.part`."""
+        return self.source.part(file)
+
+    def check_skipped(self, table: str, window: Window, skipped: Mapping[str, Collection[str]]) -> None:
+        """See :meth:`Source.check_skipped`."""
+        self.source.check_skipped(table, window, skipped)
+
+    @property
+    def own_fields(self) -> Mapping[str, OwnField]:
+        """See :meth:`Source.own_fields`."""
+        return self.source.own_fields
+
     def detect(
         self,
         table: str,
@@ -39,6 +63,18 @@ class Wrapping(Source):
     ) -> dict[str, Position]:
         """See :meth:`Source.detect`."""
         return self.source.detect(table, windows, landed, first=first, lake=lake)
+
+    def survey(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> Survey:
+        """See :meth:`Source.survey`."""
+        return self.source.survey(table, windows, landed, first=first, lake=lake)
 
     def prepare(
         self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake
@@ -69,6 +105,10 @@ class Wrapping(Source):
     def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
         """See :meth:`Source.missing`."""
         return self.source.missing(table, windows, landed)
+
+    def names_what_it_holds(self) -> bool:
+        """See :meth:`Source.names_what_it_holds`."""
+        return self.source.names_what_it_holds()
 
     def carried(self, position: Position) -> list[str]:
         """See :meth:`Source.carried`."""

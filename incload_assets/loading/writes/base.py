@@ -105,6 +105,11 @@ class Write(ABC):
         """
 
     @property
+    def conditions(self) -> Mapping[str, str]:
+        """SQL conditions on rows of the table, by the name of the argument that they are declared in."""
+        return {}
+
+    @property
     def stored_by(self) -> tuple[str, ...]:
         """Columns by whose values the table's files lie apart."""
         return (self.partition_by,) if self.partition_by is not None else self._stored_in_buckets

@@ -58,14 +58,19 @@ class DeleteInsert(Write):
 
     def validate(self, table: str, contract: Contract, changes: "Changes", source: Source) -> None:
         """Groups are told apart by columns of the contract, and lie in one partition each."""
-        where = f"{table}: DeleteInsert.by is {list(self.by)}"
+        where = f"{table}: write.by is {list(self.by)}"
         if not self.by or len(set(self.by)) < len(self.by):
-            raise DeclarationError(where, rule="it names the columns that identify a group, each once")
+            raise DeclarationError(
+                where,
+                rule="it names the columns that identify a group, each once",
+                remedy='write for example DeleteInsert(by=["invoice_id"])',
+            )
         for name in self.by:
             plain = {f.name for f in contract.fields if f.data_type.typeName() not in _NOT_COMPARED}
             if name not in plain or name in changes.sequence_by:
                 raise DeclarationError(
-                    f"{where}: {name!r}",
+                    f"{where}, with {name!r}"
+                    + ("" if name in contract.names else f", which {contract.model_name} does not have"),
                     rule="a group is identified by columns of the contract, of plain types, other than the sequence",
                     remedy=f"name some of {', '.join(sorted(plain - {*changes.sequence_by}))}",
                 )

@@ -15,6 +15,7 @@ from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.declared_types import as_columns
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.ledger import entry
+from incload_assets.loading.overflow import sum_of
 from incload_assets.loading.plan import PENDING, Merged, Plan
 from incload_assets.loading.pruning import of_keys
 from incload_assets.loading.sources.base import Source
@@ -87,6 +88,12 @@ class Fold(Write):
                 )
             ways[column] = f"write.{way}"
             kind = contract.type_of(column)
+            if way != "sums" and "map<" in kind.simpleString():
+                raise DeclarationError(
+                    f"{table}: write.{way} names {column!r} of type {kind.simpleString()}",
+                    rule="maps have no order, so that none of them is the least or the greatest",
+                    remedy="drop it there, and name columns in sequence_by: then it is that of the newest contribution",
+                )
             if way == "sums" and not isinstance(kind, T.IntegralType | T.DecimalType):
                 raise DeclarationError(
                     f"{table}: write.sums names {column!r} of type {kind.simpleString()}",
@@ -135,7 +142,7 @@ class Fold(Write):
         def fold(name: str) -> Column:
             column = col(name, "log")
             if name in self.sums:
-                return F.sum(column).cast(table.type_of(name))
+                return sum_of(table, name, "log")
             if name in self.mins:
                 return F.min(column)
             return F.max(column) if name in self.maxes else F.max_by(column, order)

@@ -81,6 +81,12 @@ class History(Write):
                 remedy="drop partition_by",
             )
         self._check_names(table, contract)
+        if self.track and len(set(self.track)) < len(self.track):
+            raise DeclarationError(
+                f"{table}: write.track names a column twice: {list(self.track)}",
+                rule="tracked is a column, or it is not",
+                remedy="name it once",
+            )
         for column in self.track or ():
             if column in contract.names and column not in changes.keys:
                 continue

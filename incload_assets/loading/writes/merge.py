@@ -92,9 +92,11 @@ class Merge(Write):
         if name is None:
             return
         problem = f"{table}: write.soft_delete is {name!r}"
-        if not name or set(name) & set(" ,;{}()\n\t="):
+        if not name or name.startswith("_") or set(name) & set(" ,;{}()\n\t="):
             raise DeclarationError(
-                problem, rule="it is the name of a column", remedy='write Merge(soft_delete="is_deleted")'
+                problem,
+                rule="it is the name of a column, and names that begin with an underscore are the loader's own",
+                remedy='write Merge(soft_delete="is_deleted")',
             )
         if name.lower() in {column.lower() for column in contract.names}:
             raise DeclarationError(

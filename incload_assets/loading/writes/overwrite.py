@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import UPSERT, col, literal, quoted
 from incload_assets.loading.context import Context, Snapshot
-from incload_assets.loading.contract import Contract
+from incload_assets.loading.contract import Contract, reason
 from incload_assets.loading.declaration import Changes, Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.plan import Merged, Plan
@@ -74,11 +74,10 @@ class Overwrite(Write):
     def reasons(self, table: Table, window: Window) -> list[Column]:
         """The row belongs to another window."""
         assert self.partition_by is not None
-        value = col(self.partition_by)
+        [field] = [field for field in table.contract.fields if field.name == self.partition_by]
+        value = col(self.partition_by).cast("string")
         inside = F.expr(_condition(table, window))
-        text = F.concat(
-            F.lit(f"{self.partition_by}: "), value.cast("string"), F.lit(f" does not lie in the window {window.key}")
-        )
+        text = reason(field, value, f"does not lie in the window {window.key}")
         return [F.when(~inside, text)]
 
     def reads_windows(self, changes: Changes) -> bool:

@@ -6,10 +6,8 @@ from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from sqlglot import exp
 
 from incload_assets.loading.columns import REJECTED, REPLACED, UPSERT, col, content_hash_sql, log_order
-from incload_assets.loading.conditions import condition_of_a_row
 from incload_assets.loading.context import Context
 from incload_assets.loading.context import Snapshot as At
 from incload_assets.loading.contract import Contract
@@ -21,6 +19,7 @@ from incload_assets.loading.landing import Landing
 from incload_assets.loading.ledger import entry
 from incload_assets.loading.plan import PENDING, Merged, Plan
 from incload_assets.loading.sources.base import Source
+from incload_assets.loading.sql_conditions import columns_in, condition_of_a_row
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge
@@ -72,7 +71,8 @@ class Snapshot(Write):
             return
         rule, remedy = "it is a SQL condition on columns of the contract", "write for example scope=\"region = 'EU'\""
         parsed = condition_of_a_row(table, "write.scope", self.scope, rule, remedy)
-        names = {column.parts[0].name for column in parsed.find_all(exp.Column)}
+        named = columns_in(table, contract, "write.scope", self.scope, parsed, remedy)
+        names = {column.parts[0].name for column in named}
         if not names or (unknown := sorted(names - set(contract.names))):
             found = f"names {', '.join(map(repr, unknown))}" if names else "names no column"
             raise DeclarationError(
@@ -80,6 +80,11 @@ class Snapshot(Write):
                 rule=f"{rule} ({', '.join(contract.names)})",
                 remedy=remedy,
             )
+
+    @property
+    def conditions(self) -> Mapping[str, str]:
+        """The scope."""
+        return {} if self.scope is None else {"scope": self.scope}
 
     def identity(self, changes: Changes) -> tuple[str, ...]:
         """The keys: a row may move to another partition."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from incload_assets.loading import Files
+from resources.spark import SESSION_CONF
 from tests.loading.sources.case import TYPES, Case, Content, Place, Row
 from tests.servers.switch import switched
 
@@ -162,7 +163,7 @@ class S3Files(JsonFiles):
         return self.switch.requests
 
     def _use(self, url: str) -> None:
-        """Of this session alone: Spark's server is that of all tests."""
+        """By this session, and those that the test's own runs open: Spark's server is that of all tests."""
         known = self.store.environment()
         self.place.patch.setenv("AWS_ENDPOINT_URL_S3", url)
         for name, value in {
@@ -179,3 +180,4 @@ class S3Files(JsonFiles):
             "impl.disable.cache": "true",
         }.items():
             self.place.spark.conf.set(f"fs.s3a.{name}", value)
+            self.place.patch.setitem(SESSION_CONF, f"fs.s3a.{name}", value)

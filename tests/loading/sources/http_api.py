@@ -27,7 +27,7 @@ class HttpApi(Source):
     def detect(
         self, table: str, windows: Sequence[Window], landed: Mapping[str, Position], **_: Any
     ) -> dict[str, Position]:
-        asked = {f"{window.start:%Y-%m-%d}": window.key for window in windows}
+        asked = {f"{window.local_start:%Y-%m-%d}": window.key for window in windows}
         days = self._items(table, "/days", since=min(asked), until=max(asked)) if asked else ()
         return {asked[d["day"]]: Position(d["version"], d, f"{d['count']} records") for d in days if d["day"] in asked}
 

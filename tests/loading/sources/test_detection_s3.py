@@ -20,6 +20,7 @@ from incload_assets.loading.errors import IncrementalLoadError, SourceChanged, S
 from incload_assets.loading.sources import Files
 from incload_assets.loading.sources.compressed import check_frames
 from incload_assets.loading.sources.csv_shape import CsvOptions, Shape, shapes_of
+from incload_assets.loading.sources.file_columns import FileColumns
 from incload_assets.loading.sources.reading_parquet import schema_of
 from incload_assets.loading.sources.template import Template
 from incload_assets.loading.window import Window
@@ -71,6 +72,22 @@ def test_positions_name_objects_by_key_etag_and_size(s3_server: S3Server, use: U
         "2026-01-03": [["orders/2026-01-03/a.json", md5(b"").hexdigest(), 0]],
     }
     assert found == DAILY.detect("orders", days(300), {})
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_objects_that_the_path_leaves_out_because_of_their_names_are_told_of_the_same_listing(
+    s3_server: S3Server, use: Use, count: int
+) -> None:
+    bucket = f"left-out-{count}"
+    use(s3_server, bucket)
+    names = ["_a.json", "a.json.gz", "b.JSON", "c.json.tmp"]
+    others = ["a.json", "_SUCCESS", "a.json.md5", "sub/_a.json"]
+    s3_server.put(bucket, {f"in/orders/2026-01-01/{name}": b"{}" for name in (*names, *others)})
+    s3_server.put(bucket, {"in/orders/2026-01-01/_empty.json": b"", "in/orders/2026-01-01//a.json": b"{}"})
+    seen = DAILY.survey("orders", days(count), {})
+    assert seen.left_out == [f"orders/2026-01-01/{name}" for name in names]
+    assert seen.positions == DAILY.detect("orders", days(count), {})
+    assert keys(seen.positions["2026-01-01"]) == ["orders/2026-01-01/a.json"]
 
 
 def test_a_rewritten_object_of_the_same_size_is_another_position(s3_server: S3Server, use: Use) -> None:
@@ -137,13 +154,14 @@ def test_headers_and_footers_are_read_from_objects(s3_server: S3Server, use: Use
     )
     template = Template.parse("orders", "{landing}/*", "s3://heads/in")
     paths = [template.path_of("a b+%41.csv"), template.path_of("b.csv.gz")]
-    assert shapes_of("orders", template, paths, CsvOptions()) == {
-        paths[0]: Shape(("id", "name"), ends_unquoted=False),
-        paths[1]: Shape(("name",), ends_unquoted=True),
+    columns = FileColumns("orders", ["name"])
+    assert shapes_of("orders", template, paths, CsvOptions(), columns) == {
+        paths[0]: Shape(("id", "name"), finds_line_ends=False),
+        paths[1]: Shape(("name",), finds_line_ends=False),
     }
     assert schema_of("orders", template, template.path_of("c.parquet")) == (("id", pa.int64()), ("name", pa.string()))
     with pytest.raises(SourceChanged, match=r"the file d.csv has vanished"):
-        shapes_of("orders", template, [template.path_of("d.csv")], CsvOptions())
+        shapes_of("orders", template, [template.path_of("d.csv")], CsvOptions(), columns)
     with pytest.raises(SourceChanged, match=r"the file d.parquet has vanished"):
         schema_of("orders", template, template.path_of("d.parquet"))
 

@@ -345,10 +345,10 @@ def test_what_is_no_json_object_says_why(spark: SparkSession, kafka: KafkaServer
     source = Kafka("shop", topic)
     found = rows(spark, source, whole(topic, {0: (0, 9)}), ["id", "kafka_offset"])
     assert [(row["_raw"], row["_payload"], row["_malformed"]) for row in found] == [
-        ({"id": None, "kafka_offset": "0"}, "", "not valid JSON, or a name occurs twice in an object"),
-        ({"id": None, "kafka_offset": "1"}, "{", "not valid JSON, or a name occurs twice in an object"),
+        ({"id": None, "kafka_offset": "0"}, "", "not valid JSON"),
+        ({"id": None, "kafka_offset": "1"}, "{", "not valid JSON"),
         ({"id": None, "kafka_offset": "2"}, "[1]", "not a JSON object"),
-        ({"id": None, "kafka_offset": "3"}, '{"id":1}{"id":2}', "not valid JSON, or a name occurs twice in an object"),
+        ({"id": None, "kafka_offset": "3"}, '{"id":1}{"id":2}', "not valid JSON"),
         ({"id": None, "kafka_offset": "4"}, "�{}", "not valid UTF-8"),
         ({"id": None, "kafka_offset": "5"}, '"text"', "not a JSON object"),
         (
@@ -361,7 +361,7 @@ def test_what_is_no_json_object_says_why(spark: SparkSession, kafka: KafkaServer
             (
                 {"id": None, "kafka_offset": str(number)},
                 bad[number],
-                "not valid JSON, or a name occurs twice in an object",
+                "not valid JSON",
             )
             for number in (7, 8)
         ),

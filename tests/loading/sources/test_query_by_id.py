@@ -13,7 +13,7 @@ from incload_assets.loading.sources import Position, QueryById, database_source,
 from incload_assets.loading.sources.database_closing import Server
 from incload_assets.loading.window import Window
 from resources.lake import Lake
-from tests.loading.sources.databases import Shop, at, put, shop, window
+from tests.loading.sources.databases import NEWEST, Shop, at, put, shop, window
 from tests.loading.tables import day, make
 
 __all__ = ["shop"]
@@ -123,7 +123,7 @@ def test_a_number_that_a_long_transaction_commits_late_is_found_in_its_window(
     spark: SparkSession, shop: Shop, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock.now = at("2026-01-02 00:00")
-    items = make(spark, tmp_path, source=SOURCE)
+    items = make(spark, tmp_path, source=SOURCE, changes=NEWEST)
     with shop.connect() as writer:
         writer.execute(put("late", "a", 1, None))
         shop.run(*add("early"))
@@ -222,7 +222,7 @@ def test_numbers_that_begin_again_stop_the_load(shop: Shop, clock: Clock, tmp_pa
 def test_random_inserts_by_parallel_transactions_are_all_loaded(
     spark: SparkSession, shop: Shop, clock: Clock, tmp_path: Path
 ) -> None:
-    chance, items = random.Random(3), make(spark, tmp_path, source=SOURCE)
+    chance, items = random.Random(3), make(spark, tmp_path, source=SOURCE, changes=NEWEST)
     writers = [shop.connect() for _ in range(4)]
     for number in (1, 2):
         for n in range(200):

@@ -13,11 +13,11 @@ import psycopg
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from incload_assets.loading.errors import DeclarationError, SourceUnavailable
+from incload_assets.loading.errors import DeclarationError, SourceUnavailable, SourceUnreadable
 from incload_assets.loading.sources import EXTRACTED_COLUMNS, Position, QueryByTime, database_closing, database_reading
 from incload_assets.loading.window import Window
 from resources.databases import Database
-from tests.loading.sources.databases import NAME, Shop, lag_until, put, shop, window
+from tests.loading.sources.databases import NAME, NEWEST, Shop, lag_until, put, shop, window
 from tests.loading.tables import day, make
 from tests.servers.postgres import running_postgres
 
@@ -199,8 +199,17 @@ def test_the_condition_reaches_the_index(spark: SparkSession, shop: Shop) -> Non
     assert shop.server.rows(NAME, "SELECT seq_scan > 5 FROM pg_stat_user_tables WHERE relname = 'items'") == [(False,)]
 
 
+def test_a_condition_on_a_column_that_the_table_lacks_fails_by_its_name(
+    spark: SparkSession, shop: Shop, tmp_path: Path
+) -> None:
+    shop.put("a", "v", 1, "2026-01-01 10:00")
+    items = make(spark, tmp_path, source=SOURCE)
+    with pytest.raises(SourceUnreadable, match=r"asks for 'op', which shop\.public\.items does not have\. Rule: .*seq"):
+        items.load(1)
+
+
 def test_a_row_that_a_long_transaction_commits_late_is_found(spark: SparkSession, shop: Shop, tmp_path: Path) -> None:
-    items = make(spark, tmp_path, source=replace(SOURCE, lag=lag_until(1, after=3600)))
+    items = make(spark, tmp_path, source=replace(SOURCE, lag=lag_until(1, after=3600)), changes=NEWEST)
     shop.put("early", "a", 1, "2026-01-01 10:00")
     with shop.connect() as writer:
         writer.execute("SELECT 1")  # nothing written yet
@@ -252,7 +261,7 @@ def test_the_table_ends_as_the_database_after_random_changes_loaded_day_by_day(
     spark: SparkSession, shop: Shop, tmp_path: Path
 ) -> None:
     chance = random.Random(7)
-    items = make(spark, tmp_path, source=SOURCE)
+    items = make(spark, tmp_path, source=SOURCE, changes=NEWEST)
     ids: set[str] = set()
     for number in range(1, 4):
         changes = []
@@ -281,7 +290,7 @@ def test_a_server_killed_amid_a_read_is_a_transient_error_and_nothing_is_half_ap
               seq + CASE WHEN current_query() LIKE '%AS _rows%' THEN length(pg_sleep(0.004)::text) ELSE 0 END AS seq
               FROM items""",
         )
-        items = make(spark, tmp_path, source=replace(SOURCE, table="slowly"))
+        items = make(spark, tmp_path, source=replace(SOURCE, table="slowly"), changes=NEWEST)
         reading = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%AS _rows%' AND pid <> pg_backend_pid()"
 
         def kill() -> None:

@@ -104,6 +104,80 @@ def test_mixed_line_ends_lose_nothing(spark: SparkSession, landing: Path) -> Non
     assert (raw(rows), column(rows, "_malformed")) == ([("1", "a"), ("2", "b"), ("3", "c")], [None] * 3)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_line_breaks_within_quotes_are_kept_as_they_are(
+    spark: SparkSession, landing: Path, end: str, name: str
+) -> None:
+    values = ["a\r\nb", "a\nb", "a\rb", "x\r", "x\n", "x\r\n", "\r", "\n", 'x"\r', '"', "", "x"]
+    lines = ["id,name", *('"{0}","{0}"'.format(value.replace('"', '""')) for value in values)]
+    text = end.join(lines).encode()
+    write(landing / FOLDER / name, gzip.compress(text) if name.endswith("gz") else text)
+    rows = extracted(spark, SOURCE, ["id", "name"])
+    assert (raw(rows), column(rows, "_malformed")) == ([(value, value) for value in values], [None] * len(values))
+
+
+def test_an_unquoted_last_field_has_nothing_of_its_line_end(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.csv", 'id,name\r\n1,x\r\n2,x"\r\n3,\r\n4,""\r\n5,x\n6,"x\r"\r\n7, \r')
+    assert [name for _, name in raw(extracted(spark, SOURCE, ["id", "name"]))] == [
+        "x", 'x"', None, "", "x", "x\r", " "
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('1,"x" ', "text after a closing quote"),
+        ('1,"x"y', "text after a closing quote"),
+        ('"1" ,x', "text after a closing quote"),
+        ('"1"\0,x', "text after a closing quote"),
+        ("1,a\rb", "a line break without quotes"),
+        ("1,x\r\r", "a line break without quotes"),
+        ("1,x\r2,y", "a line break without quotes"),
+        ('"1\uffff""2",x', "U+FFFF in quotes, which is no character"),
+        ("1,x,y,z", "not the 2 fields of the header"),
+        ('"1","x', "a quote is not closed"),
+        ('1,"', "a quote is not closed"),
+    ],
+)
+def test_what_cannot_be_told_for_sure_is_malformed(spark: SparkSession, landing: Path, line: str, reason: str) -> None:
+    write(landing / FOLDER / "a.csv", f'id,name\n0,a"b\n{line}')
+    rows = extracted(spark, SOURCE, ["id", "name"])
+    assert (raw(rows), column(rows, "_malformed")) == ([("0", 'a"b'), (None, None)], [None, reason])
+
+
+def test_a_carriage_return_in_quotes_is_malformed_where_lines_end_with_one(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.csv", 'id,name\r1,"a\nb"\r2,"a\rb"\r3,c\n4,d\r')
+    rows = extracted(spark, SOURCE, ["id", "name"])
+    assert raw(rows) == [("1", "a\nb"), (None, None), (None, None)]
+    assert column(rows, "_malformed")[1:] == [
+        "a carriage return in quotes, in a file whose lines end with one",
+        "a line break without quotes",
+    ]
+
+
+@pytest.mark.parametrize("text", ["\n\r\nid,name\r\n1,a\r\n", "\r\nid,name\n1,a\n", '"i\nd",name\r1,a\r'])
+def test_a_file_that_begins_with_several_line_ends_is_refused(spark: SparkSession, landing: Path, text: str) -> None:
+    write(landing / FOLDER / "a.csv", text)
+    with pytest.raises(SourceUnreadable, match=r"in 2026-01-01/a.csv not all lines up to the header end alike"):
+        extracted(spark, SOURCE, ["name"])
+
+
+def test_long_fields_and_records_of_many_fields(spark: SparkSession, landing: Path) -> None:
+    names = [f"n{number}" for number in range(21_000)]
+    write(landing / FOLDER / "a.csv", f"{','.join(names)}\n{','.join(map(str, range(21_000)))}\n")
+    write(landing / FOLDER / "b.csv", 'n0,n20999\n"' + 'x""\n' * 300_000 + '",' + "y" * 300_000 + "\n")
+    rows = extracted(spark, SOURCE, ["n0", "n20999"])
+    assert raw(rows) == [("0", "20999"), ('x"\n' * 300_000, "y" * 300_000)]
+
+
+@pytest.mark.parametrize("blank", ["\r\n", "\r\r\n", "\n\r\r\r\n"])
+def test_lines_of_nothing_but_carriage_returns_are_blank(spark: SparkSession, landing: Path, blank: str) -> None:
+    write(landing / FOLDER / "a.csv", f'id,name\n1,a\n{blank}"\r",b\n{blank}')
+    rows = extracted(spark, SOURCE, ["id", "name"])
+    assert (raw(rows), column(rows, "_malformed")) == ([("1", "a"), ("\r", "b")], [None, None])
+
+
 def test_one_column(spark: SparkSession, landing: Path) -> None:
     write(landing / FOLDER / "a.csv", 'id\r\n1\r\n\r\n""\r\n2')
     assert raw(extracted(spark, SOURCE, ["id"])) == [("1",), ("",), ("2",)]

@@ -1,27 +1,40 @@
 """Reading whatever the format: names, changes, permissions, numbers."""
 
 import gzip
+import io
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading.errors import SourceChanged, SourceUnreadable
+from incload_assets.loading.errors import DeclarationError, SourceChanged, SourceUnreadable
 from incload_assets.loading.sources import Files, Position, read_error
-from tests.loading.sources.support import FIRST, day, extracted, raw, write
+from incload_assets.loading.sources.file_hashes import local_hashes
+from incload_assets.loading.sources.file_position import File
+from incload_assets.loading.sources.file_position import position_of as position_of_files
+from tests.loading.sources.case import Place
+from tests.loading.sources.case_files import S3Files
+from tests.loading.sources.support import FIRST, day, days, extracted, raw, write
 
 SOURCE = Files("{landing}/{window:%Y-%m-%d}/*.json*")
 FOLDER = day(1).key
 NAMES = [
     "a b.json", "é😀.json", "100%.json", "a%20b.json", "a+b.json", "x[1].json", "x1.json", "y{2,3}.json", "q?.json",
-    "st*r.json", "h#sh.json", "b\\slash.json", "quote'\".json", "a=b&c;d,e.json",
+    "st*r.json", "h#sh.json", "b\\slash.json", "quote'\".json", "a=b&c;d,e.json", "e\u0301.json", "\u00e9.json",
+    "10:00.json", "file:a.json", "line\nbreak.json", "\r.json", " a .json", "\\.json", "%.json", "%2F.json", "+.json",
+    "\u00a0.json", "[!a].json", "]{.json",
 ]  # fmt: skip
+STALE = b"crc\0" + (512).to_bytes(4, "big") + b"else"
+"""What Hadoop writes beside a file, of a content that it no longer has."""
 
 
 @contextmanager
@@ -51,16 +64,140 @@ def test_any_file_name_is_its_key(spark: SparkSession, landing: Path) -> None:
     assert len(rows) == len(NAMES)
 
 
+def written_as(kind: str, value: int) -> bytes:
+    """A file with one record."""
+    if kind == "parquet":
+        file = io.BytesIO()
+        pq.write_table(pa.table({"id": [str(value)]}), file)
+        return file.getvalue()
+    text = (f'{{"id":{value}}}\n' if "json" in kind else f"id\n{value}\n").encode()
+    return gzip.compress(text) if kind.endswith("gz") else zstandard.compress(text) if kind.endswith("zst") else text
+
+
+@pytest.mark.parametrize("kind", ["json", "csv", "parquet", "json.gz", "csv.zst"])
+def test_every_file_is_read_once_whatever_its_name_and_the_checksum_file_beside_it(
+    spark: SparkSession, landing: Path, kind: str
+) -> None:
+    names = [name.replace(".json", f".{kind}") for name in NAMES]
+    for number, name in enumerate(names):
+        for window in days(2):
+            write(landing / window.key / name, written_as(kind, number))
+            write(landing / window.key / f".{name}.crc", STALE)
+    source = Files(f"{{landing}}/{{window:%Y-%m-%d}}/*.{kind}")
+    positions = source.detect("orders", days(2), {})
+    rows = source.extract_windows(spark, "orders", positions, ["id"]).collect()
+    assert sorted((row["_window"], row["_source"]["file"], row["_raw"]["id"]) for row in rows) == sorted(
+        (window.key, f"{window.key}/{name}", str(number)) for number, name in enumerate(names) for window in days(2)
+    )
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("kind", ["json", "parquet"])
+def test_every_object_is_read_once_whatever_its_key(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, kind: str
+) -> None:
+    place = Place(tmp_path, spark, monkeypatch, request)
+    # the server of the tests does not take keys with line breaks
+    names = [name.replace(".json", f".{kind}") for name in NAMES if not {"\n", "\r"} & set(name)]
+    with place.closing:
+        store = S3Files(place)
+        for number, name in enumerate(names):
+            store.put(f"{FOLDER}/{name}", written_as(kind, number))
+        for name in (f"_a.{kind}", f"/a.{kind}", f".{names[0]}.crc"):
+            store.put(f"{FOLDER}/{name}", written_as(kind, -1))
+        rows = extracted(spark, Files(f"{{landing}}/{{window:%Y-%m-%d}}/**/*.{kind}"), ["id"])
+    assert {(row["_source"]["file"], row["_raw"]["id"]) for row in rows} == {
+        (f"{FOLDER}/{name}", str(number)) for number, name in enumerate(names)
+    }
+    assert len(rows) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("{landing}/u/_{window:%Y-%m-%d}.csv", "u/2026-01-01.csv"),
+        ("{landing}/u/{window:%Y/._%m-%d}.csv", "u/2026/01-01.csv"),
+    ],
+)
+def test_a_path_to_hidden_names_is_refused_and_what_the_remedy_says_is_read(
+    spark: SparkSession, landing: Path, path: str, name: str
+) -> None:
+    with pytest.raises(DeclarationError, match="Spark takes such files for hidden") as refused:
+        Files(path).validate("orders")
+    [better] = re.findall(r"for example '(.*)'", str(refused.value))
+    write(landing / name, "id,seq\n7,1\n")
+    source = Files(f"{path.rpartition('/')[0].replace('{window:%Y', '{window:%Y}')}/{better}")
+    source.validate("orders")
+    assert raw(extracted(spark, source, ["id", "seq"])) == [("7", "1")]
+
+
+@pytest.mark.parametrize("folder", ["_in", ".in", "_in/.deep", "k=v", "_k=v", "a._COPYING_", "_temporary"])
+@pytest.mark.parametrize("above", ["", "*/", "**/"])
+def test_files_in_a_folder_that_the_path_names_are_read_though_no_glob_would_match_it(
+    spark: SparkSession, landing: Path, folder: str, above: str
+) -> None:
+    write(landing / FOLDER / above.replace("*", "x") / folder / "a.json", '{"id":1}')
+    source = Files(f"{{landing}}/{{window:%Y-%m-%d}}/{above}{folder}/*.json")
+    source.validate("orders")
+    assert raw(extracted(spark, source, ["id"])) == [("1",)]
+
+
+@pytest.mark.parametrize("kind", ["json", "csv", "parquet"])
+@pytest.mark.parametrize("name", ["_a", ".a", "_metadata", "_SUCCESS", ".a=b", "a._COPYING_"])
+def test_a_file_that_spark_would_not_see_fails_by_its_name(
+    spark: SparkSession, landing: Path, kind: str, name: str
+) -> None:
+    write(landing / FOLDER / name, written_as(kind, 1))
+    write(landing / FOLDER / "b", written_as(kind, 2))
+    hashes = local_hashes(str(landing / FOLDER / each) for each in (name, "b"))
+    position = position_of_files(File(path.removeprefix(f"{landing}/"), etag, 9) for path, etag in hashes.items())
+    source = Files("{landing}/{window:%Y-%m-%d}/*", format=kind)  # type: ignore[arg-type]
+    with pytest.raises(SourceUnreadable, match=rf"Spark does not see the file 2026-01-01/{re.escape(name)}\."):
+        source.extract(spark, "orders", position, ["id"])
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+@pytest.mark.parametrize("name", ["a.GZ", "a.Gz", "a.ZST"])
+def test_a_compressed_file_that_spark_would_take_for_text_fails_by_its_name(
+    spark: SparkSession, landing: Path, kind: str, name: str
+) -> None:
+    # to Spark it is one long line, and of CSV one more header
+    write(landing / FOLDER / name, written_as(f"{kind}.{name[2:].lower()}", 1))
+    with pytest.raises(SourceUnreadable, match=rf"does not decompress the file 2026-01-01/{name}.*lower case"):
+        extracted(spark, Files("{landing}/{window:%Y-%m-%d}/*", format=kind), ["id"])  # type: ignore[arg-type]
+
+
+def test_a_name_that_ends_in_capitals_is_of_its_format(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "A.JSON", '{"id":1}')
+    write(landing / FOLDER / "B.CSV", "id\n2\n")
+    write(landing / FOLDER / "C.PARQUET", written_as("parquet", 3))
+    assert raw(extracted(spark, Files("{landing}/{window:%Y-%m-%d}/*"), ["id"])) == [("1",), ("2",), ("3",)]
+
+
+def test_what_a_session_would_pass_over_is_an_error(spark: SparkSession, landing: Path) -> None:
+    write(landing / FOLDER / "a.json.gz", written_as("json.gz", 1)[:-9])
+    path = write(landing / FOLDER / "b.json", '{"id":2}')
+    names = ["spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles"]
+    for name in names:
+        spark.conf.set(name, "true")
+    try:
+        frame = SOURCE.extract(spark, "orders", position_of(SOURCE), ["id"])
+        with pytest.raises(PySparkException, match="FAILED_READ_FILE"):
+            frame.agg(F.max("_raw.id")).collect()
+        write(landing / FOLDER / "a.json.gz", b"")
+        frame = SOURCE.extract(spark, "orders", position_of(SOURCE), ["id"])
+        path.unlink()
+        with pytest.raises(PySparkException):
+            frame.agg(F.max("_raw.id")).collect()
+    finally:
+        for name in names:
+            spark.conf.unset(name)
+
+
 def test_a_path_outside_the_landing_area_is_its_own_key(spark: SparkSession, landing: Path, tmp_path: Path) -> None:
     path = write(tmp_path / "else [where]" / f"{FOLDER}.json", '{"id":1}')
     rows = extracted(spark, Files(f"{tmp_path}/else [where]/{{window:%Y-%m-%d}}.json"), ["id"])
     assert [(row["_source"]["file"], row["_raw"]["id"]) for row in rows] == [(str(path), "1")]
-
-
-def test_a_local_name_with_a_colon_is_refused(spark: SparkSession, landing: Path) -> None:
-    write(landing / FOLDER / "10:00.json", "{}")
-    with pytest.raises(SourceUnreadable, match=r"the file 2026-01-01/10:00.json has a colon in its name"):
-        extracted(spark, SOURCE, ["id"])
 
 
 def test_a_file_changed_since_is_noticed(spark: SparkSession, landing: Path) -> None:

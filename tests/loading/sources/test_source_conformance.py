@@ -10,11 +10,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pandera.pyspark as pa
 import pytest
 from pyspark.sql import DataFrame
 
-from incload_assets.loading import Quarantine
+from incload_assets.loading import Freshness, Quarantine, incremental_asset
 from incload_assets.loading.context import Context
 from incload_assets.loading.errors import IncrementalLoadError, SourceChanged
 from incload_assets.loading.ranges import load_first_windows
@@ -27,6 +28,7 @@ from resources.spark import open_session
 from tests.loading.sources.case import Case, Content, Everything, Named, Place, Row
 from tests.loading.sources.cases import CASES
 from tests.loading.tables import Loaded, day, make
+from tests.watched import Watched
 
 ANSWERS_WITHIN = 30.0
 """Seconds until a source that is out of reach has to be given up."""
@@ -191,6 +193,29 @@ def test_every_row_is_read_once_as_it_is_with_the_columns_of_the_contract(case: 
     assert {row["_raw"]["nowhere"] for row in found} == {None}
     rescued = {row["_raw"]["id"]: json.loads(row["_rescued"] or "{}").get("extra") for row in found}
     assert {id: value for id, value in rescued.items() if value is not None} == {"full": "more"}
+
+
+def test_runs_with_all_checks_load_a_partition_and_a_range(case: Case, spark_settings: Settings) -> None:
+    content = content_of(case)
+    case.fill(content)
+
+    def items(changes: DataFrame) -> DataFrame:
+        return changes
+
+    declared = incremental_asset(
+        partitions_def=case.partitions_def,
+        source=case.source(),
+        contract=Everything,
+        changes=case.changes,
+        quarantine=Quarantine(max_share=0.5),
+        freshness=Freshness(within=timedelta(hours=1)),
+    )
+    with dg.DagsterInstance.ephemeral() as instance:
+        watched = Watched(case.place.folder, spark_settings, instance, [declared(items)])
+        watched.load(day(1))
+        watched.load(day(2), day(4))
+        table = Loaded(case.place.spark, watched.table, watched.lake, {})
+        assert table.rows() == folded(content.values())
 
 
 def ids_by_window(rows: Iterable[Any]) -> dict[str, list[str]]:

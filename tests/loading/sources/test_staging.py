@@ -38,6 +38,11 @@ def test_records_come_back_as_they_went_in_and_say_which_file_they_were_in(spark
     assert [tuple(row["_source"]) for row in rows] == [(f"_staged/shop/orders/{file}", 0, n) for n in (1, 2, 3)]
 
 
+@pytest.mark.parametrize("name", ["_2026", ".2026", "..", "_", "2026._COPYING_"])
+def test_records_are_read_whatever_the_name_they_are_given(spark: SparkSession, landing: Path, name: str) -> None:
+    assert staged_json(spark, "_orders", name, [{"id": 1}], ["id"]).count() == 1
+
+
 def test_what_a_table_staged_is_removed_after_a_day(spark: SparkSession, landing: Path) -> None:
     for table, name, age in (("items", "old", YESTERDAY), ("items", "new", NOW), ("others", "old", YESTERDAY)):
         staged_json(spark, table, name, [{"id": 1}], ["id"])

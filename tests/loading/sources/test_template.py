@@ -1,5 +1,6 @@
 """Path templates."""
 
+import dagster as dg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,14 +8,17 @@ from hypothesis import strategies as st
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources import Files
 from incload_assets.loading.sources.template import Template
+from incload_assets.loading.window import window_of
 from tests.loading.sources.support import day
+
+FEW = "Rule: it is one of a few words, spelt exactly."
 
 
 def parsed(path: str, root: str = "/landing") -> Template:
     return Template.parse("orders", path, root)
 
 
-def test_time_fields_are_the_start_of_the_window_in_utc() -> None:
+def test_time_fields_are_the_start_of_the_window() -> None:
     template = parsed("{landing}/{window:%Y}/{window:%m}/orders-{window:%Y%m%dT%H}.json")
     assert template.prefix_of(day(3)) == "/landing/2026/01/orders-20260103T00.json"
     assert template.match("/landing/2026/01/orders-20260103T00.json") == template.times_of(day(3))
@@ -40,6 +44,11 @@ def test_time_fields_are_the_start_of_the_window_in_utc() -> None:
         ("{landing}/a.json", "aXjson", False),
         ("{landing}//a//*.json", "a/b.json", True),
         ("{landing}/{window:%Y/%m}/*.json", "2026/01/line\nbreak.json", True),
+        ("{landing}/{window:%Y/%m/}*.json", "2026/01/a.json", True),
+        ("{landing}/{window:%Y/%m/}*.json", "2026/01/_a.json", False),
+        ("{landing}/{window:%Y/%m/}/*.json", "2026/01/a.json", True),
+        ("{landing}/*/*.json", "/a.json", False),
+        ("{landing}/*/_in/*.json", "x/_in/a.json", True),
     ],
 )
 def test_what_a_template_matches(path: str, name: str, matches: bool) -> None:
@@ -72,6 +81,14 @@ def test_the_path_of_a_window_is_recognised_as_this_window(times: list[tuple[str
     assert path.startswith(template.prefix_of(window).rstrip("/"))
 
 
+def test_a_field_may_be_in_utc_beside_one_in_the_zone_of_the_partitions() -> None:
+    template = parsed("{landing}/{window:%Y-%m-%d}/{window_utc:%d%H}-*.json")
+    window = window_of(dg.DailyPartitionsDefinition("2026-01-01", timezone="Asia/Kolkata"), "2026-03-01")
+    assert template.times_of(window) == ("2026-03-01", "2818")
+    assert template.prefix_of(window) == "/landing/2026-03-01/2818-"
+    assert template.depth_below("/landing", window) == 1
+
+
 def test_keys_are_relative_to_the_landing_root() -> None:
     template = parsed("{landing}/orders/*.json", "s3a://bucket/in/")
     assert template.path_of("orders/a.json") == "s3://bucket/in/orders/a.json"
@@ -93,6 +110,7 @@ def test_keys_elsewhere_are_full_paths() -> None:
         ("{landing}/{window:%b}/a.json", "the directive '%b'"),
         ("{landing}/{window:%}/a.json", "the directive '%'"),
         ("{landing}/{day:%Y}/a.json", "unknown placeholder {day:%Y}"),
+        ("{landing}/{window_utc}/a.json", "names no part of the time"),
         ("/x/{landing}/a.json", "{landing} inside"),
         ("{landing}/{a.json", "lone brace"),
         ("{landing}/a**/b.json", "** inside a name"),
@@ -100,6 +118,17 @@ def test_keys_elsewhere_are_full_paths() -> None:
         ("{landing}/*.xlsx", "unknown extension"),
         ("{landing}/*.parquet.gz", "unknown extension"),
         ("{landing}/orders", "unknown extension"),
+        ("{landing}/u/_{window:%Y-%m-%d}.csv", "begins with '_'. Rule: Spark takes such files for hidden"),
+        ("{landing}/u/.{window:%Y-%m-%d}.csv", "otherwise, for example '{window:%Y-%m-%d}.csv'"),
+        ("{landing}/u/{window:_%Y-%m-%d}.csv", "begins with '_'"),
+        ("{landing}/u/{window:%Y/_%m-%d}.csv", "for example '{window:%m-%d}.csv'"),
+        ("{landing}/u/{window:%Y-%m-%d/}_orders.csv", "for example 'orders.csv'"),
+        ("{landing}/u/{window:%Y-%m-%d}/.orders-*.csv.gz", "for example 'orders-*.csv.gz'"),
+        ("{landing}/_metadata-{window:%Y-%m-%d}.csv", "begins with '_'"),
+        ("{landing}/{window:%Y-%m-%d}/.json", "for example 'json'"),
+        ("{landing}/{window:%Y-%m-%d}.csv.tmp", "ends in the name of a file that is still being written"),
+        ("{landing}/{window:%Y-%m-%d}/*.csv._COPYING_", "still being written"),
+        ("{landing}/{window:%Y/.}/a.json", "'.' or '..'"),
     ],
 )
 def test_a_wrong_path_is_refused_with_what_to_write(path: str, says: str) -> None:
@@ -113,9 +142,18 @@ def test_a_wrong_path_is_refused_with_what_to_write(path: str, says: str) -> Non
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"format": "xml"}, "format is 'xml'. Remedy: write one of 'json', 'csv', 'parquet'"),
-        ({"absent": "fail"}, "absent is 'fail'. Remedy: write one of 'wait', 'empty'"),
-        ({"deleted": "drop"}, "deleted is 'drop'. Remedy: write one of 'keep', 'retract'"),
+        (
+            {"format": "xml"},
+            f"format is 'xml'. {FEW} Remedy: write one of 'json', 'csv', 'parquet'",
+        ),
+        (
+            {"absent": "fail"},
+            f"absent is 'fail'. {FEW} Remedy: write one of 'wait', 'empty'",
+        ),
+        (
+            {"deleted": "drop"},
+            f"deleted is 'drop'. {FEW} Remedy: write one of 'keep', 'retract'",
+        ),
         ({"encoding": "cp1252"}, "encoding is 'cp1252'"),
         ({"delimiter": "||"}, "delimiter is '||'"),
         ({"delimiter": '"'}, "delimiter is '\"'"),
@@ -140,6 +178,8 @@ def test_a_wrong_option_is_refused_with_what_to_write(wrong: dict[str, str], say
         Files("{landing}/**/{window:%Y}-{window:%j}.csv.zst", delimiter=";", encoding="iso-8859-1"),
         Files("s3://bucket/{window:%G-W%V}/part-*", format="parquet"),
         Files("/data/in/**"),
+        Files("{landing}/_in/.hidden/{window:_%Y/%m-%d}.csv"),
+        Files("{landing}/_day={window:%Y-%m-%d}.csv"),
     ],
 )
 def test_a_right_declaration_is_accepted(source: Files) -> None:

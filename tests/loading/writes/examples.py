@@ -19,6 +19,7 @@ from incload_assets.loading.reconciliation import examine
 from incload_assets.loading.window import Window, now, window_of
 from incload_assets.loading.writes.merging import app_id
 from tests.loading.literal_source import Record
+from tests.loading.readers import check_alike
 from tests.loading.tables import day, make
 from tests.loading.writes.case import Case, Content, Hashes, hashes_of
 
@@ -95,6 +96,9 @@ class Run:
                 if found != right:
                     raise Differs(step, found, right)
             self.done += 1
+        if self.loaded:
+            for uri in self.table.versions():
+                check_alike(self.table.spark, uri)
 
     def load(self, number: int) -> None:
         """Load a window, the first time or once more."""

@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from incload_assets.loading import Append, Changes, History, Merge
 from incload_assets.loading.errors import DeclarationError, SchemaMismatch
+from incload_assets.loading.sources.references import rows_at
+from incload_assets.loading.sources.upstream_look import UpstreamTable
 from incload_assets.loading.writes.base import BUCKET, Write
 from tests.loading.tables import Loaded, day, item, make
 
@@ -129,3 +131,10 @@ def test_the_number_of_buckets_does_not_make_rows_be_judged_anew() -> None:
 def test_buckets_that_cannot_be_are_refused(tmp_path: Path, declared: dict[str, Any], problem: str) -> None:
     with pytest.raises(DeclarationError, match=f"^items: {problem}"):
         make(None, tmp_path, **declared)  # type: ignore[arg-type]
+
+
+def test_what_is_derived_from_a_table_sees_no_buckets(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path, {day(1): [item("a", "v", 1)]}, write=Merge(buckets=8))
+    table.load(1)
+    upstream = UpstreamTable(name="items", path=tuple(table.table.key.path))
+    assert rows_at(spark, table.lake, upstream, table.lake.version(table.uri) or 0).columns == ["id", "value", "seq"]

@@ -106,6 +106,24 @@ def test_only_the_scope_is_compared(spark: SparkSession, tmp_path: Path) -> None
     assert table.rows() == {("2", "B", 1, "EU"), ("9", "z", 1, "EU"), *adopted[:2]}
 
 
+@pytest.mark.parametrize(
+    ("scope", "says"),
+    [
+        ("opp(value) = 'x'", r"Spark does not understand it \(UNRESOLVED_ROUTINE\)"),
+        ("upper(value)", "it is string, neither true nor false"),
+        ("value = 1", r"it cannot be worked out for a row \(CAST_INVALID_INPUT\)"),
+    ],
+)
+def test_a_scope_that_spark_cannot_work_out_is_named(
+    spark: SparkSession, tmp_path: Path, scope: str, says: str
+) -> None:
+    table = make(
+        spark, tmp_path, {day(1): [item("1", "a", 1)]}, write=Snapshot(scope=scope), changes=Changes(keys=["id"])
+    )
+    with pytest.raises(DeclarationError, match=f"items 2026-01-01: write.scope is .*{says}.* Remedy: "):
+        table.load(1)
+
+
 def test_a_key_that_moves_to_another_partition_has_one_row(spark: SparkSession, tmp_path: Path) -> None:
     content = {
         day(1): [item("1", "a", 1, region="EU"), item("2", "b", 1, region="EU"), item("3", "c", 1, region=None)],
@@ -187,7 +205,7 @@ def test_a_forgotten_load_of_an_older_extract_cannot_bring_its_rows_back(spark: 
             {"write": Snapshot(scope="place = 'EU'")},
             "items: write.scope is .*, which names 'place'. Rule.*id, value, seq",
         ),
-        ({"write": Snapshot(scope="value = = 1")}, "items: write.scope is 'value = = 1': .*Remedy: write for example"),
+        ({"write": Snapshot(scope="value = = 1")}, "items: write.scope is .*, which cannot be read from '= 1' on"),
         ({"write": Snapshot(scope="seq < unix_timestamp()")}, "items: write.scope is .*, with current_timestamp in it"),
         ({"write": Snapshot(scope="seq < (SELECT 1)")}, "items: write.scope is .*, with a query in it"),
         ({"write": Snapshot(scope="1 = 1")}, "items: write.scope is '1 = 1', which names no column"),

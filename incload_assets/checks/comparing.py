@@ -1,0 +1,123 @@
+"""One landed window, compared with table and source."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from incload_assets.checks.look import Look, several
+from incload_assets.checks.source_comparison import (
+    Content,
+    content_of,
+    log_content,
+    source_rows,
+    table_evidence,
+)
+from incload_assets.loading.change_log import ChangeLog
+from incload_assets.loading.errors import IncrementalLoadError
+from incload_assets.loading.reconciliation import Evidence, unsigned
+from incload_assets.loading.telling import told
+from incload_assets.loading.window import Window
+
+LOOKS = 3
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The comparison of one window.
+
+    Args:
+        window: Which.
+        drifted: Whether the source's position is no longer the landed one.
+        code_changed: Whether the log's rows were judged by another version of the code; they are not compared then.
+        removed: Changes that a compaction has removed from the log; if there are any, it is not compared.
+        source, log: Content of both sides; None where not compared.
+        evidence: Of the keys in table and log; None where there is no table.
+        trouble: Why the source could not be read again.
+        transient: Whether it may be read a little later.
+    """
+
+    window: Window
+    drifted: bool
+    code_changed: bool
+    removed: int = 0
+    source: Content | None = None
+    log: Content | None = None
+    evidence: Evidence | None = None
+    trouble: str | None = None
+    transient: bool = False
+
+    @property
+    def differs(self) -> bool:
+        """Whether the source gives other rows than the log has, although its position is the same."""
+        return self.source != self.log
+
+    @property
+    def pending(self) -> int:
+        """Keys that the table does not hold as the log says."""
+        return self.evidence.pending if self.evidence else 0
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        found = [
+            "unreadable" if self.trouble else "",
+            "drifted" if self.drifted else "",
+            "rows differ" if self.differs else "",
+            f"{several(self.pending, 'key')} pending" if self.pending else "",
+            "no table" if self.evidence is None else "",
+            "judged by other code" if self.code_changed else "",
+            f"{several(self.removed, 'change')} removed from the log" if self.removed else "",
+        ]
+        return ", ".join(filter(None, found)) or "agrees"
+
+
+def compare(spark: SparkSession, look: Look, window: Window) -> Compared:
+    """Compare one landed window with source and table."""
+    table, control, position = look.table, look.controls[window.key], look.state.positions.get(window.key)
+    log = ChangeLog(table, look.lake)
+    drifted = position is not None and position.fingerprint != control.fingerprint
+    compared = Compared(window, drifted, control.code_version != table.code_version, control.removed)
+    for _ in range(LOOKS):  # a load may be between its landing and its merge just now
+        compared = replace(compared, evidence=table_evidence(spark, table, look.lake, log, window))
+        if not compared.pending:
+            break
+    if drifted or compared.code_changed or compared.removed or position is None:
+        return compared
+    version = log.version()
+    assert version is not None
+    now = log.control(window.key, version)
+    if now != control:  # landed again, or compacted, since the look
+        return compared
+    with ExitStack() as held:
+        try:
+            at_source = held.enter_context(source_rows(spark, table, window, position))
+            source = content_of(at_source)
+        except (IncrementalLoadError, PySparkException) as error:
+            why = told(error, f"{table.name} {window.key}", table, look.lake)
+            transient = isinstance(why, IncrementalLoadError) and why.transient
+            return replace(compared, trouble=str(why), transient=transient)
+        landed = log_content(spark, table, log, version, window, position, at_source)
+        return replace(compared, source=source, log=landed)
+
+
+COLUMNS = (
+    "window", "verdict", "rows at source", "rows in log", "source hash", "log hash", "keys", "keys pending",
+    "keys in effect", "hash in log", "hash in table", "trouble",
+)  # fmt: skip
+"""What is shown of each comparison."""
+
+
+def row_of(c: Compared) -> Sequence[object]:
+    """A comparison by :data:`COLUMNS`."""
+    e = c.evidence
+    return (
+        c.window.key,
+        c.verdict,
+        *(side.rows if side else None for side in (c.source, c.log)),
+        *(unsigned(side.hash) if side else None for side in (c.source, c.log)),
+        *((e.keys, e.pending, e.present, unsigned(e.log_hash), unsigned(e.table_hash)) if e else [None] * 5),
+        c.trouble,
+    )
