@@ -109,13 +109,13 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workp
     (tmp_path / "dagster").mkdir()
     (tmp_path / "dagster" / "dagster.yaml").write_text(
         "run_launcher: {module: incload_assets.runs, class: WarmRunLauncher}\ntelemetry: {enabled: false}\n"
+        "code_servers: {wait_for_local_processes_on_shutdown: true}\n"
     )
     target = PythonFileTarget(str(tmp_path / "jobs.py"), None, str(tmp_path), "jobs")
     home = str(tmp_path / "dagster")
     with dg.DagsterInstance.from_config(home) as instance, WorkspaceProcessContext(instance, target) as process:
         yield Workplace(tmp_path, process)
     warm_server(Settings()).stop(20)
-    psutil.wait_procs(psutil.Process().children(), timeout=30)  # Dagster does not wait for its code server
 
 
 def process_of(run: dg.DagsterRun) -> int:
