@@ -35,6 +35,7 @@ class Settings(BaseSettings):
         s3: Fetch the S3 jars although neither ``landing`` nor ``lake`` is on S3 (a table names a bucket itself).
         kafka: Fetch the jars for tables that read from Kafka; by default only for the sample shop, if they can be had.
             With ``false`` the shop does without a Kafka, too.
+        warm_runs: Whether the processes of runs are forked from one that has loaded the code location.
         samples: Whether the sample shop and its tables are part of the code location.
 
     Raises:
@@ -59,6 +60,7 @@ class Settings(BaseSettings):
     jars: Path | None = None
     s3: bool = False
     kafka: bool | None = None
+    warm_runs: bool = True
     samples: bool = True
 
     @field_validator("spark")

@@ -15,8 +15,8 @@ from incload_assets.cli.waiting import waiting
 from incload_assets.loading.checkpoint import RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import IncrementalLoadError
-from incload_assets.loading.process import process_tags
 from incload_assets.operations.log_compaction import JOB_NAME, STEP_NAME
+from incload_assets.runs.process import process_tags
 
 STARTED_BY = {"incload/started_by": "command line"}
 COUNTS = ("rows_read", "inserted", "updated", "deleted", "stale", "duplicate", "quarantined")

@@ -2,17 +2,23 @@
 
 
 def stop() -> None:
-    """End the Spark server and the sample shop's PostgreSQL and Kafka, whoever uses them; data stays.
+    """End the Spark server, the sample shop's PostgreSQL and Kafka, and the process that runs are forked from.
 
-    A load that uses one is tried again, and starts what it needs.
+    Whoever uses them; data stays. A load that uses a server is tried again, and starts what it needs.
     """
     from incload_assets.cli import screen
     from incload_assets.cli.project import enter_project
+    from incload_assets.runs.warm_launcher import stop_warm_server
     from resources import connect_server, sample_database, sample_kafka
     from resources.settings import Settings
 
     enter_project()
     settings = Settings()
-    servers = {"Spark": connect_server.stop, "PostgreSQL": sample_database.stop, "Kafka": sample_kafka.stop}
+    servers = {
+        "Spark": connect_server.stop,
+        "PostgreSQL": sample_database.stop,
+        "Kafka": sample_kafka.stop,
+        "warm runs": stop_warm_server,
+    }
     ended = [name for name, end in servers.items() if end(settings)]
     screen.say(f"Ended: {', '.join(ended)}." if ended else "No server was running.")

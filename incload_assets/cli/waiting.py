@@ -18,8 +18,8 @@ from dagster._utils.interrupts import check_captured_interrupt  # has no public 
 
 from incload_assets.automation.orphans import fail_orphans
 from incload_assets.loading.checkpoint import PARTITION_TAG
-from incload_assets.loading.own_tags import own_tag
-from incload_assets.loading.process import PROCESS_TAG
+from incload_assets.runs.own_tags import own_tag
+from incload_assets.runs.process import PROCESS_TAG
 
 LOOK_SECONDS = 1.0
 TELL_SECONDS = 30.0

@@ -12,7 +12,7 @@ from incload_assets.loading.window import known_windows
 
 DATA_VERSION_TAG = "dagster/data_version"
 FAILURE_TAG = "incload/failure"
-"""Of a run that failed: why, in one word; its own, see :mod:`incload_assets.loading.own_tags`."""
+"""Of a run that failed: why, in one word; its own, see :mod:`incload_assets.runs.own_tags`."""
 PARTITION_TAG = "dagster/partition"
 RANGE_START_TAG, RANGE_END_TAG = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 LOADS_NOTHING = {"incload/loads": "nothing"}

@@ -17,11 +17,11 @@ from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import ContractViolation, IncrementalLoadError, SourceMissing
 from incload_assets.loading.load import LoadReport, load_window
 from incload_assets.loading.materialization import Metadata, metadata_of
-from incload_assets.loading.own_tags import own_tags
-from incload_assets.loading.process import mark_process
 from incload_assets.loading.ranges import load_first_windows
 from incload_assets.loading.telling import told, unforeseen
 from incload_assets.loading.window import Window, window_of
+from incload_assets.runs.own_tags import own_tags
+from incload_assets.runs.process import mark_process
 
 MAX_RETRIES = 3
 FIRST_DELAY_SECONDS = 5.0

@@ -12,9 +12,9 @@ from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
-from incload_assets.loading.own_tags import own_tag
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.window import Window, window_between
+from incload_assets.runs.own_tags import own_tag
 from resources.lake import Lake
 
 Status = Literal["loaded", "drifted", "missing", "failed", "in_progress", "waiting"]

@@ -21,9 +21,9 @@ from incload_assets.loading.asset import table_of
 from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
 from incload_assets.loading.declaration import Table
-from incload_assets.loading.own_tags import own_tags
 from incload_assets.loading.sources.base import Absent
 from incload_assets.operations.progress import progress_of
+from incload_assets.runs.own_tags import own_tags
 from resources.lake import Lake
 from resources.settings import Settings
 from tests.landed import land

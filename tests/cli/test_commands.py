@@ -15,7 +15,7 @@ import dagster as dg
 import pytest
 
 from incload_assets.loading.checkpoint import RANGE_END_TAG, RANGE_START_TAG
-from incload_assets.loading.process import process_tags
+from incload_assets.runs.process import process_tags
 from resources.locks import is_held
 from resources.postgres_files import PostgresFiles
 from tests.clone import Clone, readme_files, without_times

@@ -11,6 +11,8 @@ from incload_assets.loading.sources.template import Template
 from incload_assets.loading.window import window_of
 from tests.loading.sources.support import day
 
+FEW = "Rule: it is one of a few words, spelt exactly."
+
 
 def parsed(path: str, root: str = "/landing") -> Template:
     return Template.parse("orders", path, root)
@@ -20,9 +22,6 @@ def test_time_fields_are_the_start_of_the_window() -> None:
     template = parsed("{landing}/{window:%Y}/{window:%m}/orders-{window:%Y%m%dT%H}.json")
     assert template.prefix_of(day(3)) == "/landing/2026/01/orders-20260103T00.json"
     assert template.match("/landing/2026/01/orders-20260103T00.json") == template.times_of(day(3))
-
-
-FEW = "Rule: it is one of a few words, spelt exactly."
 
 
 @pytest.mark.parametrize(

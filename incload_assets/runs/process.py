@@ -5,16 +5,24 @@ import socket
 import dagster as dg
 import psutil
 
-from incload_assets.loading.own_tags import own_tags
+from incload_assets.runs.own_tags import own_tags
 
 PROCESS_TAG = "incload/process"
 CLOCK_TOLERANCE_SECONDS = 2.0
 """A process's start is derived from the machine's boot time, which the clock's adjustments move a little."""
 
 
-def process_tags(run_id: str) -> dict[str, str]:
-    """Tags that name this process as a run's: host, process id, and when it started, as an id is used again."""
-    process = psutil.Process()
+def process_tags(run_id: str, pid: int | None = None) -> dict[str, str]:
+    """Tags that name a process of this machine as a run's: host, process id, and its start, as an id is used again.
+
+    Args:
+        run_id: The run.
+        pid: The process; this one if not given.
+
+    Raises:
+        psutil.NoSuchProcess: It has ended.
+    """
+    process = psutil.Process(pid)
     return own_tags(run_id, {PROCESS_TAG: f"{socket.gethostname()}:{process.pid}:{process.create_time():.2f}"})
 
 

@@ -1,0 +1,244 @@
+"""The process that forks runs: ``python -m incload_assets.runs.warm_server FOLDER < order.json``.
+
+It has loaded the code location, opens no connection, starts no thread and no Spark session, and makes a child of
+itself for each run it is asked for: such a run is ready in some hundredths of a second instead of seconds. A child is
+the leader of a session of its own and executes the run as ``dagster api execute_run`` does; it outlives this process.
+
+Whoever asks sends one line of JSON, a :class:`Request`, and gets one back, an :class:`Answer`. A server whose code,
+``.env`` or settings are no longer those it has loaded says that it is stale, and ends.
+"""
+
+import gc
+import hmac
+import json
+import os
+import secrets
+import selectors
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+
+from dagster import DagsterInstance
+from dagster._cli.api import execute_run_command
+from dagster._grpc.types import ExecuteRunArgs
+from dagster._serdes import deserialize_value
+from dagster._utils import get_run_crash_explanation
+from dagster._utils.hosted_user_process import recon_repository_from_origin
+from dotenv import dotenv_values
+
+from incload_assets.runs.loaded_code import LoadedCode
+from resources.local_server import read_facts, write_facts
+from resources.locks import exclusive
+from resources.supervising import Record, SupervisedFolder
+
+FIRST_USED = (
+    "dagster._core.storage.event_log.sqlite.sqlite_event_log",
+    "dagster._core.storage.local_compute_log_manager",
+    "dagster._core.storage.runs.sqlite.sqlite_run_storage",
+    "dagster._core.storage.schedules.sqlite.sqlite_schedule_storage",
+    "dagster._core.run_coordinator.queued_run_coordinator",
+    "pyspark.sql.connect.session",
+    "pyspark.sql.connect.functions.builtin",
+)
+"""Modules that a run imports when it first uses them."""
+
+_LOCK_SECONDS = 5.0
+_TICK_SECONDS = 2.0
+_LOG_BYTES = 10_000_000
+"""What runs print is in Dagster's own logs, too; here are the last of it."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """How to begin; given on standard input.
+
+    Args:
+        directory: Where runs work, and where the ``.env`` is.
+        run: Arguments of a run whose code location is loaded, as Dagster writes them.
+        idle_seconds: How long to live when nobody asks.
+    """
+
+    directory: str
+    run: str
+    idle_seconds: float
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for.
+
+    Args:
+        password: The server's.
+        run: Arguments of the run, as Dagster writes them.
+        environment: Of the run, without what the ``.env`` says.
+    """
+
+    password: str
+    run: str
+    environment: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a request.
+
+    Args:
+        pid: The run's process; None: the server is stale and ends.
+    """
+
+    pid: int | None
+
+
+def settings_of(environment: dict[str, str]) -> dict[str, str]:
+    """What the code location reads of an environment when it is loaded."""
+    return {name: value for name, value in environment.items() if name.startswith("INCLOAD_")}
+
+
+class WarmServer:
+    """The server.
+
+    Args:
+        folder: Its folder.
+        order: How to begin.
+
+    Raises:
+        Exception: The code location cannot be loaded.
+    """
+
+    def __init__(self, folder: SupervisedFolder, order: Order) -> None:
+        self._folder, self._idle_seconds = folder, order.idle_seconds
+        os.chdir(order.directory)
+        self._settings, self._dotenv = settings_of(dict(os.environ)), _dotenv()
+        os.environ.update(self._dotenv)
+        self._code = LoadedCode.of(lambda: _load(order.run))
+        self._runs: dict[int, str] = {}
+        self._selector = selectors.DefaultSelector()
+        self._password = secrets.token_urlsafe(32)
+        gc.freeze()  # what is loaded stays, and a child that collects garbage does not copy it
+
+    def serve(self) -> None:
+        """Fork runs until the server is stale or gone, or nobody has asked for a while and no run is under way."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self._selector.register(listener, selectors.EVENT_READ)
+            write_facts(self._folder.record, asdict(Record(listener.getsockname()[1], os.getpid(), self._password)))
+            while self._is_wanted():
+                for key, _ in self._selector.select(_TICK_SECONDS):
+                    if key.data:
+                        self._reap(key.fd, key.data)
+                    elif not self._answer(listener):
+                        return
+
+    def _is_wanted(self) -> bool:
+        if (read_facts(self._folder.record) or {}).get("pid") != os.getpid():
+            return False  # the folder was removed, and maybe has another server by now
+        return bool(self._runs) or time.time() - self._folder.record.stat().st_mtime < self._idle_seconds
+
+    def _answer(self, listener: socket.socket) -> bool:
+        """Take one request; whether this server can take another."""
+        connection, _ = listener.accept()
+        with connection, suppress(OSError, ValueError, TypeError):
+            connection.settimeout(_TICK_SECONDS)
+            with connection.makefile("rw") as stream:
+                request = Request(**json.loads(stream.readline()))
+                if not hmac.compare_digest(request.password.encode(), self._password.encode()):
+                    return True
+                stale = self._is_stale(request)
+                if stale:  # who asks next shall not find this server
+                    self._folder.record.unlink(missing_ok=True)
+                pid = None if stale else self._start(request)
+                stream.write(json.dumps(asdict(Answer(pid))))
+            return not stale
+        return True
+
+    def _is_stale(self, request: Request) -> bool:
+        same = settings_of(request.environment) == self._settings and _dotenv() == self._dotenv
+        return not same or self._code.has_changed()
+
+    def _start(self, request: Request) -> int:
+        pid = _fork(lambda: _execute(request))
+        self._runs[pid] = request.run
+        self._selector.register(os.pidfd_open(pid), selectors.EVENT_READ, pid)
+        return pid
+
+    def _reap(self, descriptor: int, pid: int) -> None:
+        self._selector.unregister(descriptor)
+        os.close(descriptor)
+        exit_code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if os.fstat(1).st_size > _LOG_BYTES:
+            os.ftruncate(1, 0)
+            os.lseek(1, 0, os.SEEK_SET)  # of the runs under way, too: they write into the same open file
+        run = self._runs.pop(pid, None)
+        if run and exit_code:
+            # the instance is opened in a process of its own: this one stays without connections
+            reporter = _fork(lambda: _report_death(run, pid, exit_code))
+            self._selector.register(os.pidfd_open(reporter), selectors.EVENT_READ, reporter)
+
+
+def _fork(work: Callable[[], None]) -> int:
+    """Do something in a child of this process, as the leader of a session; the child's number."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setsid()
+        # the server's lock and its sockets are the server's alone
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        work()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)  # what the server would do at its end is not for a child to do
+
+
+def _dotenv() -> dict[str, str]:
+    return {name: value for name, value in dotenv_values(Path(".env")).items() if value is not None}
+
+
+def _load(run: str) -> None:
+    for module in FIRST_USED:
+        import_module(module)
+    recon_repository_from_origin(deserialize_value(run, ExecuteRunArgs).job_origin.repository_origin).get_definition()
+
+
+def _execute(request: Request) -> None:
+    os.environ.clear()
+    os.environ.update(request.environment | _dotenv())
+    execute_run_command.main([request.run], standalone_mode=False)
+
+
+def _report_death(run: str, pid: int, exit_code: int) -> None:
+    arguments = deserialize_value(run, ExecuteRunArgs)
+    assert arguments.instance_ref is not None  # the launcher gives it
+    with DagsterInstance.from_ref(arguments.instance_ref) as instance:
+        found = instance.get_run_by_id(arguments.run_id)
+        if found is not None and not found.is_finished:
+            instance.report_run_failed(found, get_run_crash_explanation(f"The run's process {pid}", exit_code))
+
+
+def main(folder: Path, order: Order) -> None:
+    """Serve, unless another server has this folder."""
+    files = SupervisedFolder(folder)
+    with exclusive(files.lock, _LOCK_SECONDS) as held:
+        if held:
+            WarmServer(files, order).serve()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Order(**json.load(sys.stdin)))

@@ -1,0 +1,207 @@
+"""Runs forked from a process that has loaded the code location: real processes, real signals, files that change."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+import psutil
+import pytest
+from dagster._cli.job import _create_run
+from dagster._core.launcher import WorkerStatus
+from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.load_target import PythonFileTarget
+
+from incload_assets.runs.own_tags import own_tag
+from incload_assets.runs.process import PROCESS_TAG
+from incload_assets.runs.warm_launcher import warm_server
+from resources.settings import Settings
+
+JOBS = """
+import os, signal, time
+import dagster as dg
+from helper import VERSION
+
+@dg.op
+def quick(context: dg.OpExecutionContext):
+    print("printed by", os.getpid())
+    context.log.info(f"version {VERSION}, greeting {os.environ.get('GREETING')}")
+
+@dg.op
+def slow():
+    for _ in range(600):
+        time.sleep(0.1)
+
+@dg.op
+def dying():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+@dg.op
+def failing():
+    raise ValueError("broken on purpose")
+
+def job_of(op):
+    @dg.job(name=op.name + "_job", executor_def=dg.in_process_executor)
+    def made():
+        op()
+    return made
+
+defs = dg.Definitions(jobs=[job_of(op) for op in (quick, slow, dying, failing)])
+"""
+
+
+@dataclass
+class Workplace:
+    """A code location with its instance.
+
+    Args:
+        folder: Where its files are.
+        process: Dagster's, with the code server.
+    """
+
+    folder: Path
+    process: WorkspaceProcessContext
+
+    @property
+    def instance(self) -> dg.DagsterInstance:
+        return self.process.instance
+
+    def launch(self, name: str) -> str:
+        """The id of a run that was just launched."""
+        workspace = self.process.create_request_context()
+        location = workspace.code_locations[0]
+        [repository] = location.get_repositories().values()
+        job = repository.get_full_job(f"{name}_job")
+        run = _create_run(self.instance, location, repository, job, {}, None, None, None)
+        self.instance.launch_run(run.run_id, workspace)
+        return run.run_id
+
+    def run(self, name: str) -> dg.DagsterRun:
+        """A run that is over."""
+        run_id = self.launch(name)
+        self.wait(lambda: self.of(run_id).is_finished)
+        return self.of(run_id)
+
+    def of(self, run_id: str) -> dg.DagsterRun:
+        found = self.instance.get_run_by_id(run_id)
+        assert found is not None
+        return found
+
+    def wait(self, happened: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 60
+        while not happened():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def messages(self, run_id: str) -> str:
+        return "\n".join(entry.user_message or entry.message for entry in self.instance.all_logs(run_id))
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("INCLOAD_HOME", str(tmp_path / "home"))
+    (tmp_path / "jobs.py").write_text(JOBS)
+    (tmp_path / "helper.py").write_text("VERSION = 1\n")
+    (tmp_path / "dagster").mkdir()
+    (tmp_path / "dagster" / "dagster.yaml").write_text(
+        "run_launcher: {module: incload_assets.runs, class: WarmRunLauncher}\ntelemetry: {enabled: false}\n"
+        "code_servers: {wait_for_local_processes_on_shutdown: true}\n"
+    )
+    target = PythonFileTarget(str(tmp_path / "jobs.py"), None, str(tmp_path), "jobs")
+    home = str(tmp_path / "dagster")
+    with dg.DagsterInstance.from_config(home) as instance, WorkspaceProcessContext(instance, target) as process:
+        yield Workplace(tmp_path, process)
+    warm_server(Settings()).stop(20)
+
+
+def process_of(run: dg.DagsterRun) -> int:
+    mark = own_tag(run, PROCESS_TAG)
+    assert mark is not None
+    return int(mark.rsplit(":", 2)[1])
+
+
+def test_runs_are_forked_from_one_process_and_what_they_print_is_kept(workplace: Workplace) -> None:
+    server = warm_server(Settings())
+    first, second = workplace.run("quick"), workplace.run("quick")
+    assert first.status == second.status == dg.DagsterRunStatus.SUCCESS
+    running = server.running()
+    assert running is not None and process_of(first) != process_of(second) != running.pid
+    assert "slowly" not in workplace.messages(first.run_id) + workplace.messages(second.run_id)
+    key = [second.run_id, "compute_logs", second.run_id]
+    captured = [path.read_text() for path in (workplace.folder / "dagster" / "storage" / second.run_id).rglob("*.out")]
+    assert captured == [f"printed by {process_of(second)}\n"], key
+
+
+def test_a_run_that_is_cancelled_ends_as_cancelled(workplace: Workplace) -> None:
+    run_id = workplace.launch("slow")
+    workplace.wait(lambda: "STEP_START" in str(workplace.instance.all_logs(run_id)))
+    launcher = workplace.instance.run_launcher
+    assert launcher.check_run_worker_health(workplace.of(run_id)).status == WorkerStatus.RUNNING
+    assert launcher.terminate(run_id)
+    workplace.wait(lambda: workplace.of(run_id).is_finished)
+    assert workplace.of(run_id).status == dg.DagsterRunStatus.CANCELED
+    assert not launcher.terminate(run_id)
+
+
+def test_a_run_whose_process_is_killed_fails_and_says_by_what(workplace: Workplace) -> None:
+    run = workplace.run("dying")
+    assert run.status == dg.DagsterRunStatus.FAILURE
+    assert f"process {process_of(run)} was terminated by signal 9 (SIGKILL)" in workplace.messages(run.run_id)
+    health = workplace.instance.run_launcher.check_run_worker_health(run)
+    assert health.status == WorkerStatus.FAILED and health.msg and "is gone" in health.msg
+
+
+def test_a_run_that_fails_fails_with_its_own_error(workplace: Workplace) -> None:
+    run = workplace.run("failing")
+    assert run.status == dg.DagsterRunStatus.FAILURE
+    assert "signal" not in workplace.messages(run.run_id) and "exited with code" not in workplace.messages(run.run_id)
+
+
+def test_the_next_run_has_the_code_and_the_dotenv_as_they_are_and_the_one_under_way_its_own(
+    workplace: Workplace,
+) -> None:
+    under_way = workplace.launch("slow")
+    assert "version 1, greeting None" in workplace.messages(workplace.run("quick").run_id)
+    (workplace.folder / "helper.py").write_text("VERSION = 2\n")
+    assert "version 2, greeting None" in workplace.messages(workplace.run("quick").run_id)
+    (workplace.folder / ".env").write_text("GREETING=hello\n")
+    changed = workplace.messages(workplace.run("quick").run_id)
+    assert "version 2, greeting hello" in changed and "slowly" not in changed
+    assert workplace.instance.run_launcher.check_run_worker_health(workplace.of(under_way)).status.value == "RUNNING"
+    assert workplace.instance.run_launcher.terminate(under_way)
+
+
+def test_a_run_of_code_that_cannot_be_loaded_fails_with_the_import_error(workplace: Workplace) -> None:
+    workplace.run("quick")
+    (workplace.folder / "helper.py").write_text("raise RuntimeError('half a module')\n")
+    run = workplace.run("quick")
+    assert run.status == dg.DagsterRunStatus.FAILURE
+    told = str(workplace.instance.all_logs(run.run_id))
+    assert "half a module" in told and "This run starts slowly" in told
+
+
+def test_a_killed_server_costs_one_slow_start_and_no_run(workplace: Workplace) -> None:
+    server = warm_server(Settings())
+    under_way = workplace.launch("slow")
+    running = server.running()
+    assert running is not None
+    os.kill(running.pid, signal.SIGKILL)
+    psutil.wait_procs([psutil.Process(running.pid)] if psutil.pid_exists(running.pid) else [], timeout=10)
+    assert workplace.run("quick").status == dg.DagsterRunStatus.SUCCESS
+    assert workplace.instance.run_launcher.check_run_worker_health(workplace.of(under_way)).status.value == "RUNNING"
+    assert workplace.instance.run_launcher.terminate(under_way)
+    workplace.wait(lambda: workplace.of(under_way).is_finished)
+    assert workplace.of(under_way).status == dg.DagsterRunStatus.CANCELED
+
+
+def test_without_warm_runs_dagster_launches_as_it_does(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INCLOAD_WARM_RUNS", "false")
+    first, second = workplace.run("quick"), workplace.run("quick")
+    assert first.status == second.status == dg.DagsterRunStatus.SUCCESS
+    assert "This run starts slowly: INCLOAD_WARM_RUNS is false." in workplace.messages(first.run_id)
+    assert "slowly" not in workplace.messages(second.run_id)
+    assert warm_server(Settings()).running() is None
