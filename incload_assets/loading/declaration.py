@@ -23,6 +23,7 @@ from incload_assets.loading.declaration_rules import (
 )
 from incload_assets.loading.declared_types import as_columns, check_types
 from incload_assets.loading.sources.base import Source
+from incload_assets.loading.sources.declared import Declared
 from incload_assets.loading.sources.own_fields import check_own_fields
 from incload_assets.loading.window_rules import sampled_windows, time_windows
 from incload_assets.loading.writes.base import Write
@@ -204,7 +205,20 @@ def declare(
     check_quarantine(table, quarantine)
     control_fields = check_conditions(table, compiled, changes, write, source)
     check_own_fields(table, compiled, source.own_fields, changes.sequence_by, control_fields)
-    source.validate_changes(table, compiled, changes, write, control_fields)
+    source.validate_changes(
+        Declared(
+            table=table,
+            contract=compiled,
+            keys=changes.keys,
+            sequence_by=changes.sequence_by,
+            delete_when=changes.delete_when,
+            unavailable=changes.unavailable,
+            asked=control_fields,
+            way=type(write).__name__,
+            row_by_row=write.keyed and write.deletes,
+            supersedes=write.supersedes,
+        )
+    )
     source = source.asked_for(control_fields)
     return Table(
         key=key,

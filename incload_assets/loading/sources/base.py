@@ -6,20 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading.combining import union_of
 from incload_assets.loading.contract import Contract
+from incload_assets.loading.sources.declared import Declared
 from incload_assets.loading.sources.own_fields import OwnField
 from incload_assets.loading.window import Window
 from resources.lake import Lake
-
-if TYPE_CHECKING:
-    from incload_assets.loading.declaration import Changes
-    from incload_assets.loading.writes.base import Write
 
 Absent = Literal["wait", "empty"]
 
@@ -188,18 +185,8 @@ class Source(ABC):
         """The fields that it fills by itself, beside those of its records, by name. Default: none."""
         return {}
 
-    def validate_changes(  # noqa: B027 - any changes will do unless a source says so
-        self, table: str, contract: Contract, changes: Changes, write: Write, asked: Sequence[str]
-    ) -> None:
-        """Check that what the table declares of its changes is what the source can tell; raise as :meth:`validate`.
-
-        Args:
-            table: For messages.
-            contract: Of the table.
-            changes: As declared, and its columns are those of the contract.
-            write: As declared.
-            asked: Fields that conditions ask for and the contract does not have.
-        """
+    def validate_changes(self, declared: Declared) -> None:  # noqa: B027 - any changes will do unless a source says so
+        """Check that what the table declares of its changes is what the source can tell; raise as :meth:`validate`."""
 
     def for_contract(self, contract: Contract) -> Source:
         """This source as it reads for a table of that contract, where the types decide how values are read."""

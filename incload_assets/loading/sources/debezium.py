@@ -16,6 +16,7 @@ from incload_assets.loading.sources.debezium_declaration import OWN_FIELDS, chec
 from incload_assets.loading.sources.debezium_envelope import ENVELOPE, PAYLOAD
 from incload_assets.loading.sources.debezium_events import ELSEWHERE, Reading, table_rows
 from incload_assets.loading.sources.debezium_types import ENCODING, UNAVAILABLE, declared_encoding, default_encoding
+from incload_assets.loading.sources.declared import Declared
 from incload_assets.loading.sources.own_fields import OwnField
 from incload_assets.loading.sources.replication_slot import ReplicationSlot
 from incload_assets.loading.sources.wrapping import Wrapping
@@ -23,7 +24,6 @@ from incload_assets.loading.window import Window
 
 if TYPE_CHECKING:
     from incload_assets.loading.declaration import Changes
-    from incload_assets.loading.writes.base import Write
 
 TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring"]
 Decimals = Literal["precise", "double", "string"]
@@ -218,11 +218,11 @@ class Debezium(Wrapping):
         """Those of events, and of the inner source; see :meth:`Source.own_fields`."""
         return {**self.source.own_fields, **OWN_FIELDS}
 
-    def validate_changes(
-        self, table: str, contract: Contract, changes: "Changes", write: "Write", asked: Sequence[str]
-    ) -> None:
+    def validate_changes(self, declared: Declared) -> None:
         """Check keys, order, deletes and encodings; see :meth:`Source.validate_changes`."""
-        check_events(table, self, contract, changes, write, asked)
+        text = self.changes().unavailable or self.unavailable
+        whole = self.replica_identity == "full"
+        check_events(declared, self.keys, self.encodings, unavailable=text, whole_before=whole)
 
     def for_contract(self, contract: Contract) -> "Debezium":
         """This source, which takes from the contract's types how values without schema are written."""

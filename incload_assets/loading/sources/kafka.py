@@ -4,17 +4,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar, get_args
+from typing import ClassVar, get_args
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.loading import window as windows_of
-from incload_assets.loading.contract import Contract
 from incload_assets.loading.declared_types import check_types
 from incload_assets.loading.errors import DeclarationError, SourceUnreadable
 from incload_assets.loading.sources.base import Absent, Headroom, Position, Sees, Source
+from incload_assets.loading.sources.declared import Declared
 from incload_assets.loading.sources.kafka_look import KafkaLook
 from incload_assets.loading.sources.kafka_reading import ABOUT, json_messages, read_messages
 from incload_assets.loading.sources.kafka_windows import (
@@ -29,10 +29,6 @@ from incload_assets.loading.sources.read_errors import read_error
 from incload_assets.loading.window import Window
 from resources.kafka import NAME, KafkaCluster
 from resources.lake import Lake
-
-if TYPE_CHECKING:
-    from incload_assets.loading.declaration import Changes
-    from incload_assets.loading.writes.base import Write
 
 
 @dataclass(frozen=True)
@@ -99,13 +95,12 @@ class Kafka(Source):
         """Those that every message has; see :meth:`Source.own_fields`."""
         return ABOUT
 
-    def validate_changes(
-        self, table: str, contract: Contract, changes: "Changes", write: "Write", asked: Sequence[str]
-    ) -> None:
+    def validate_changes(self, declared: Declared) -> None:
         """Check that the table has the field that keys stand for; see :meth:`Source.validate_changes`."""
-        if self.key is not None and self.key not in (*contract.names, *asked):
+        contract = declared.contract
+        if self.key is not None and self.key not in (*contract.names, *declared.asked):
             raise DeclarationError(
-                f"{table}: source: key is {self.key!r}, which {contract.model_name} does not have",
+                f"{declared.table}: source: key is {self.key!r}, which {contract.model_name} does not have",
                 rule=f"a message's key stands for a column of the contract ({', '.join(contract.names)})",
                 remedy=f"name one of them, add {self.key!r} to {contract.model_name}, or drop key",
             )

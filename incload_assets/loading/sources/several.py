@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,14 +14,11 @@ from pyspark.sql import functions as F
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.sources.base import Absent, Clock, Headroom, Position, Sees, Source, Survey
+from incload_assets.loading.sources.declared import Declared
 from incload_assets.loading.sources.own_fields import OwnField
 from incload_assets.loading.sources.several_rows import NAME, PRIORITY, SEPARATOR, OfSource, source_of, together
 from incload_assets.loading.window import Window
 from resources.lake import Lake
-
-if TYPE_CHECKING:
-    from incload_assets.loading.declaration import Changes
-    from incload_assets.loading.writes.base import Write
 
 _NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 
@@ -137,12 +133,10 @@ class Several(Source):
         theirs = {name: field for part in self.sources.values() for name, field in part.own_fields.items()}
         return {**theirs, NAME: OwnField(T.StringType(), tuple(self.sources)), PRIORITY: OwnField(T.IntegerType())}
 
-    def validate_changes(
-        self, table: str, contract: Contract, changes: "Changes", write: "Write", asked: Sequence[str]
-    ) -> None:
+    def validate_changes(self, declared: Declared) -> None:
         """Check that each of the sources can tell them; see :meth:`Source.validate_changes`."""
         for name, part in self.sources.items():
-            part.validate_changes(_named(table, name), contract, changes, write, asked)
+            part.validate_changes(replace(declared, table=_named(declared.table, name)))
 
     def for_contract(self, contract: Contract) -> "Several":
         """These sources as they read for a table of that contract."""
