@@ -48,7 +48,9 @@ def unpacked(stored: bytes, compression: Literal["gz", "zst"], size: int) -> tup
 def cut_off(table: str, key: str) -> SourceUnreadable:
     """The error about a file that ends too early."""
     return SourceUnreadable(
-        f"{table}: the file {key} is cut off: its compression does not end", remedy="write the file again"
+        f"{table}: the file {key} is cut off: its compression does not end",
+        rule="a file is read whole or not at all",
+        remedy="write the file again",
     )
 
 

@@ -108,6 +108,7 @@ def _shape_of(table: str, template: Template, path: str, options: CsvOptions) ->
     if any(REPLACEMENT in name for name in header):
         raise SourceUnreadable(
             f"{table}: the header of {key} is not {options.encoding}",
+            rule="a header is read with the encoding that the source declares",
             remedy="give the source the encoding of its files, or write the file again",
         )
     return Shape(header, _finds_line_ends(table, key, text[: found.length]))
@@ -143,7 +144,9 @@ def _head_of(table: str, key: str, path: str, size: int) -> tuple[bytes, bool]:
         head, ends = unpacked(stored, compression, size)
     except (zlib.error, zstandard.ZstdError):
         raise SourceUnreadable(
-            f"{table}: the file {key} is not {compression}", remedy="write the file again, or correct its name"
+            f"{table}: the file {key} is not {compression}",
+            rule="the ending of a name tells how the file is compressed",
+            remedy="write the file again, or correct its name",
         ) from None
     if len(stored) == size or len(head) >= size:
         return head, False

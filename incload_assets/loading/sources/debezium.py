@@ -196,11 +196,16 @@ class Debezium(Wrapping):
                               ("time_precision_mode", get_args(TimePrecision))):  # fmt: skip
             if (value := getattr(self, name)) not in allowed:
                 choices = ", ".join(repr(choice) for choice in allowed if choice is not None)
-                raise DeclarationError(f"{table}: source: {name} is {value!r}", remedy=f"write one of {choices}")
+                raise DeclarationError(
+                    f"{table}: source: {name} is {value!r}",
+                    rule="it is one of a few words, spelt exactly",
+                    remedy=f"write one of {choices}",
+                )
         for column, encoding in self.encodings.items():
             if not re.fullmatch(ENCODING, encoding):
                 raise DeclarationError(
                     f"{table}: source: the encoding of {column!r} is {encoding!r}",
+                    rule="it says how the connector writes the values of a column",
                     remedy="write plain, date, timestamp[ms], time[us] (units are ms, us, ns), decimal(2), hex, or "
                     "base64url",
                 )

@@ -167,6 +167,8 @@ def _utf8(table: str, path: str) -> str:
         path.encode()
     except UnicodeEncodeError:
         raise SourceUnreadable(
-            f"{table}: the file name {os.fsencode(path)!r} is not UTF-8", remedy="rename the file"
+            f"{table}: the file name {os.fsencode(path)!r} is not UTF-8",
+            rule="a file is known by its name, which is text",
+            remedy="rename the file",
         ) from None
     return path

@@ -107,7 +107,9 @@ def _check_unchanged(table: str, template: Template, files: Sequence[File]) -> N
             raise SourceChanged(f"{table}: the file {file.key} has vanished", remedy="the load is tried again")
         if found.startswith("unreadable"):
             raise SourceUnreadable(
-                f"{table}: the file {file.key} cannot be opened", remedy="give the user who loads the right to read it"
+                f"{table}: the file {file.key} cannot be opened",
+                rule="whoever loads reads the files",
+                remedy="give the user who loads the right to read it",
             )
         if found != file.etag:
             raise SourceChanged(f"{table}: the file {file.key} has changed", remedy="the load is tried again")

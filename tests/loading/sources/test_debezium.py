@@ -355,7 +355,7 @@ def test_declarations_that_cannot_be_kept_are_refused(spark: SparkSession, tmp_p
         table(spark, tmp_path, keys=[])
     with pytest.raises(DeclarationError, match="table is 'orders'"):
         table(spark, tmp_path, table="orders")
-    with pytest.raises(DeclarationError, match=r"the encoding of 'id' is 'hours'\. Remedy: write plain, date"):
+    with pytest.raises(DeclarationError, match=r"the encoding of 'id' is 'hours'\. Rule: .*Remedy: write plain, date"):
         table(spark, tmp_path, encodings={"id": "hours"})
     with pytest.raises(DeclarationError, match="decimals is 'exact'"):
         table(spark, tmp_path, decimals="exact")
