@@ -235,6 +235,7 @@ def _report_death(run: str, pid: int, exit_code: int) -> None:
 def main(folder: Path, order: Order) -> None:
     """Serve, unless another server has this folder."""
     files = SupervisedFolder(folder)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a shell starts what is in the background deaf to some signals
     with exclusive(files.lock, _LOCK_SECONDS) as held:
         if held:
             WarmServer(files, order).serve()

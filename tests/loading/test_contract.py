@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from base64 import b64encode, encodebytes
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any, Optional
@@ -259,6 +260,8 @@ def test_text_becomes_booleans_and_binary(spark: SparkSession) -> None:
     assert convert(spark, T.BooleanType, "1.0", "0e5", "1.5", "-1", "0.1e1") == [True, False, None, None, True]
     assert convert(spark, T.BinaryType, "aGk=", "!!", "", "a\nGk=") == [b"hi", None, b"", b"hi"]
     assert convert(spark, T.BinaryType, "NaN", "aGk", "aGl=") == [None] * 3
+    long = bytes(range(256))  # longer than the lines that base64 is often written in
+    assert convert(spark, T.BinaryType, b64encode(long).decode(), encodebytes(long).decode()) == [long] * 2
 
 
 def test_json_text_becomes_nested_values_or_nothing(spark: SparkSession) -> None:

@@ -207,7 +207,7 @@ MUTANTS = [
             "test_a_table_in_buckets_is_not_written_with_its_keys_in_another_order",)),
     Mutant("sessions in UTC", INSTANTS, "resources/spark_conf.py",
            '"spark.sql.session.timeZone": "UTC"', '"spark.sql.session.timeZone": "Asia/Tokyo"',
-           ("tests/resources/test_spark.py::test_a_session_has_delta_and_speaks_utc_and_ansi",)),
+           ("tests/resources/test_spark.py::test_a_session_has_delta_speaks_utc_and_ansi_and_writes_instants_as_all_can_read_them",)),
     Mutant("casts that fail", INSTANTS, f"{LOADING}/contract_numbers.py",
            "F.coalesce(text.try_cast(target), whole)", "F.coalesce(text.cast(target), whole)",
            ("tests/loading/test_contract.py::"

@@ -169,7 +169,10 @@ def _decoded(variant: Column, item: Column, value: Column) -> Column:
             )
             .when(encoding == DECIMAL, F.when(kind.rlike(_NUMBER), value))  # it is itself, by decimal.format=NUMERIC
             .when(encoding == FLOATING, F.when(~is_text | value.isin("NaN", "Infinity", "-Infinity"), value))
-            .when(encoding == "hex", F.when(value.rlike("^([0-9a-f]{2})*$"), F.base64(F.unhex(value))))
+            .when(
+                encoding == "hex",
+                F.when(value.rlike("^([0-9a-f]{2})*$"), F.regexp_replace(F.base64(F.unhex(value)), r"\s", "")),
+            )
             .when(encoding == "base64url", F.translate(value, "-_", "+/"))
             .when(encoding == ISO, F.when(is_text, iso_text(value)))
             .when(number.isNotNull(), time_text(number, encoding))
