@@ -72,10 +72,10 @@ def _from_text(text: Column, target: T.DataType) -> Column:
     if isinstance(target, (T.NumericType, T.BooleanType)):
         return number_of_text(text, target)
     if isinstance(target, T.BinaryType):
-        # the decoder also takes what is no base64, such as NaN; Spark writes it in lines, as others may
-        made = F.try_to_binary(text, F.lit("base64"))
-        again, given = (F.regexp_replace(written, r"\s", "") for written in (F.base64(made), text))
-        return F.when(again == given, made)
+        # base64 may be written in lines, as Spark does; the decoder also takes what is none, such as NaN
+        given = F.regexp_replace(text, r"\s", "")
+        made = F.try_to_binary(given, F.lit("base64"))
+        return F.when(F.regexp_replace(F.base64(made), r"\s", "") == given, made)
     return text.try_cast(target)
 
 
