@@ -83,6 +83,7 @@ class Cuts:
                 return {instant: merged[instant] for instant in sorted(wanted) if instant in merged}
         raise SourceUnavailable(
             f"{self._table}: other processes wrote cuts each of {ATTEMPTS} times between reading and writing them",
+            rule="cuts are written by one process at a time",
             remedy="none: the load is tried again",
         )
 

@@ -94,6 +94,7 @@ def meaning_of(table: str, place: str, told: str) -> IncrementalLoadError | None
     if found := _AWAY.search(told):
         return SourceUnavailable(
             f"{table}: {place}: the database is down or the connection was cut ({_line(found[0])})",
+            rule="what does not answer is not taken for empty",
             remedy="check that the server runs and can be reached; the load is tried again",
         )
     return None

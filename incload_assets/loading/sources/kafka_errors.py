@@ -59,6 +59,7 @@ def client_error(table: str, cluster: str, place: str, codes: Sequence[int]) -> 
         )
     return SourceUnavailable(
         f"{table}: the Kafka cluster {cluster!r} does not answer ({_name(code)})",
+        rule="what does not answer is not taken for empty",
         remedy=f"none if it comes back: the load is tried again; else check {prefix}SERVERS and the network",
     )
 
@@ -108,6 +109,7 @@ def kafka_error(table: str, text: str) -> IncrementalLoadError | None:
     if _AWAY.search(text):
         return SourceUnavailable(
             f"{table}: Kafka stopped answering while Spark read from it",
+            rule="what does not answer is not taken for empty",
             remedy="none if it comes back: the load is tried again; else check that Spark can reach the brokers",
         )
     return None

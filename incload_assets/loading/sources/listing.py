@@ -69,6 +69,7 @@ def files_of(
         if not os.path.isdir(template.base) and was_there():
             raise SourceUnavailable(
                 f"{table}: the folder {template.base} is gone, and files from it were loaded before",
+                rule="a folder that is gone is not taken for one without files",
                 remedy="mount or restore it; if its files are meant to be deleted, leave the empty folder",
             )
         listed = _local_files(table, template, windows)

@@ -29,15 +29,27 @@ def read_error(table: str, error: BaseException, source: str = "its database") -
     if "org.postgresql" in text:
         return read_failure(table, source, error)
     if found := re.search(r"\[PATH_NOT_FOUND\] Path does not exist: (.+?)\. SQLSTATE", text):
-        return SourceChanged(f"{table}: the file {found[1]} has vanished", remedy="the load is tried again")
+        return SourceChanged(
+            f"{table}: the file {found[1]} has vanished",
+            rule="a load reads files as they were when they were listed",
+            remedy="the load is tried again",
+        )
     if "FAILED_READ_FILE" not in text:
         return kafka_error(table, text)
     found = re.search(r"reading file (\S.*?)\.\s", text)
     name = found[1] if found else "a source file"
     if re.search(r"FILE_NOT_EXIST|FileNotFoundException|does not exist", text):
-        return SourceChanged(f"{table}: the file {name} has vanished", remedy="the load is tried again")
+        return SourceChanged(
+            f"{table}: the file {name} has vanished",
+            rule="a load reads files as they were when they were listed",
+            remedy="the load is tried again",
+        )
     if re.search(r"SdkClientException|ConnectException|UnknownHostException|SocketTimeoutException", text):
-        return SourceUnavailable(f"{table}: the store of {name} does not answer", remedy="the load is tried again")
+        return SourceUnavailable(
+            f"{table}: the store of {name} does not answer",
+            rule="what does not answer is not taken for empty",
+            remedy="the load is tried again",
+        )
     return SourceUnreadable(
         f"{table}: Spark cannot read the file {name}",
         rule="a file is whole, readable, and of the compression that its name says",

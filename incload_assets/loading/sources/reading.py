@@ -104,7 +104,11 @@ def _check_unchanged(table: str, template: Template, files: Sequence[File]) -> N
     for path, file in local.items():
         found = hashes.get(path)
         if found is None:
-            raise SourceChanged(f"{table}: the file {file.key} has vanished", remedy="the load is tried again")
+            raise SourceChanged(
+                f"{table}: the file {file.key} has vanished",
+                rule="a load reads files as they were when they were listed",
+                remedy="the load is tried again",
+            )
         if found.startswith("unreadable"):
             raise SourceUnreadable(
                 f"{table}: the file {file.key} cannot be opened",
@@ -112,7 +116,11 @@ def _check_unchanged(table: str, template: Template, files: Sequence[File]) -> N
                 remedy="give the user who loads the right to read it",
             )
         if found != file.etag:
-            raise SourceChanged(f"{table}: the file {file.key} has changed", remedy="the load is tried again")
+            raise SourceChanged(
+                f"{table}: the file {file.key} has changed",
+                rule="a load reads files as they were when they were listed",
+                remedy="the load is tried again",
+            )
 
 
 def _check_name(table: str, key: str, kind: Format) -> None:
