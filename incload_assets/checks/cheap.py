@@ -35,5 +35,5 @@ def cheap_checks(table: Table) -> list[str]:
 
 
 def cheap_verdict(name: str, look: Look) -> dg.AssetCheckResult:
-    """What one of them says of a look."""
+    """The verdict of one of these checks on a look."""
     return as_seen(CHEAP[name][1](look), look.now)

@@ -107,7 +107,7 @@ COLUMNS = (
     "window", "verdict", "rows at source", "rows in log", "source hash", "log hash", "keys", "keys pending",
     "keys in effect", "hash in log", "hash in table", "trouble",
 )  # fmt: skip
-"""What is shown of each comparison."""
+"""The columns in which each comparison is shown."""
 
 
 def row_of(c: Compared) -> Sequence[object]:

@@ -27,7 +27,7 @@ class Evaluations:
         """Why a check could not be evaluated, by its name."""
 
     def attempt(self, names: Sequence[str], evaluate: Callable[[], Found]) -> Found | None:
-        """What ``evaluate`` returns, None if it raises.
+        """The verdict that ``evaluate`` returns, None if it raises.
 
         Args:
             names: The checks that need it, and cannot be evaluated without.

@@ -1,4 +1,4 @@
-"""What a reconciliation found wrong, window by window: so that a later look need only see what became of it."""
+"""The findings of a reconciliation, window by window: a later look need only see what became of them."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -17,7 +17,7 @@ refuses to give, and one that it did not give just then."""
 DRIFTED, UNSEEN = "drifted", "unseen"
 """Found by looking at the source: a window that changed there, or that it could not be looked at at all."""
 MENDED, CAUGHT_UP = "mended", "caught_up"
-"""What was found by rows, or by a look, and is no longer so."""
+"""Windows that were found wrong, by rows or by a look, and no longer are."""
 
 BY_ROWS = (PENDING, DIFFERING, UNREADABLE, UNAVAILABLE)
 WRONG = (*BY_ROWS, DRIFTED, UNSEEN)
@@ -27,14 +27,14 @@ Found = dict[str, dict[str, str]]
 
 
 def found_at(kinds: Mapping[str, Iterable[str]], at: datetime) -> Found:
-    """What one look found, without the kinds that it did not find."""
+    """The findings of one look, without the kinds that it did not find."""
     return {kind: dict.fromkeys(keys, at.isoformat()) for kind, keys in kinds.items() if keys}
 
 
 def found_next(
     found: Found, wrong: Mapping[str, Iterable[str]], changed: Iterable[str], again: Iterable[str], at: datetime
 ) -> Found:
-    """What is found after a second look.
+    """The findings after a second look.
 
     Args:
         found: Before it.
@@ -54,7 +54,7 @@ def found_next(
 
 
 def found_in(when: datetime, verdict: dg.AssetCheckResult) -> Found:
-    """What a verdict of the reconciliation says that was found.
+    """The findings that a verdict of the reconciliation tells of.
 
     Args:
         when: When it was seen, for a verdict that does not tell of each window.
@@ -89,7 +89,7 @@ def to_repair(when: datetime, verdict: dg.AssetCheckResult) -> dict[str, datetim
 
 
 def loaded_since(instance: dg.DagsterInstance, table: Table, times: Mapping[str, datetime]) -> set[str]:
-    """Those of some partitions that were materialized after a time of each.
+    """The partitions, of some, that were materialized after a time of each.
 
     Args:
         instance: Where materializations are.

@@ -101,7 +101,7 @@ def look_again(
     loaded: Collection[str],
     say: Callable[[str], None] = lambda _: None,
 ) -> dg.AssetCheckResult:
-    """What became of the windows that were found wrong; nothing is asked of others.
+    """The verdict on windows that were found wrong before; nothing is asked of others.
 
     Rows are compared where the window has been loaded since, or where the source did not answer. Whether a window is
     loaded as its source is now is told by its position, without Spark.
@@ -161,7 +161,7 @@ def _drifted(look: Look) -> list[str]:
 def _verdict(
     look: Look, found: Found, compared: Sequence[Compared], kept: Sequence[Sequence[object]]
 ) -> dg.AssetCheckResult:
-    """What was found, by whatever look, and the comparisons that tell of it."""
+    """The verdict that tells of findings, by whatever look, with the comparisons behind them."""
     rows = [*kept, *map(row_of, compared)]
     drifted, pending, differing = (_keys(look, found, kind) for kind in (DRIFTED, PENDING, DIFFERING))
     metadata: dict[str, dg.MetadataValue] = {

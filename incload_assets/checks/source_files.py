@@ -18,7 +18,7 @@ LEFT_OUT = "left_out"
 
 
 def source_files(look: Look) -> dg.AssetCheckResult:
-    """Which landed files are gone from the source, and which files are left out because of their names."""
+    """Landed files that are gone from the source, and files that are left out because of their names."""
     if look.trouble is None:
         try:
             gone = look.table.source.missing(look.table.name, look.state.windows, look.state.landed)
@@ -49,7 +49,7 @@ def source_files(look: Look) -> dg.AssetCheckResult:
 
 
 def _left_out(look: Look) -> tuple[str, dg.JsonMetadataValue]:
-    """What is to be said of files that are left out, and their names."""
+    """The words about files that are left out, and the names of these files."""
     names, told = look.state.left_out[:LISTED], _told(look)
     if not names:
         return "", dg.MetadataValue.json([])

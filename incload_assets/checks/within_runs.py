@@ -141,7 +141,7 @@ def _reconciled(context: Context, table: Table, name: str, last: Verdict | None)
 def _look_again(
     context: Context, table: Table, when: datetime, verdict: dg.AssetCheckResult
 ) -> dg.AssetCheckResult | None:
-    """What became of what a verdict found, if some of it is loaded since, or the source did not answer then."""
+    """The next verdict, if some of what the last one found is loaded since, or the source did not answer then."""
     found = found_in(when, verdict)
     loaded = loaded_since(context.instance, table, times_of(found, *BY_ROWS, DRIFTED))
     if not loaded and found.keys().isdisjoint({UNAVAILABLE, UNSEEN}):

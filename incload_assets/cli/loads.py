@@ -104,7 +104,7 @@ class Loads:
 
 
 def _most_in_a_run(project: Project, table: Table) -> int:
-    """As many as a backfill loads in one run."""
+    """The number of partitions that a backfill loads in one run."""
     policy = project.definitions.resolve_assets_def(table.key).backfill_policy
     return policy.max_partitions_per_run or 1 if policy else 1
 

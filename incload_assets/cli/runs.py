@@ -215,7 +215,7 @@ def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
 
 
 def _blamed(result: dg.ExecuteInProcessResult, partition: str) -> str | None:
-    """What a failed run says of one of its partitions, None if nothing."""
+    """The reason that a failed run gives for one of its partitions, None if it gives none."""
     for event in reversed(_of(result, "STEP_FAILURE")):
         told = event.step_failure_data.user_failure_data
         if told and partition in told.metadata:

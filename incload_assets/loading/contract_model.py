@@ -172,7 +172,7 @@ def _field(where: str, column: Any, annotation: Any) -> Field:
 
 
 def _refuse_misspelled(here: str, metadata: Mapping[Any, Any]) -> None:
-    """What was meant to mask a column and would not, its values shown to everybody."""
+    """Refuse a name that was meant to mask a column and would not, its values shown to everybody."""
     for name in metadata:
         if name != "personal" and get_close_matches(str(name).lower(), ["personal"]):
             raise DeclarationError(

@@ -143,7 +143,7 @@ def text_for(value: Column, kind: T.DataType, target: T.DataType | None) -> Colu
 
 
 def bytes_faults(name: str, value: Column, kind: T.DataType, target: T.DataType | None) -> list[Column]:
-    """What can be wrong with bytes that are to be text beside other texts, each NULL where it is not.
+    """The faults of bytes that are to be text beside other texts, each NULL where it is not.
 
     Args:
         name: Of the field.

@@ -118,7 +118,7 @@ def _is_boolean(contract: Contract, column: exp.Column) -> bool:
 
 
 def _moment_in(part: exp.Expr) -> str | None:
-    """What depends on the moment or on chance in a part of a condition, without the parts in it."""
+    """The function that depends on the moment or on chance in a part of a condition, without the parts in it."""
     if isinstance(part, exp.Cast) and part.to.is_type(*exp.DataType.TEMPORAL_TYPES):
         text = part.this.name if isinstance(part.this, exp.Literal) else ""
         return repr(text) if text.strip().lower() in _MOMENTS else None
@@ -140,7 +140,7 @@ def _with_backticks(condition: str) -> str:
 
 
 def _broken_at(error: sqlglot.errors.SqlglotError, condition: str) -> str:
-    """Where a condition cannot be read."""
+    """The place from which a condition cannot be read."""
     if not condition.strip():
         return "which is empty"
     places = getattr(error, "errors", None)

@@ -1,4 +1,4 @@
-"""Whatever a load or a check raised, told as an error that names what was done, what it is and what to do."""
+"""Errors of loads and checks, each told as one that names what was done, what it is and what to do."""
 
 import re
 

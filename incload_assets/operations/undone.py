@@ -72,7 +72,7 @@ class _Load(NamedTuple):
 
 @dataclass(frozen=True)
 class Undone:
-    """What a table has lost of what was loaded.
+    """The windows whose rows a table has lost.
 
     Args:
         windows: Why each window that was loaded may no longer be in the table, by partition key.
@@ -129,7 +129,7 @@ def with_undone(progress: Sequence[WindowProgress], lost: Mapping[str, str]) -> 
 
 
 def _rollbacks(delta: DeltaTable, seen: dict[str, Any] | None, newest: _Load | None, at: datetime) -> list[Rollback]:
-    """Those remembered, and those that show since the history was last read.
+    """The ones remembered, and the ones that show since the history was last read.
 
     A load that was recorded after a copy was put in place, but before that was seen, is taken for undone, too: that
     costs it a look, while one that is missed is lost.

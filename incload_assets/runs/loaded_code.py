@@ -23,7 +23,7 @@ class LoadedCode:
 
     @classmethod
     def of(cls, load: Callable[[], object]) -> "LoadedCode":
-        """What is loaded after ``load`` was called.
+        """The code that is loaded after ``load`` was called.
 
         Args:
             load: Imports what is to be loaded. A file that is written meanwhile counts as changed: which of its

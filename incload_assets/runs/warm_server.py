@@ -52,7 +52,7 @@ FIRST_USED = (
 _LOCK_SECONDS = 5.0
 _TICK_SECONDS = 2.0
 _LOG_BYTES = 10_000_000
-"""What runs print is in Dagster's own logs, too; here are the last of it."""
+"""The size of the log at which it begins anew: what runs print is in Dagster's own logs, too."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for.
+    """A run to start.
 
     Args:
         password: The server's.
@@ -87,7 +87,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a request.
+    """The outcome of a request.
 
     Args:
         pid: The run's process; None: the server is stale and ends.
@@ -97,7 +97,7 @@ class Answer:
 
 
 def settings_of(environment: dict[str, str]) -> dict[str, str]:
-    """What the code location reads of an environment when it is loaded."""
+    """The variables that the code location reads when it is loaded."""
     return {name: value for name, value in environment.items() if name.startswith("INCLOAD_")}
 
 

@@ -47,7 +47,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Survey:
-    """What one look at a source shows.
+    """The result of one look at a source.
 
     Args:
         positions: By partition key, of each window that the source holds something for.
@@ -131,7 +131,7 @@ class Source(ABC):
 
     @property
     def whole_changes(self) -> str:
-        """What to declare so that changes need nothing but whole rows and deletes, as in a remedy; '': nothing."""
+        """The declaration, as in a remedy, by which changes are whole rows and deletes alone; '' if there is none."""
         return ""
 
     def keeper(self, file: Column) -> Column:
@@ -182,7 +182,7 @@ class Source(ABC):
 
     @property
     def own_fields(self) -> Mapping[str, OwnField]:
-        """The fields that it fills by itself, beside those of its records, by name. Default: none."""
+        """The fields that the source fills by itself, beside the fields of its records, by name. Default: none."""
         return {}
 
     def validate_changes(self, declared: Declared) -> None:  # noqa: B027 - any changes will do unless a source says so
@@ -243,7 +243,7 @@ class Source(ABC):
         first: datetime | None = None,
         lake: Lake | None = None,
     ) -> Survey:
-        """What :meth:`detect` finds, and what it leaves out, from the same look at the source. Default: nothing."""
+        """The positions that :meth:`detect` finds, and what it leaves out, from one look. Default: nothing."""
         return Survey(self.detect(table, windows, landed, first=first, lake=lake))
 
     def prepare(  # noqa: B027 - nothing, by default

@@ -220,7 +220,7 @@ class Debezium(Wrapping):
 
     @property
     def own_fields(self) -> Mapping[str, OwnField]:
-        """Those of events, and of the inner source; see :meth:`Source.own_fields`."""
+        """The fields of events, and of the inner source; see :meth:`Source.own_fields`."""
         return {**self.source.own_fields, **OWN_FIELDS}
 
     def validate_changes(self, declared: Declared) -> None:

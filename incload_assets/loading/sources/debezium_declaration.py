@@ -1,4 +1,4 @@
-"""What a table made of Debezium's events may declare: events know their key, their order and which of them delete."""
+"""The rules of a table made of Debezium's events: events know their key, their order and which of them delete."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,7 +25,7 @@ _TYPES_OF_ENCODINGS: Mapping[str, tuple[type[T.DataType], ...]] = {
     "time": (T.StringType,),
     "decimal": (T.NumericType, T.StringType),
 }
-"""What a contract may declare of a column, by what its encoding begins with."""
+"""The types that a contract may declare for a column, by what its encoding begins with."""
 
 
 def check_events(

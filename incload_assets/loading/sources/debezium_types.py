@@ -66,7 +66,7 @@ def default_encoding(target: T.DataType, time_precision_mode: str, decimals: str
 
 
 def declared_encoding(encoding: str, time_precision_mode: str) -> str:
-    """What a declared encoding means where the connector writes all times as text."""
+    """The meaning of a declared encoding where the connector writes all times as text."""
     kind = encoding.partition("[")[0]
     return ISO if time_precision_mode == "isostring" and kind in ("date", "timestamp", "time") else encoding
 
@@ -185,7 +185,7 @@ def _decoded(variant: Column, item: Column, value: Column) -> Column:
 
 
 def _forms(placeholder: str) -> list[str]:
-    """Whatever an unavailable value looks like: there are several forms, by type."""
+    """The forms of an unavailable value: there are several forms, by type."""
     raw = placeholder.encode()
     # Java's UUID.nameUUIDFromBytes
     digest = uuid.UUID(bytes=hashlib.md5(raw, usedforsecurity=False).digest(), version=3)

@@ -1,4 +1,4 @@
-"""What a table declares beside its source, and its source has a say in."""
+"""The part of a table's declaration that its source has a say in."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from incload_assets.loading.contract import Contract
 
 @dataclass(frozen=True)
 class Declared:
-    """A declaration as far as a source looks at it; its columns are those of the contract.
+    """A declaration as far as a source looks at it; its columns are in the contract.
 
     Args:
         table: For messages.

@@ -92,7 +92,7 @@ class Kafka(Source):
 
     @property
     def own_fields(self) -> Mapping[str, OwnField]:
-        """Those that every message has; see :meth:`Source.own_fields`."""
+        """The fields that every message has; see :meth:`Source.own_fields`."""
         return ABOUT
 
     def validate_changes(self, declared: Declared) -> None:

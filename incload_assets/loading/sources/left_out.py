@@ -20,13 +20,13 @@ _TELLS_OF_OTHERS = re.compile(
 )
 """Names, in lower case, of files without data; ``._a`` is what macOS keeps beside ``a``."""
 _MORE = r"(?:[\W_][^/]*)?"
-"""What may follow an extension."""
+"""Endings that may follow an extension."""
 
 
 def left_out(
     template: Template, declared: Format | None, files: Iterable[Listed], times: Container[tuple[str, ...]] | None
 ) -> Iterator[Listed]:
-    """Those of some files that the path leaves out by their names.
+    """The files, of some, that the path leaves out by their names.
 
     Args:
         template: The path.
