@@ -60,7 +60,7 @@ def _result(table: Table, passed: bool, description: str, metadata: dict[str, dg
 
 
 def rules(table: Table) -> list[tuple[tuple[str, ...], str | None]]:
-    """The columns that have to be unique, and among which rows; none where there are neither keys nor unique columns."""
+    """The columns that have to be unique, and among which rows; none without keys and unique columns."""
     keys, condition = table.write.unique_rows(table.changes)
     unique = table.contract.unique
     also = unique if unique and set(unique) != set(keys) else ()
