@@ -21,7 +21,7 @@ FOLDER = "_staged"
 KEPT = timedelta(days=1)
 """After this time nobody is still reading a file."""
 _ODD = r"^[._]|[^\w.-]"
-"""Signs that not every file's name can have; Spark would take one that begins with a dot or an underscore for hidden."""
+"""Signs that not every file's name can have; to Spark one that begins with a dot or an underscore is hidden."""
 
 
 def staged_json(
