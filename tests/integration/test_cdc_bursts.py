@@ -121,8 +121,9 @@ def test_bursts_loaded_while_they_go_on_give_the_databases_table(
     reports: dict[int, LoadReport] = {}
     with ThreadPoolExecutor(1) as other:
         for number in BURSTS:
-            today, seen = today.replace(day=number), Event()
+            today, seen, so_far = today.replace(day=number), Event(), ends(kafka, topic)
             going_on, half_done = other.submit(burst, connection, number, seen), 0
+            ends(kafka, topic, at_least=so_far + 1)  # a window without messages waits for them
             deadline = monotonic() + 240
             try:
                 while (-number, "the end") not in kept_rows(kept):
