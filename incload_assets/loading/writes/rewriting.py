@@ -1,4 +1,4 @@
-"""An atomic rewrite of one partition, where that is faster than a MERGE that would rewrite its files anyway.
+"""An atomic rewrite of partitions, where that is faster than a MERGE that would rewrite its files anyway.
 
 A MERGE reads the partition twice: to find the files that hold changed keys, and to write these anew. Where a large
 share of the rows changes that is all of them, and it is cheaper to join rows and changes once and to replace the
@@ -29,27 +29,32 @@ LEAST_SHARE = 0.05
 
 
 def pays(at: Snapshot) -> bool:
-    """Whether a partition is better written anew.
+    """Whether the partitions that a plan touches are better written anew; a table without any counts as one.
 
-    Only where all of the window's changes are news, so that none of them is looked for in vain, and where nobody reads
-    the table's change feed, which would tell of every row.
+    So they are where they are empty: a MERGE would copy all changes, to look for none of them. Else it is one
+    partition, and all of the window's changes are news, so that none of them is looked for in vain. It does not pay
+    where somebody reads the table's change feed, which would tell of every row.
     """
+    if at.replaced or at.feeds:
+        return False
+    if not at.near_bytes:
+        return at.changes > 0 and at.partitions != []
     one = at.partitions is not None and len(at.partitions) == 1 and len(at.controls) == 1
-    if not one or at.replaced or at.feeds or not at.newer or not at.near_rows:
+    if not one or not at.newer or not at.near_rows:
         return False
     return at.changes >= max(LEAST_ROWS, LEAST_SHARE * at.near_rows)
 
 
 def rewrite(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
-    """Carry out a plan by one commit that replaces the partition which it touches.
+    """Carry out a plan by one commit that replaces the partitions which it touches.
 
     Returns:
         The rows changed, or None if another load committed first and the plan has to be made anew.
     """
     part = touched_sql(context.table, at)
-    assert part is not None
     counts = Observation()
-    rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri)).filter(part)
+    rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
+    rows = rows.filter(part) if part is not None else rows
     own = _prefix(rows.columns)
     both = _joined(context, rows, plan, own).observe(
         counts, *(F.count(F.when(F.col(f"{own}does") == what, 1)).alias(what) for what in PENDING)

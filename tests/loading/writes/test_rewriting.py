@@ -100,11 +100,24 @@ def test_a_rewrite_can_be_switched_off_and_is_not_made_where_the_change_feed_wou
 @pytest.mark.usefixtures("eager")
 def test_what_is_no_news_or_touches_two_partitions_is_merged(spark: SparkSession, tmp_path: Path) -> None:
     table = loaded(spark, tmp_path)
-    assert last_commit(table)["operation"] == "MERGE"  # two days
     table.load(2)
     table.content[day(3)] = [item("new", "late", 1, day=day(1)), item("added", "late", 1, day=day(1))]
     assert table.load(3).merged == Merged(inserted=1)
     assert last_commit(table)["operation"] == "MERGE"
+    table.content[day(4)] = [item(f"new {of}", "b", 9, day=day(of)) for of in (1, 2)]
+    table.load(4)
+    assert last_commit(table)["operation"] == "MERGE"
+
+
+@pytest.mark.parametrize("declared", [{}, {"write": Merge()}], ids=["of two days", "without partitions"])
+def test_what_comes_into_empty_partitions_is_written_without_a_merge(
+    spark: SparkSession, tmp_path: Path, declared: dict[str, Any]
+) -> None:
+    table = make(spark, tmp_path, CONTENT, **EVENTS | declared)
+    assert table.load(1).merged == Merged(inserted=4, rewrites=1)
+    assert last_commit(table)["operation"] == "WRITE"
+    table.load(2)
+    assert table.rows("id", "value", "seq") == RIGHT
 
 
 def test_a_few_changes_of_a_large_partition_are_merged() -> None:
@@ -183,6 +196,33 @@ def test_a_rewrite_that_is_overtaken_while_it_writes_is_refused_and_planned_anew
     other.join()
     assert outcomes[0] is None
     assert table.rows("id", "value", "seq") == RIGHT | {("between", "b", 9)}
+
+
+@pytest.mark.parametrize("meanwhile", [False, True], ids=["before it is written", "while it is written"])
+def test_rows_that_another_load_brings_into_an_empty_table_are_not_written_over(
+    spark: SparkSession, spark_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: bool
+) -> None:
+    content = {day(1): [item("kept", "a", 1), item("both", "a", 1)], day(2): [item("both", "b", 2)]}
+    table = make(spark, tmp_path, content)
+    beside = make(SparkSession.builder.remote(spark_url).create(), tmp_path, content)
+    rewrite, outcomes, here = merge.rewrite, [], threading.current_thread()
+    other = threading.Timer(STATEMENT_IS_SENT_SECONDS if meanwhile else 0, lambda: beside.load(2))
+
+    def overtaken(context: Context, at: Snapshot, plan: Any) -> Merged | None:
+        if threading.current_thread() is not here:
+            return rewrite(context, at, plan)
+        if not outcomes:
+            other.start()
+            if not meanwhile:
+                other.join()
+        outcomes.append(rewrite(context, at, slowed(plan) if meanwhile and not outcomes else plan))
+        return outcomes[-1]
+
+    monkeypatch.setattr(merge, "rewrite", overtaken)
+    table.load(1)
+    other.join()
+    assert table.rows() == {("kept", "a", 1), ("both", "b", 2)}
+    assert (outcomes[0] is None) == meanwhile
 
 
 def test_a_rewrite_that_begins_after_its_successor_finished_changes_nothing(
