@@ -41,6 +41,27 @@ def merge_partition(spark: SparkSession) -> Way:
     return run
 
 
+def merge_carefully(spark: SparkSession) -> Way:
+    """As careful teams do it: what was read is kept, merged from there, and counted on both sides."""
+
+    def run(uri: str, batch: Batch) -> None:
+        kept, of = f"{uri}_read", f"window = '{batch.window}'"
+        spark.sql(f"CREATE TABLE IF NOT EXISTS delta.`{kept}` ({SCHEMA}, window string) USING delta "
+                  "PARTITIONED BY (window)")  # fmt: skip
+        read = spark.read.schema(SCHEMA).json(f"{batch.file}").selectExpr("*", f"'{batch.window}' AS window")
+        read.write.format("delta").mode("overwrite").option("replaceWhere", of).save(kept)
+        spark.sql(f"SELECT * FROM delta.`{kept}` WHERE {of}").createOrReplaceTempView("read")
+        place = f"t.day = DATE'{batch.day}'"
+        _merge(spark, uri, f"t.id = s.id AND t.day = s.day AND {place}", "AND s.seq > t.seq")
+        counted = spark.sql(
+            f"SELECT (SELECT count(*) FROM read) AS kept, (SELECT count(DISTINCT id) FROM read) AS keys, "
+            f"(SELECT count(*) FROM delta.`{uri}` t WHERE {place} AND t.id IN (SELECT id FROM read)) AS merged"
+        ).first()
+        assert counted is not None and counted["kept"] == read.count() and counted["keys"] == counted["merged"]
+
+    return run
+
+
 def merge_key(spark: SparkSession, newer: str = "AND s.seq > t.seq") -> Way:
     """By key alone.
 

@@ -62,6 +62,7 @@ def compare(
     pairs: int,
     warm_up: int = 2,
     prepare: Callable[[int], object] = lambda _: None,
+    between: Callable[[int], object] = lambda _: None,
     bound: float | None = None,
     sizes: Mapping[str, int] | None = None,
     weight: float = 1,
@@ -75,6 +76,7 @@ def compare(
         pairs: Rounds that count.
         warm_up: Rounds before that do not.
         prepare: Called before each round, which does not count.
+        between: Called between the two ways, which does not count.
         bound: As in :class:`Comparison`.
         sizes: Likewise.
         weight: Share of its job that b does.
@@ -82,7 +84,9 @@ def compare(
     ratios = []
     for number in range(warm_up + pairs):
         prepare(number)
-        first, second = _seconds(a, number), _seconds(b, number)
+        first = _seconds(a, number)
+        between(number)
+        second = _seconds(b, number)
         if number >= warm_up:
             ratios.append(weight * first / second)
     found = Comparison(name, tuple(ratios), bound, sizes or {})

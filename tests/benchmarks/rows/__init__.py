@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterator
 
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.pairs import Comparison
+from tests.benchmarks.rows.again import again
 from tests.benchmarks.rows.big import big
 from tests.benchmarks.rows.by_key import history, state
+from tests.benchmarks.rows.first import cold, days, first
 from tests.benchmarks.rows.memory import memory
 from tests.benchmarks.rows.other_tools import by_dlt, full_reload, without_spark
 from tests.benchmarks.rows.quiet import replay, sensor, tables
@@ -20,6 +22,10 @@ ROWS: dict[str, Row] = {
     "warm": warm,
     "plain": plain,
     "big": big,
+    "again": again,
+    "first": first,
+    "days": days,
+    "cold": cold,
     "growth": growth,
     "replay": replay,
     "sensor": sensor,

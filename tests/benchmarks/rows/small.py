@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tests.benchmarks.bench import Bench
-from tests.benchmarks.by_hand import TUNED, merge_key, merge_partition
+from tests.benchmarks.by_hand import TUNED, merge_carefully, merge_key, merge_partition
 from tests.benchmarks.contest import Contest, Loads, race
 from tests.benchmarks.items import Items
 from tests.benchmarks.pairs import Comparison
@@ -15,10 +15,12 @@ def small_items(bench: Bench, days: int) -> Items:
 
 
 def warm(bench: Bench) -> Iterator[Comparison]:
-    """Against the MERGE of somebody who knows how."""
+    """Against the MERGE of somebody who knows how, and against what careful teams run."""
     contest = Contest.of(bench, small_items(bench, bench.sizes.partitions))
     by_hand = merge_partition(bench.session(TUNED))
-    yield contest.against("small load / MERGE by hand, tuned", by_hand, bound=2, small=True)
+    yield contest.against("small load / MERGE by hand, tuned", by_hand, bound=1.6, small=True)
+    carefully = merge_carefully(bench.session(TUNED))
+    yield contest.against("small load / what was read kept, MERGE, counts", carefully, bound=1.1, small=True)
 
 
 def plain(bench: Bench) -> Iterator[Comparison]:

@@ -1,0 +1,79 @@
+"""A window that is landed again, or has grown: against one that brings as much, or nothing but what is new."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from incload_assets.loading.checkpoint import Checkpoint
+from tests.benchmarks.bench import Bench
+from tests.benchmarks.contest import Contest, Loads
+from tests.benchmarks.items import Batch, Items
+from tests.benchmarks.pairs import Comparison
+from tests.benchmarks.rows.small import small_items
+
+FEW = 100
+"""Rows by which a window grows."""
+
+Change = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+
+
+def again(bench: Bench) -> Iterator[Comparison]:
+    """All rows of a window corrected, with newer sequences and with those they had; and a window that has grown."""
+    contest = Contest.of(bench, small_items(bench, bench.sizes.partitions))
+    news = contest.loads()
+    for told, change in (("newer", _newer), ("the same", _corrected)):
+        name = f"window landed again, all rows changed, {told} sequences / the same as news"
+        yield _compared(bench, name, contest.loads(), change, news.write, news.load, bound=1.3)
+    few = replace(contest, items=replace(contest.items, changes=FEW)).loads()
+    name = f"window of {contest.items.changes:,} rows grown by {FEW} / a window of {FEW}"
+    yield _compared(bench, name, contest.loads(), _grown, few.write, few.load, bound=1.5)
+    big = Contest.of(bench, Items(rows=bench.sizes.big, days=2, changes=bench.sizes.big // 5))
+    few = replace(big, items=replace(big.items, changes=FEW)).loads()
+    name = f"window of {big.items.changes:,} rows grown by {FEW} / a window of {FEW}"
+    yield _compared(bench, name, big.loads(), _grown, few.write, few.load, bound=3, small=False)
+
+
+def _compared(
+    bench: Bench,
+    name: str,
+    loads: Loads,
+    change: Change,
+    write: Callable[[int], object],
+    other: Callable[[int], object],
+    *,
+    bound: float,
+    small: bool = True,
+) -> Comparison:
+    """The second load of a window, whose file is changed after the first, against another load."""
+
+    def prepare(number: int) -> None:
+        write(number)
+        batch = loads.write(number)
+        loads.load(number)
+        _rewrite(batch, change)
+
+    def load_again(number: int) -> None:
+        known = Checkpoint(loads.reports[number].control.fingerprint, clean=True)
+        loads.reports[number] = loads.table.load(loads.batches[number].window, checkpoint=known)
+
+    rounds = bench.rounds(small=small)
+    found = bench.compare(name, load_again, other, prepare=prepare, bound=bound, sizes=loads.items.sizes, **rounds)
+    return replace(found, note=loads.profile(rounds["warm_up"], found.median))
+
+
+def _rewrite(batch: Batch, change: Change) -> None:
+    rows = change([json.loads(line) for line in batch.file.read_text().splitlines()])
+    batch.file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def _newer(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row | {"value": f"{row['value']}, again", "seq": row["seq"] + 1} for row in rows]
+
+
+def _corrected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row | {"value": f"{row['value']}, again"} for row in rows]
+
+
+def _grown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return rows + [rows[-1] | {"id": f"{rows[-1]['id']}-{number}"} for number in range(FEW)]
