@@ -1,16 +1,20 @@
 """Where the Delta tables are, how Spark names them, and what is read of them without Spark."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.fs as pafs
 from dagster_deltalake import S3Config
 from dagster_deltalake.config import ClientConfig
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from deltalake.transaction import AddAction
 
 from resources.failures import translate
 from resources.object_store import S3Endpoint
@@ -120,6 +124,10 @@ class Lake:
         table = self.delta(uri, version)
         return None if table is None else table.transaction_version(app_id)
 
+    def files(self, uri: str) -> pafs.FileSystem:
+        """The files below ``uri``, read and written as deltalake does it; raises ``OSError`` as pyarrow does."""
+        return pafs.PyFileSystem(DeltaStorageHandler(uri, _options(uri)))
+
     def forget_checksum(self, uri: str) -> None:
         """Remove what Hadoop may have noted beside a local table's pointer to its newest checkpoint.
 
@@ -129,6 +137,46 @@ class Lake:
         if not _is_on_s3(uri):
             with suppress(OSError):  # none, or not ours to remove
                 (Path(uri) / "_delta_log" / "._last_checkpoint.crc").unlink()
+
+    def commit(
+        self,
+        table: DeltaTable,
+        added: Sequence[AddAction],
+        app_id: str,
+        number: int,
+        *,
+        replaced: Mapping[str, Sequence[str]] | None = None,
+        note: str = "",
+    ) -> bool:
+        """Add data files that are written already, without Spark, as commit ``number`` of ``app_id``.
+
+        Args:
+            table: As it is now.
+            added: The files; none: the commit carries the fence alone.
+            app_id: Identifier of the fence.
+            number: Its number.
+            replaced: Values of partition columns; all files that have them are removed. None: no file is.
+            note: What the commit says of itself to people.
+
+        Returns:
+            Whether it was made; False where as great a number was committed before, or another writer has committed
+            under this identifier, changed what is removed, or changed the table's columns since ``table`` was read.
+        """
+        uri = table.table_uri
+        if (table.transaction_version(app_id) or 0) >= number:
+            return False
+        fence = CommitProperties({"userMetadata": note}, app_transactions=[Transaction(app_id, number)])
+        where = [(column, "in", [*values]) for column, values in (replaced or {}).items()]
+        mode: Literal["append", "overwrite"] = "append" if replaced is None else "overwrite"
+        by = table.metadata().partition_columns
+        with _translated(uri):
+            try:
+                table.create_write_transaction(
+                    [*added], mode, table.schema(), by, partition_filters=where or None, commit_properties=fence
+                )
+            except CommitFailedError:
+                return False
+        return True
 
     def append(self, uri: str, rows: pa.Table, app_id: str, number: int, *, anew: bool = False) -> bool:
         """Append a few rows without Spark, as commit ``number`` of ``app_id``; creates the table if there is none.

@@ -5,7 +5,6 @@ of all windows, and the control rows, are found without reading the changes them
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict
 from functools import cached_property
 
 import pyspark.sql.types as T
@@ -74,17 +73,26 @@ class ChangeLog:
         return T.StructType(own + engine)
 
     @property
+    def judged(self) -> list[str]:
+        """The columns of all rows but control rows."""
+        return [name for name in self.schema.names if name != "_control"]
+
+    @property
+    def ranged(self) -> list[str]:
+        """The columns that the log is filtered by, of which Delta keeps ranges."""
+        columns = dict.fromkeys([*self.table.identity, *self.table.changes.sequence_by])
+        if (place := self.table.write.partition_by) is not None:
+            columns[place] = None
+        return [name for name in columns if isinstance(self.table.type_of(name), _RANGED)]
+
+    @property
     def properties(self) -> dict[str, str]:
         """Delta keeps the latest commits, and ranges of those columns alone that the log is filtered by.
 
         Ranges of all, of members of control rows among them, were a quarter of the time that a small landing took.
         """
-        columns = dict.fromkeys([*self.table.identity, *self.table.changes.sequence_by])
-        if (place := self.table.write.partition_by) is not None:
-            columns[place] = None
-        ranged = [quoted(name) for name in columns if isinstance(self.table.type_of(name), _RANGED)]
-        ranges = {"delta.dataSkippingStatsColumns": ", ".join(ranged)}
-        return _COMMITS_KEPT | (ranges if ranged else {"delta.dataSkippingNumIndexedCols": "0"})
+        ranges = {"delta.dataSkippingStatsColumns": ", ".join(map(quoted, self.ranged))}
+        return _COMMITS_KEPT | (ranges if self.ranged else {"delta.dataSkippingNumIndexedCols": "0"})
 
     def version(self) -> int | None:
         """The log's present Delta version, None where there is no log yet."""
@@ -119,13 +127,6 @@ class ChangeLog:
     def landed(self) -> "Landed":
         """The positions of earlier loads, read only when asked for."""
         return Landed(self)
-
-    def control_frame(self, spark: SparkSession, controls: Mapping[str, Control]) -> DataFrame:
-        """Control rows as a frame with the columns ``_window`` and ``_control``."""
-        names = [field.name for field in CONTROL_TYPE.fields]
-        rows = [(key, tuple(values[name] for name in names)) for key, c in controls.items() if (values := asdict(c))]
-        window = T.StructField("_window", T.StringType())
-        return spark.createDataFrame(rows, T.StructType([window, T.StructField("_control", CONTROL_TYPE)]))
 
 
 class Landed(Mapping[str, Position]):

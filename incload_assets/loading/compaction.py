@@ -28,10 +28,11 @@ from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
 from incload_assets.loading.errors import ConcurrentLoad, WindowCompacted
-from incload_assets.loading.log_commit import commit
+from incload_assets.loading.log_commit import bare_fence, commit
 from incload_assets.loading.sources.base import Position
+from incload_assets.loading.staged import Staged
 from incload_assets.loading.window import Window, known_windows
-from incload_assets.loading.writes.merging import bare_fence, fenced
+from incload_assets.loading.writes.merging import fenced
 
 REWRITE_COMPACTED_TAG = "incload/rewrite_compacted"
 """Of a run that may replace windows whose log was compacted."""
@@ -127,7 +128,7 @@ def hold_off(context: Context) -> None:
     Raises:
         ConcurrentLoad: Others kept moving the fence.
     """
-    bare_fence(context, context.log.uri, _app_id(context.table), odd=True)
+    bare_fence(context, _app_id(context.table), odd=True)
 
 
 def _app_id(table: Table) -> str:
@@ -172,12 +173,14 @@ def _remove(
             if gone[window.key]
         }
         if not controls:
-            bare_fence(context, log.uri, _app_id(table))
+            bare_fence(context, _app_id(table))
             return sum(before.values()), 0
         others = rows.filter(~F.col("_kind").isin(*CHANGES, CONTROL))
         content = decisive.unionByName(others).filter(F.col("_window").isin(*controls))
+        staged = Staged(log, context.spark, list(controls))
+        staged.write(content)
         note = f"compacted {min(controls)}..{max(controls)}, run {run_id}"
-        if not commit(context, content, controls, _app_id(table), number, note=note):
+        if not commit(context, staged, controls, _app_id(table), number, note=note):
             raise _overtaken(table)
         return sum(before.values()), sum(gone.values())
     finally:

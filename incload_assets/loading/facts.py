@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.loading.columns import DELETE, REJECTED, REPLACED, SKIPPED, SNAPSHOT, TRUNCATE, UPSERTS, col
@@ -55,6 +56,13 @@ def facts_of(frame: DataFrame, table: Table, of: Collection[Window]) -> dict[str
         table: The declaration.
         of: The windows.
     """
+    rows = frame.groupBy("_window").agg(*asked(table)).head(len(of))
+    nothing = Facts(partitions=[] if place_sql(table) else None)
+    return {window.key: nothing for window in of} | {row["_window"]: told(row.asDict(), table) for row in rows}
+
+
+def asked(table: Table) -> list[Column]:
+    """The aggregates over judged rows of a window, and markers, that :func:`told` makes facts of."""
     kept = F.col("_kind").isin(*UPSERTS, DELETE)
     first = col(table.changes.sequence_by[0]) if table.changes.sequence_by else F.lit(None).cast("string")
     place, changes = place_sql(table), ~F.col("_kind").isin(REJECTED, SKIPPED)
@@ -62,34 +70,30 @@ def facts_of(frame: DataFrame, table: Table, of: Collection[Window]) -> dict[str
     values = F.collect_set(F.when(changes, touched))
     anywhere = F.count(F.when(changes & touched.isNull(), 1))  # a truncate has no key
     everywhere = F.lit(place is None) | (anywhere > 0) | (F.size(values) > MAX_PARTITIONS)
-    rows = (
-        frame.groupBy("_window")
-        .agg(
-            F.count(F.when(~F.col("_kind").isin(REPLACED, SNAPSHOT), 1)).alias("rows"),
-            F.count(F.when(F.col("_kind") == REJECTED, 1)).alias("rejected"),
-            F.count(F.when(F.col("_kind") == SKIPPED, 1)).alias("skipped"),
-            F.count(F.when(F.col("_kind") == REPLACED, 1)).alias("replaced"),
-            F.min(F.when(kept, first)).cast("string").alias("first"),
-            F.count(F.when(kept & first.isNull(), 1)).alias("unordered"),
-            everywhere.alias("everywhere"),
-            F.slice(values, 1, MAX_PARTITIONS).alias("partitions"),
-            *(_skips(table) if table.source.chooses else ()),
-        )
-        .head(len(of))
+    return [
+        F.count(F.when(~F.col("_kind").isin(REPLACED, SNAPSHOT), 1)).alias("rows"),
+        F.count(F.when(F.col("_kind") == REJECTED, 1)).alias("rejected"),
+        F.count(F.when(F.col("_kind") == SKIPPED, 1)).alias("skipped"),
+        F.count(F.when(F.col("_kind") == REPLACED, 1)).alias("replaced"),
+        F.min(F.when(kept, first)).cast("string").alias("first"),
+        F.count(F.when(kept & first.isNull(), 1)).alias("unordered"),
+        everywhere.alias("everywhere"),
+        F.slice(values, 1, MAX_PARTITIONS).alias("partitions"),
+        *(_skips(table) if table.source.chooses else ()),
+    ]
+
+
+def told(values: Mapping[str, Any], table: Table) -> Facts:
+    """The facts of a window, from the values of what :func:`asked` names."""
+    return Facts(
+        rows=values["rows"],
+        rejected=values["rejected"],
+        skipped=values["skipped"],
+        replaced=values["replaced"],
+        partitions=None if values["everywhere"] else sorted(values["partitions"]),
+        first_sequence=None if values["unordered"] else values["first"],
+        only_skipped=_only_skipped(values["skips"], values["changed"]) if table.source.chooses else {},
     )
-    nothing = Facts(partitions=[] if place else None)
-    return {window.key: nothing for window in of} | {
-        row["_window"]: Facts(
-            rows=row.rows,
-            rejected=row.rejected,
-            skipped=row.skipped,
-            replaced=row.replaced,
-            partitions=None if row.everywhere else sorted(row.partitions),
-            first_sequence=None if row.unordered else row["first"],
-            only_skipped=_only_skipped(row) if table.source.chooses else {},
-        )
-        for row in rows
-    }
 
 
 def _skips(table: Table) -> tuple[Column, Column]:
@@ -101,10 +105,10 @@ def _skips(table: Table) -> tuple[Column, Column]:
     )
 
 
-def _only_skipped(row: Row) -> dict[str, tuple[str, ...]]:
+def _only_skipped(skips: Iterable[Any], changed: Collection[str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
-    for skip in sorted(row.skips):
-        if skip.part not in row.changed:
+    for skip in sorted(skips):
+        if skip.part not in changed:
             found[skip.part] = (*found.get(skip.part, ()), skip.reason)
     return found
 

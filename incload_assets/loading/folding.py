@@ -71,8 +71,8 @@ def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
         wanted = _against_deletes(changes, fast, table, at).unionByName(_folded(changes, keys, slow, table, at))
     else:
         wanted = _against_deletes(changes, mine, table, at)
-        if at.changes <= KEPT_ROWS:
-            wanted = context.kept.of((at.log_version, *at.controls), wanted)
+    if at.changes <= KEPT_ROWS:
+        wanted = context.kept.of((at.log_version, full, *at.controls), wanted)
     if several:  # the action stands with one of the windows that have the key
         by_key = Over.partitionBy(*map(col, table.identity)).orderBy(F.desc_nulls_last("_mine_order"), "_window")
         wanted = wanted.withColumn("_leads", F.row_number().over(by_key) == 1)

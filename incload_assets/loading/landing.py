@@ -1,9 +1,10 @@
 """Landing: the changes of some windows are read once, judged, and put into the log in one commit."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
@@ -16,15 +17,16 @@ from incload_assets.loading.contract_threshold import check_threshold
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.facts import Facts, facts_of, has_torn_keys
+from incload_assets.loading.facts import Facts, asked, facts_of, has_torn_keys, told
 from incload_assets.loading.judging import judge
 from incload_assets.loading.log_commit import commit
 from incload_assets.loading.lost_files import lost_file
 from incload_assets.loading.required_fields import required_fields
-from incload_assets.loading.snapshots import extracts_of, with_marks
+from incload_assets.loading.snapshots import extracts_of, marks_of
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.read_errors import read_error
-from incload_assets.loading.staying import with_replaced, with_staying
+from incload_assets.loading.staged import Staged
+from incload_assets.loading.staying import replaced_rows, staying_rows
 from incload_assets.loading.window import Window
 
 
@@ -69,75 +71,100 @@ def land(context: Context, landing: Landing, say: Callable[[str], None] = lambda
         DeclarationError: The table's function does not fit its contract, or does not keep one row per row.
     """
     table, window = context.table, landing.window
-    with judged_rows(context, {window: landing.position}) as (judged, found):
+    with staged_rows(context, {window: landing.position}) as (staged, found):
         facts = found[window.key]
         table.source.check_skipped(table.name, window, facts.only_skipped)
-        check_threshold(judged, table, window, facts.rows, facts.rejected)
+        check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
         say(f"{table.name} {window.key}: read {facts.rows} rows, {facts.rejected} to quarantine")
         for name in facts.unseen:
             say(f"{table.name} {window.key}: no record has a value in {name!r}, for which a condition of changes asks")
-        content = judged if landing.before is None else with_staying(context, landing, judged)
-        if table.changes.snapshot_when:
-            extracts = extracts_of(content, table, [window.key])
-            for extract in extracts[window.key]:
-                say(f"{table.name} {window.key}: {extract}")
-            facts, content = replace(facts, extracts=extracts[window.key]), with_marks(content, table, extracts)
-        table.write.guard(context, landing, facts)
-        if landing.before is not None:
-            content = with_replaced(context, landing, content).persist()
-        try:
-            if landing.before is not None:
-                facts = facts_of(content, table, [window])[window.key]
-            number = max(landing.before.landing if landing.before else 0, landing.fence) + 1
-            control = control_of(table, landing, facts, number)
-            note = f"landed {window.key}, run {landing.run_id}"
-            return commit(context, content, {window.key: control}, landing_app_id(table, window), number, note=note)
-        finally:
-            content.unpersist()
+        facts = _with_former(context, landing, staged, facts, say)
+        number = max(landing.before.landing if landing.before else 0, landing.fence) + 1
+        control = control_of(table, landing, facts, number)
+        note = f"landed {window.key}, run {landing.run_id}"
+        return commit(context, staged, {window.key: control}, landing_app_id(table, window), number, note=note)
+
+
+def _with_former(context: Context, landing: Landing, staged: Staged, facts: Facts, say: Callable[[str], None]) -> Facts:
+    """Stage what follows from the rows and from what the log has of the window: rows that stay, marks, and markers."""
+    table, window, content = context.table, landing.window, staged.read()
+    more: list[DataFrame] = []
+    if landing.before is not None and (staying := staying_rows(context, landing, content)) is not None:
+        content, more = content.unionByName(staying), [staying]
+    if table.changes.snapshot_when:
+        extracts = extracts_of(content, table, [window.key])
+        for extract in extracts[window.key]:
+            say(f"{table.name} {window.key}: {extract}")
+        facts = replace(facts, extracts=extracts[window.key])
+        if (marks := marks_of(content, table, extracts)) is not None:
+            content, more = content.unionByName(marks, allowMissingColumns=True), [*more, marks]
+    table.write.guard(context, landing, facts)
+    if landing.before is not None and (markers := replaced_rows(context, landing, content)) is not None:
+        more.append(markers)
+    if not more:
+        return facts
+    if not staged.write(reduce(partial(DataFrame.unionByName, allowMissingColumns=True), more)):
+        return facts
+    now = facts_of(staged.read(), table, [window])[window.key]
+    return replace(now, extracts=facts.extracts, unseen=facts.unseen)
 
 
 @contextmanager
-def judged_rows(context: Context, positions: Mapping[Window, Position]) -> Iterator[tuple[DataFrame, dict[str, Facts]]]:
-    """The rows of some windows, judged and held for as long as the context lasts, and the facts of each window.
+def staged_rows(context: Context, positions: Mapping[Window, Position]) -> Iterator[tuple[Staged, dict[str, Facts]]]:
+    """The rows of some windows, judged and staged, and the facts of each window; what is not committed is removed.
 
     Raises:
         IncrementalLoadError: From the source, or because the table's function does not fit.
     """
+    table = context.table
     with ExitStack() as held:
         try:
-            judged, facts = _read(context, positions, held, places=False)
-            if has_torn_keys(judged, context.table, facts.values()):  # rare, and rows are told apart by a sort of all
-                judged, facts = _read(context, positions, held, places=True)
-            yield judged, facts
+            staged, facts = _stage(context, positions, held, places=False)
+            if has_torn_keys(staged.read(), table, facts.values()):  # rare, and rows are told apart by a sort of all
+                staged, facts = _stage(context, positions, held, places=True)
+            yield staged, facts
         except PySparkException as error:
-            table = context.table
             if meaning := lost_file(error, table, context.lake) or read_error(table.name, error, str(table.source)):
                 raise meaning from error
             raise
 
 
-def _read(
+def _stage(
     context: Context, positions: Mapping[Window, Position], held: ExitStack, *, places: bool
-) -> tuple[DataFrame, dict[str, Facts]]:
-    """The rows of some windows, judged and held, and the facts of each window."""
-    table, read = context.table, Observation()
+) -> tuple[Staged, dict[str, Facts]]:
+    """The rows of some windows, judged and staged, and the facts of each window."""
+    table, read, seen = context.table, Observation(), Observation()
     at_source = {window.key: position for window, position in positions.items()}
     fields = (*table.columns, *table.control_fields)
-    asked = {f"_{number}": F.col("_raw").getField(name) for number, name in enumerate(table.control_fields)}
+    fields_seen = {f"_{number}": F.col("_raw").getField(name) for number, name in enumerate(table.control_fields)}
     source = table.source.requiring(lambda: required_fields(context.spark, table))
     extracted = source.extract_windows(context.spark, table.name, at_source, fields).observe(
-        read, F.count(F.lit(1)).alias("rows"), *(F.max(value.isNotNull()).alias(at) for at, value in asked.items())
+        read,
+        F.count(F.lit(1)).alias("rows"),
+        *(F.max(value.isNotNull()).alias(at) for at, value in fields_seen.items()),
     )
+    staged = Staged(context.log, context.spark, list(at_source))
+    held.callback(staged.discard)
     with conditions_told(extracted, table, min(at_source)):
-        judged = judge(extracted, table, positions, places=places).persist()
-        held.callback(judged.unpersist)
-        facts = facts_of(judged, table, positions)
-    rows, observed = sum(fact.rows for fact in facts.values()), read.get
-    unseen = tuple(name for at, name in zip(asked, table.control_fields, strict=True) if observed.get(at) is False)
+        judged = judge(extracted, table, positions, places=places)
+        observed = judged.observe(seen, *asked(table)) if len(positions) == 1 else judged
+        staged.write(observed, context.log.judged)
+        facts = _facts(staged, table, positions, seen)
+    rows, values = sum(fact.rows for fact in facts.values()), read.get
+    unseen = tuple(name for at, name in zip(fields_seen, table.control_fields, strict=True) if values.get(at) is False)
     facts = {key: replace(fact, unseen=unseen) for key, fact in facts.items()}
-    if observed.get("rows") != rows:  # nothing is observed of an empty frame, and too much of a repeated task
+    if values.get("rows") != rows:  # nothing is observed of an empty frame, and too much of a repeated task
         _check_row_wise(table, min(at_source), extracted.count(), rows)
-    return judged, facts
+    return staged, facts
+
+
+def _facts(staged: Staged, table: Table, of: Collection[Window], seen: Observation) -> dict[str, Facts]:
+    """The facts of each window: of one as they were observed, unless Spark repeated a task, which counts twice."""
+    if len(of) == 1:
+        (window,) = of
+        if (values := seen.get).get("rows") == staged.rows(window.key):
+            return {window.key: told(values, table)}
+    return facts_of(staged.read(), table, of)
 
 
 def _check_row_wise(table: Table, window: str, read: int, judged: int) -> None:

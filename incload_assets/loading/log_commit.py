@@ -1,31 +1,38 @@
-"""One fenced commit that replaces windows of the log."""
+"""Commits to the log of changes: one that replaces windows, and one that carries a fence alone.
+
+Neither needs Spark, which has written the rows already: so a landing costs one Spark job, and whoever dies before the
+commit has changed nothing. A commit is made of the log as it is read here, and fails if anybody has moved its fence, or
+replaced one of its windows, since: see :meth:`resources.lake.Lake.commit`.
+"""
 
 from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cache
+from uuid import uuid4
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyspark.sql.types as T
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from incload_assets.loading.columns import CONTROL, SKIPPED, col, literal
+from incload_assets.loading import window as windows
+from incload_assets.loading.columns import CONTROL
 from incload_assets.loading.context import Context
-from incload_assets.loading.control_rows import Control
-from incload_assets.loading.delta_tables import lost_the_race
+from incload_assets.loading.control_rows import CONTROL_TYPE, Control
+from incload_assets.loading.errors import ConcurrentLoad
+from incload_assets.loading.staged import FOLDER, Staged, StagedFile
+
+FENCES = 8
 
 
 def commit(
-    context: Context,
-    content: DataFrame,
-    controls: Mapping[str, Control],
-    app_id: str,
-    number: int,
-    *,
-    note: str,
+    context: Context, staged: Staged, controls: Mapping[str, Control], app_id: str, number: int, *, note: str
 ) -> bool:
     """Replace windows of the log in one commit fenced by ``(app_id, number)``.
 
     Args:
         context: Of the load.
-        content: Rows of the windows, without control rows; those that are no changes are left out.
+        staged: Rows of the windows, and of others, which are left out; and so are those that are no changes.
         controls: The windows, with their new control rows.
         app_id: Identifier of the fence.
         number: Its number.
@@ -34,22 +41,59 @@ def commit(
     Returns:
         Whether it was this commit that the log holds now.
     """
-    log = context.log
-    rows = log.control_frame(context.spark, controls).withColumn("_kind", F.lit(CONTROL))
-    everything = content.filter(F.col("_kind") != SKIPPED).unionByName(rows, allowMissingColumns=True)
-    writer = (
-        everything.select(*(col(name) for name in log.schema.names))
-        .write.format("delta")
-        .mode("overwrite")
-        .option("replaceWhere", f"_window IN ({', '.join(map(literal, controls))})")
-        .option("txnAppId", app_id)
-        .option("txnVersion", number)
-        .option("userMetadata", note)
-    )
-    try:
-        writer.save(log.lake.spark_uri(log.uri))
-    except PySparkException as error:
-        if lost_the_race(error):
-            return False
-        raise
+    log, at = context.log, windows.now()
+    staged.given.update(controls)
+    files = [*staged.committing(), *(_control_file(context, key, control) for key, control in controls.items())]
+    added, replaced = [file.as_added(at) for file in files], {"_window": list(controls)}
+    log.lake.commit(log.open(), added, app_id, number, replaced=replaced, note=note)
+    # whatever the answer was: it may have been lost, and another commit may have come right after
     return log.controls(only=list(controls)) == dict(controls)
+
+
+def bare_fence(context: Context, app_id: str, *, odd: bool = False) -> int:
+    """Commit nothing but a fence to the log, with a number above all before it: what has a lower one is refused.
+
+    Args:
+        context: Of the load.
+        app_id: Identifier of the fence.
+        odd: Whether the number has to be odd.
+
+    Returns:
+        The number.
+
+    Raises:
+        ConcurrentLoad: Others kept moving the fence.
+    """
+    log = context.log
+    for _ in range(FENCES):
+        at = log.open()
+        number = (at.transaction_version(app_id) or 0) + 1
+        number += odd and number % 2 == 0
+        if log.lake.commit(at, [], app_id, number):
+            return number
+    raise unmoved(context.table.name, app_id)
+
+
+def unmoved(table: str, app_id: str) -> ConcurrentLoad:
+    """The error of a fence that others kept moving."""
+    return ConcurrentLoad(
+        f"{table}: the fence {app_id} could not be moved in {FENCES} attempts",
+        rule="a load moves a fence a bounded number of times",
+        remedy="it is tried again later",
+    )
+
+
+def _control_file(context: Context, key: str, control: Control) -> StagedFile:
+    """A control row, in a file of its own."""
+    folder, schema = f"{FOLDER}/{uuid4().hex}/_kind={CONTROL}", _control_schema()
+    path, files = f"{folder}/control.parquet", context.lake.files(context.log.uri)
+    files.create_dir(folder, recursive=True)
+    with files.open_output_stream(path) as out:
+        pq.write_table(pa.Table.from_pylist([{"_control": asdict(control)}], schema), out)
+    size = files.get_file_info(path).size
+    return StagedFile(path, size, key, CONTROL, rows=1, statistics='{"numRecords":1}')
+
+
+@cache
+def _control_schema() -> pa.Schema:
+    return to_arrow_schema(T.StructType([T.StructField("_control", CONTROL_TYPE)]), timezone="UTC")

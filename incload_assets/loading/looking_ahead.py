@@ -1,7 +1,7 @@
-"""Delta's states of table and log, worked out while the source is read.
+"""Delta's state of the table, worked out while the source is read.
 
-Spark's commits need them, and Delta works them out anew after each commit, a Spark job of its own that waits more than
-it works: 0.2 s for each of both on the way of a small load, next to nothing beside it.
+Spark's commits need it, and Delta works it out anew after each commit, a Spark job of its own that waits more than it
+works: 0.2 s on the way of a small load, next to nothing beside it. The log is committed to without Spark.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -11,21 +11,20 @@ from incload_assets.loading.context import Context
 
 
 def look_ahead(context: Context) -> None:
-    """Have Delta work out the states of log and table in the background; if it cannot, who needs them will say so.
+    """Have Delta work out the table's state in the background; if it cannot, who needs it will say so.
 
-    Nobody waits for the answers: whoever needs a state that is being worked out waits for it in Delta.
+    Nobody waits for the answer: whoever needs a state that is being worked out waits for it in Delta.
 
     Args:
-        context: Of the load, with table and log.
+        context: Of the load, with its table.
     """
-    table = context.table
     ahead = ThreadPoolExecutor(1, "incload-ahead")
-    ahead.submit(_look, context, context.log.uri, "_window")
-    ahead.submit(_look, context, context.uri, (*table.write.stored_by, *table.columns)[0])
+    ahead.submit(_look, context)
     ahead.shutdown(wait=False)  # an error stays in its future
 
 
-def _look(context: Context, uri: str, column: str) -> None:
+def _look(context: Context) -> None:
     """Ask for the files that hold no value: Delta needs the table's state to tell, and hardly ever names one."""
-    rows = context.spark.read.format("delta").load(context.lake.spark_uri(uri))
-    rows.filter(col(column).isNull()).inputFiles()
+    table = context.table
+    rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
+    rows.filter(col((*table.write.stored_by, *table.columns)[0]).isNull()).inputFiles()

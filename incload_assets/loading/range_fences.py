@@ -10,8 +10,9 @@ explores all this.
 
 from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
+from incload_assets.loading.log_commit import bare_fence
 from incload_assets.loading.window import Window, first_window
-from incload_assets.loading.writes.merging import bare_fence
+from incload_assets.loading.writes.merging import bare_merge_fence
 
 WINDOWS_AT_ONCE = 32
 FIRST_LANDING = 1
@@ -28,13 +29,13 @@ def range_app_id(table: Table, window: Window) -> str:
 def call_off_landings(context: Context, window: Window) -> None:
     """Refuse whatever a range load of the window may still be about to land."""
     if _had_intent(context, window):
-        bare_fence(context, context.log.uri, f"{range_app_id(context.table, window)}/landing")
+        bare_fence(context, f"{range_app_id(context.table, window)}/landing")
 
 
 def call_off_merges(context: Context, window: Window) -> None:
     """Refuse whatever a range load may still be about to merge that was planned before the window was landed."""
     if _had_intent(context, window):
-        bare_fence(context, context.uri, range_app_id(context.table, window))
+        bare_merge_fence(context, range_app_id(context.table, window))
 
 
 def _had_intent(context: Context, window: Window) -> bool:

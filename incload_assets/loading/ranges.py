@@ -18,15 +18,14 @@ from incload_assets.loading.control_rows import Control, controls_of
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import SourceUnreadable
 from incload_assets.loading.facts import Facts
-from incload_assets.loading.landing import Landing, control_of, judged_rows, landing_app_id
+from incload_assets.loading.landing import Landing, control_of, landing_app_id, staged_rows
 from incload_assets.loading.load import LoadReport, detect, ensure_tables, report_of
-from incload_assets.loading.log_commit import commit
+from incload_assets.loading.log_commit import bare_fence, commit
 from incload_assets.loading.placement import refuse_misplaced
 from incload_assets.loading.range_fences import FIRST_LANDING, range_app_id
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.tuning import tune_landing
 from incload_assets.loading.window import Window
-from incload_assets.loading.writes.merging import bare_fence
 
 BYTES_AT_ONCE = 256 * 2**20
 
@@ -85,7 +84,7 @@ def _load_together(
 ) -> list[LoadReport]:
     table, log, phases = context.table, context.log, Phases()
     app_id = range_app_id(table, min(chunk))
-    intent = bare_fence(context, log.uri, f"{app_id}/landing")
+    intent = bare_fence(context, f"{app_id}/landing")
     # Only now: a load that begins later sees the intent, and calls it off.
     first = still_first(list(chunk))
     chunk = _never_landed(context, {w: position for w, position in chunk.items() if w.key in first})
@@ -134,7 +133,7 @@ def _can_land(table: Table, window: Window, facts: Facts) -> bool:
 
 def _land(context: Context, chunk: dict[Window, Position], run_id: str, app_id: str, number: int) -> dict[str, Control]:
     """Land what the contract tolerates, in one commit; nothing if another load came first."""
-    with judged_rows(context, chunk) as (judged, facts):
+    with staged_rows(context, chunk) as (staged, facts):
         good = [window for window in sorted(chunk) if _can_land(context.table, window, facts[window.key])]
         controls = {
             window.key: control_of(
@@ -142,7 +141,5 @@ def _land(context: Context, chunk: dict[Window, Position], run_id: str, app_id: 
             )
             for window in good
         }
-        if len(good) < len(chunk):
-            judged = judged.filter(judged["_window"].isin(*controls))
         note = f"landed {min(chunk).key}..{max(chunk).key}, run {run_id}"
-        return controls if controls and commit(context, judged, controls, app_id, number, note=note) else {}
+        return controls if controls and commit(context, staged, controls, app_id, number, note=note) else {}

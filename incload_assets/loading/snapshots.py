@@ -76,8 +76,8 @@ def extracts_of(judged: DataFrame, table: Table, windows: Sequence[str]) -> dict
     return {window: tuple(extracts) for window, extracts in found.items()}
 
 
-def with_marks(judged: DataFrame, table: Table, extracts: Mapping[str, Sequence[Extract]]) -> DataFrame:
-    """The rows, and a mark for each snapshot that is complete.
+def marks_of(judged: DataFrame, table: Table, extracts: Mapping[str, Sequence[Extract]]) -> DataFrame | None:
+    """A mark for each snapshot that is complete; None where none is.
 
     Args:
         judged: As for :func:`extracts_of`.
@@ -86,7 +86,7 @@ def with_marks(judged: DataFrame, table: Table, extracts: Mapping[str, Sequence[
     """
     marks = [(window, e.taken, e.file) for window, several in extracts.items() for e in _complete(several)]
     if not marks:
-        return judged
+        return None
     first, where = table.changes.sequence_by[0], judged.schema["_source"].dataType.simpleString()
     values = (
         (F.col("taken") if field.name == first else F.lit(None)).cast(field.data_type).alias(field.name)
@@ -98,8 +98,7 @@ def with_marks(judged: DataFrame, table: Table, extracts: Mapping[str, Sequence[
         F.lit(SNAPSHOT).alias("_kind"),
         F.struct("file", F.lit(None), F.lit(None)).cast(where).alias("_source"),
     )
-    hashed = made.withColumn("_hash", F.expr(content_hash_sql(table.columns)))
-    return judged.unionByName(hashed, allowMissingColumns=True)
+    return made.withColumn("_hash", F.expr(content_hash_sql(table.columns)))
 
 
 def guard_snapshots(

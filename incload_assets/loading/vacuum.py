@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from incload_assets.loading.columns import literal
 from incload_assets.loading.context import Context
 from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.staged import remove_unfinished
 from incload_assets.loading.statement import settings
 
 SHORTEST = timedelta(days=1)
@@ -78,6 +79,8 @@ def vacuum(context: Context, *, everything: bool, say: Callable[[str], None]) ->
             say(f"{what}: nothing was replaced since the last time")
             continue
         removed = _vacuum(context, uri, delta.version(), everything=everything)
+        if everything and uri == context.log.uri:
+            removed += Vacuumed(remove_unfinished(context.lake, uri, datetime.now(UTC) - kept))
         say(f"{what}: {removed.files} files removed ({removed.size / 1e6:,.1f} MB), replaced {kept} ago or before")
         done += removed
     return done

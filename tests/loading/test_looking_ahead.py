@@ -1,4 +1,4 @@
-"""Delta's states are worked out beside the source's reading, and a load is the same without."""
+"""Delta's state of the table is worked out beside the source's reading, and a load is the same without."""
 
 from pathlib import Path
 from time import monotonic, sleep
@@ -11,31 +11,33 @@ from incload_assets.loading.context import Context
 from tests.loading.tables import day, item, make
 
 
-def test_table_and_log_are_looked_at_once_a_landing(
+def test_the_table_is_looked_at_once_a_landing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks: list[tuple[str, str]] = []
+    looks: list[str] = []
     look = looking_ahead._look
 
-    def looked(context: Context, uri: str, column: str) -> None:
-        look(context, uri, column)
-        looks.append((uri, column))
+    def looked(context: Context) -> None:
+        look(context)
+        looks.append(context.uri)
 
     monkeypatch.setattr(looking_ahead, "_look", looked)
     table = make(spark, tmp_path, {day(1): [item("1", "a", 1)]})
     report = table.load(1)
     end = monotonic() + 60
-    while len(looks) < 2 and monotonic() < end:
+    while not looks and monotonic() < end:
         sleep(0.05)
-    assert looks == [(table.lake.log_uri(["items"]), "_window"), (table.uri, "id")]
+    assert looks == [table.uri]
     table.replay(report)
-    assert len(looks) == 2  # nothing was landed
+    assert len(looks) == 1  # nothing was landed
 
 
 def test_a_look_that_fails_is_no_matter_for_the_load(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, look = make(spark, tmp_path, {day(1): [item("1", "a", 1)]}), looking_ahead._look
-    monkeypatch.setattr(looking_ahead, "_look", lambda context, *_: look(context, f"{tmp_path}/nowhere", "id"))
+    nowhere = make(spark, tmp_path / "nowhere", name="nothing")
+    away = Context(spark, nowhere.table, nowhere.lake)
+    monkeypatch.setattr(looking_ahead, "_look", lambda _: look(away))
     table.load(1)
     assert table.rows() == {("1", "a", 1)}

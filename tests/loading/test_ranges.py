@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.loading import Files, Merge, Quarantine, load, ranges
 from incload_assets.loading.context import Context, Snapshot
-from incload_assets.loading.landing import judged_rows
+from incload_assets.loading.landing import staged_rows
 from incload_assets.loading.load import LoadReport, detect, ensure_tables
 from incload_assets.loading.plan import Plan
 from incload_assets.loading.range_fences import WINDOWS_AT_ONCE, range_app_id
@@ -124,10 +124,10 @@ def test_after_a_load_of_one_of_its_windows_a_killed_range_can_neither_land_nor_
     context = Context(spark, table.table, table.lake)
     ensure_tables(context)
     app_id = range_app_id(table.table, window(1))
-    number = ranges.bare_fence(context, context.log.uri, f"{app_id}/landing") + 1
+    number = ranges.bare_fence(context, f"{app_id}/landing") + 1
     positions = detect(context, [window(1), window(2)])
     chunk = {window(1): positions[day(1)], window(2): positions[day(2)]}
-    with judged_rows(context, chunk) as (judged, facts):  # held back before its landing, while another load goes on
+    with staged_rows(context, chunk) as (staged, facts):  # held back before its landing, while another load goes on
         controls = {
             w.key: ranges.control_of(
                 table.table, ranges.Landing(w, chunk[w], None, 0, False, "killed"), facts[w.key], 1
@@ -136,7 +136,7 @@ def test_after_a_load_of_one_of_its_windows_a_killed_range_can_neither_land_nor_
         }
         table.content[day(1)] = [item("a", "corrected", 9)]
         table.load(1)
-        assert not ranges.commit(context, judged, controls, f"{app_id}/landing", number, note="")
+        assert not ranges.commit(context, staged, controls, f"{app_id}/landing", number, note="")
     assert [key for (key,) in table.log("control", "_window")] == [day(1)]
     assert ranges._land(context, {window(2): chunk[window(2)]}, "", f"{app_id}/landing", number + 2)
     at = context.snapshot((window(2),), app_id, of_range=True)
@@ -154,7 +154,7 @@ def test_a_merge_of_a_killed_range_is_refused_although_one_of_its_windows_was_la
     context = Context(spark, table.table, table.lake)
     ensure_tables(context)
     app_id, both = range_app_id(table.table, window(1)), (window(1), window(2))
-    number = ranges.bare_fence(context, context.log.uri, f"{app_id}/landing") + 1
+    number = ranges.bare_fence(context, f"{app_id}/landing") + 1
     positions = detect(context, list(both))
     assert ranges._land(context, {w: positions[w.key] for w in both}, "killed", f"{app_id}/landing", number)
     held: list[tuple[Snapshot, Plan]] = []
@@ -184,7 +184,7 @@ def test_a_range_that_planned_while_a_load_of_one_of_its_windows_landed_brings_n
     context, both = Context(spark, table.table, table.lake), (window(1), window(2))
     ensure_tables(context)
     app_id = range_app_id(table.table, window(1))
-    number = ranges.bare_fence(context, context.log.uri, f"{app_id}/landing") + 1
+    number = ranges.bare_fence(context, f"{app_id}/landing") + 1
     positions = detect(context, list(both))
     assert ranges._land(context, {w: positions[w.key] for w in both}, "", f"{app_id}/landing", number)
     land, held = load.land, list[tuple[Snapshot, Plan]]()

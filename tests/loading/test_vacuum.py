@@ -66,9 +66,10 @@ def present(loaded: Loaded, uri: str) -> set[str]:
     return {path.removeprefix("file://") for path in delta.file_uris()}
 
 
-def stray(loaded: Loaded, age: timedelta = timedelta(days=30)) -> Path:
+def stray(loaded: Loaded, age: timedelta = timedelta(days=30), folder: Path | None = None) -> Path:
     """A file that was written so long ago and never committed."""
-    file = Path(loaded.uri, f"part-00000-{age.days}.snappy.parquet")
+    file = (folder or Path(loaded.uri)) / f"part-00000-{age.days}.snappy.parquet"
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(b"half")
     modified = time.time() - age.total_seconds()
     os.utime(file, (modified, modified))
@@ -111,6 +112,17 @@ def test_files_that_were_never_committed_are_found_by_listing_and_those_being_wr
     assert left.exists()
     assert vacuumed(loaded, everything=True).files == 1
     assert (left.exists(), being_written.exists()) == (False, True)
+
+
+def test_what_killed_landings_have_left_in_the_log_is_found_by_listing_too(loaded: Loaded) -> None:
+    landed = Path(loaded.lake.log_uri(loaded.table.key.path), "landed", "of-a-killed-one")
+    month, hours = timedelta(days=30), timedelta(hours=3)
+    folders = [landed / "_window=1" / "_kind=upsert", landed / "_temporary" / "0" / "task"]
+    left, being_written = ([stray(loaded, age, folder) for folder in folders] for age in (month, hours))
+    assert vacuumed(loaded, everything=True).files >= 2
+    assert [file.exists() for file in (*left, *being_written)] == [False, False, True, True]
+    loaded.content[day(1)].append(item("c", "late", 1))
+    assert loaded.load(1).evidence.pending == 0
 
 
 def test_a_table_at_rest_is_left_alone_when_its_files_have_been_listed_once_more(

@@ -43,7 +43,8 @@ SWITCHES = {
     "reconcile": "after a MERGE the table is read again, then the log, and what differs is repaired",
     "guard": "a MERGE judges order (fast) or compares and swaps (full) on its own snapshot",
     "landing fence": "a landing is skipped if its window has been landed since it was prepared",
-    "markers": "a key that had a row taken away from its window is folded in full",
+    "markers": "a key that had a row taken away from its window is folded in full, unless its window has a newer one",
+    "newer": "what spares a key the full fold is newer than what was taken away",
     "carried markers": "markers of a landing that is not known to be reconciled are kept by the next",
     "distrust": "a checkpoint is trusted only if no other run of its window failed since its own began, or is running",
     "renumbering": "without a trusted checkpoint an unchanged window gets a new landing number, which outdates landings"
@@ -236,7 +237,9 @@ class Model(Machine[State]):
             landed = Landed(before.number + 1, position, position, before.marked)
         elif before is not None:
             settled = (run.trusted == before.fingerprint and not run.landed) or "carried markers" in self.without
-            taken = bool(set(before.content) - set(position)) and "markers" not in self.without
+            gone, newer = newest(tuple(set(before.content) - set(position))), newest(position)
+            spared = newer is not None and (gone is None or gone < newer or "newer" in self.without)
+            taken = gone is not None and not spared and "markers" not in self.without
             landed = Landed(before.number + 1, position, position, taken or (before.marked and not settled))
         return self._to(state, i, at="land", work=Landing(run.window, landed))
 

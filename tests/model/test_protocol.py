@@ -12,6 +12,7 @@ TEETH = {
     "guard": "tie of two contents",
     "landing fence": "update withdrawn",
     "markers": "update withdrawn",
+    "newer": "update withdrawn",
     "carried markers": "gone, then rewritten again",
     "distrust": "fix of a replay killed",
     "renumbering": "rewritten and back",

@@ -9,6 +9,7 @@ BUCKETS = "tests/loading/writes/test_buckets.py::test_"
 IN_ORDER = "tests/loading/test_in_order.py::test_"
 FILES = "tests/loading/test_parquet_files.py::test_"
 LAWS = "tests/mutations/test_laws.py::test_"
+STAGED = "tests/loading/test_staged.py::test_"
 CRASHES = "tests/integration/test_crashes.py::test_"
 CONCURRENCY = "tests/integration/test_concurrency.py::test_"
 COMPACTION = "tests/loading/test_compaction.py::test_"
@@ -115,8 +116,17 @@ MUTANTS = [
            (f"{REWRITING}a_rewrite_can_be_switched_off_and_is_not_made_where_the_change_feed_would_tell_of_every_row"
             "[change feed]",)),
     Mutant("fence of the landing", CONVERGENCE, f"{LOADING}/log_commit.py",
-           '.option("txnVersion", number)', '.option("txnVersion", __import__("time").time_ns())',
+           "added, app_id, number, replaced", 'added, app_id, __import__("time").time_ns(), replaced',
            (f"{LAWS}a_landing_that_was_held_back_is_refused_after_its_repetition",)),
+    Mutant("a commit without Spark looks at its fence", CONVERGENCE, "resources/lake.py",
+           "if (table.transaction_version(app_id) or 0) >= number:", "if False:",
+           (f"{LAWS}a_landing_that_was_held_back_is_refused_after_its_repetition",)),
+    Mutant("what spares a key its marker is newer", CONVERGENCE, f"{LOADING}/staying.py",
+           '(F.col("old._order") < F.col("new._order"))', "F.lit(True)",
+           (f"{STAGED}a_window_that_is_landed_again_has_its_rows_and_those_that_it_takes_away_in_one_commit",)),
+    Mutant("facts are those of what is written", BINS, f"{LOADING}/landing.py",
+           'if (values := seen.get).get("rows") == staged.rows(window.key):', "if values := seen.get:",
+           (f"{STAGED}facts_that_a_repeated_task_has_counted_twice_are_counted_again",)),
     Mutant("a landing looks whether it was its own", CONVERGENCE, f"{LOADING}/log_commit.py",
            "return log.controls(only=list(controls)) == dict(controls)", "return True",
            (f"{LAWS}a_landing_that_was_held_back_is_refused_after_its_repetition",)),
@@ -166,7 +176,7 @@ MUTANTS = [
            "return not (self.rejected or self.skipped) and self.partitions", "return self.partitions",
            (f"{LOAD}a_key_with_a_partition_in_a_row_that_is_rejected_for_a_value_of_others_is_quarantined_as_a_whole",)),
     Mutant("threshold of rejected rows", BINS, f"{LOADING}/landing.py",
-           "check_threshold(judged, table, window, facts.rows, facts.rejected)", "pass",
+           "check_threshold(staged.read(), table, window, facts.rows, facts.rejected)", "pass",
            (f"{LOAD}a_stopped_load_keeps_what_the_partition_had",)),
     Mutant("literal partitions of the MERGE", PARTITION, f"{LOADING}/writes/merging.py",
            'on = f"{touched} AND {on}"', "pass",
@@ -216,8 +226,8 @@ MUTANTS = [
            'return f"xxhash64(to_json(struct({row}), {_TIMES_SQL}))"', 'return f"xxhash64(to_json(struct({row})))"',
            (f"{LOAD}a_correction_of_one_microsecond_takes_effect",)),
     Mutant("fence of the compaction", CONVERGENCE, f"{LOADING}/compaction.py",
-           "commit(context, content, controls, _app_id(table), number, note=note)",
-           "commit(context, content, controls, _app_id(table), __import__('time').time_ns(), note=note)",
+           "commit(context, staged, controls, _app_id(table), number, note=note)",
+           "commit(context, staged, controls, _app_id(table), __import__('time').time_ns(), note=note)",
            (f"{COMPACTION}a_load_that_lands_between_intent_and_removal_wins",)),
     Mutant("a landing holds compactions off", CONVERGENCE, f"{LOADING}/load.py",
            "                hold_off(context)\n", "",
@@ -481,11 +491,11 @@ MUTANTS = [
            (f"{LAWS}a_plan_of_single_columns_that_another_window_overtook_leaves_its_newer_row_alone",)),
     # Ranges, checkpoints, declarations
     Mutant("range: its landing is called off", CONVERGENCE, f"{LOADING}/range_fences.py",
-           '        bare_fence(context, context.log.uri, f"{range_app_id(context.table, window)}/landing")',
+           '        bare_fence(context, f"{range_app_id(context.table, window)}/landing")',
            "        pass",
            (f"{RANGES}a_load_of_one_of_its_windows_that_begins_after_the_second_question_calls_the_range_off",)),
     Mutant("range: its MERGE is called off", CONVERGENCE, f"{LOADING}/range_fences.py",
-           "        bare_fence(context, context.uri, range_app_id(context.table, window))",
+           "        bare_merge_fence(context, range_app_id(context.table, window))",
            "        pass",
            (f"{RANGES}after_a_load_of_one_of_its_windows_a_killed_range_can_neither_land_nor_merge",)),
     Mutant("range: its MERGE is called off after the landing", CONVERGENCE, f"{LOADING}/load.py",
@@ -497,9 +507,9 @@ MUTANTS = [
            "            call_off_landings(context, window)", "            pass",
            (f"{RANGES}a_load_of_one_of_its_windows_that_begins_after_the_second_question_calls_the_range_off",)),
     Mutant("range: intent before the second question", CONVERGENCE, f"{LOADING}/ranges.py",
-           'intent = bare_fence(context, log.uri, f"{app_id}/landing")',
+           'intent = bare_fence(context, f"{app_id}/landing")',
            'first = still_first(list(chunk))\n    still_first = lambda _: first\n'
-           '    intent = bare_fence(context, log.uri, f"{app_id}/landing")',
+           '    intent = bare_fence(context, f"{app_id}/landing")',
            (f"{RANGES}a_load_of_one_of_its_windows_that_begins_after_the_second_question_calls_the_range_off",)),
     Mutant("range: its landing carries the intent's successor", CONVERGENCE, f"{LOADING}/ranges.py",
            "intent + 1)", "intent + 2)",

@@ -15,7 +15,7 @@ from incload_assets.loading.load import Checkpoint, _land, ensure_tables
 from incload_assets.loading.reconciliation import examine
 from incload_assets.loading.window import Window, window_of
 from incload_assets.loading.writes.merging import app_id, merge
-from resources.lake import Lake
+from resources.lake import Lake, data_files
 from tests.loading.literal_source import Record
 from tests.loading.tables import DAYS, DatedItem, Loaded, day, item, make
 
@@ -166,9 +166,12 @@ def test_a_load_reads_no_file_of_other_partitions_and_windows(spark: SparkSessio
     log = table.lake.delta(table.lake.log_uri(table.table.key.path))
     assert log is not None
     foreign = [file for file in table.files() if day(1) in file]
-    foreign += [file for file in log.file_uris() if f"_window={day(1)}/_kind=upsert" in file]
+    places = [
+        (file["path"], file["partition._window"], file["partition._kind"]) for file in data_files(log).to_pylist()
+    ]
+    foreign += [f"{log.table_uri}/{path}" for path, window, kind in places if (window, kind) == (day(1), "upsert")]
     assert len(foreign) == 2
     for file in foreign:
-        Path(file).unlink()
+        Path(file.removeprefix("file://")).unlink()
     table.content[day(2)] = [item("2", "b", 2, day=day(2)), item("new", "b", 2, day=day(2))]
     assert (table.load(2).merged.updated, table.load(2).merged.updated) == (1, 0)

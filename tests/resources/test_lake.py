@@ -5,15 +5,19 @@ from pathlib import Path
 
 import boto3
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, Schema
+from deltalake.transaction import AddAction
 from moto.server import ThreadedMotoServer
 from pyspark.sql import SparkSession
 
 from incload_assets.loading.errors import IncrementalLoadError, SparkUnavailable
 from resources import connect_server
-from resources.lake import Lake, data_files, rows_of
+from resources.lake import Lake, _options, data_files, rows_of
 from resources.settings import Settings
 from resources.spark import open_session
+from tests.s3_server import S3Server
 
 
 def test_a_table_and_its_log_lie_side_by_side_under_the_root() -> None:
@@ -73,6 +77,53 @@ def test_a_followed_lake_sees_what_others_commit_and_opens_older_versions_anew(t
     first = followed.delta(uri, 1)
     assert first is not None
     assert (first.version(), followed.version(uri)) == (1, 3)
+
+
+def test_a_commit_without_spark_is_refused_where_its_fence_has_moved_or_what_it_replaces_has_changed(
+    tmp_path: Path,
+) -> None:
+    check_commits(Lake(str(tmp_path)))
+
+
+def test_the_same_commits_on_s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in s3_server.environment().items():
+        monkeypatch.setenv(name, value)
+    s3_server.put("lake", {})
+    check_commits(Lake("s3://lake/prod"))
+
+
+def check_commits(lake: Lake) -> None:
+    uri = lake.table_uri(["orders"])
+    schema = Schema.from_arrow(pa.schema({"place": pa.string(), "id": pa.int64()}))
+    DeltaTable.create(uri, schema, partition_by=["place"], storage_options=_options(uri))
+    files = lake.files(uri)
+
+    def written(where: str, number: int) -> AddAction:
+        path = f"landed/{number}.parquet"
+        files.create_dir("landed", recursive=True)
+        with files.open_output_stream(path) as out:
+            pq.write_table(pa.table({"id": [number]}), out)
+        return AddAction(path, files.get_file_info(path).size, {"place": where}, 0, True, '{"numRecords":1}')
+
+    def commit(at: DeltaTable | None, where: str, number: int, fence: int) -> bool:
+        assert at is not None
+        return lake.commit(at, [written(where, number)], where, fence, replaced={"place": [where]}, note="why")
+
+    before = [lake.delta(uri) for _ in range(5)]
+    assert commit(before[0], "a", 1, 1)
+    assert commit(before[1], "b", 2, 1), "another place is no matter"
+    assert not commit(before[2], "a", 3, 2), "somebody has committed under this fence since"
+    assert commit(lake.delta(uri), "a", 4, 2)
+    assert not commit(lake.delta(uri), "a", 5, 2), "not above the last one"
+    present = lake.delta(uri)
+    assert present is not None
+    assert lake.commit(present, [], "b", 7), "a fence alone"
+    assert not commit(lake.delta(uri), "b", 6, 7)
+    present = lake.delta(uri)
+    assert present is not None
+    rows = {(row["place"], row["id"]) for row in present.to_pyarrow_table().to_pylist()}
+    assert (rows, present.transaction_version("b")) == ({("a", 4), ("b", 2)}, 7)
+    assert [commit.get("userMetadata") for commit in present.history()] == ["", "why", "why", "why", None]
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from incload_assets.loading.columns import literal, quoted
 from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
-from incload_assets.loading.errors import ConcurrentLoad
 from incload_assets.loading.kept import Kept
+from incload_assets.loading.log_commit import FENCES, unmoved
 from incload_assets.loading.plan import PENDING, Merged, Plan
 from incload_assets.loading.pruning import BROADCAST_ROWS, bucket_sql, place_sql, touched_sql
 from incload_assets.loading.statement import named, settings
@@ -25,7 +25,6 @@ from incload_assets.loading.window import Window
 from incload_assets.loading.writes.base import BUCKET
 
 LANDING_SHIFT = 20
-FENCES = 8
 WORTH_COUNTING_BYTES = 16 * 2**20
 """Size of what is looked at of the table from which the actions are counted before their MERGE. What Spark expects of a
 plan of many joins is far too much; when it knows, it sends the actions to the rows instead of shuffling these."""
@@ -95,24 +94,15 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     return Merged(counts.num_inserted_rows, counts.num_updated_rows, counts.num_deleted_rows)
 
 
-def bare_fence(context: Context, uri: str, app_id: str, *, odd: bool = False) -> int:
-    """Commit nothing but a fence, with a number above all before it: what was sent under a lower one is refused.
-
-    Args:
-        context: Of the load.
-        uri: Of the table or its log.
-        app_id: Identifier of the fence.
-        odd: Whether the number has to be odd.
-
-    Returns:
-        The number.
+def bare_merge_fence(context: Context, app_id: str) -> None:
+    """Commit nothing but a fence to the table, with a number above all before it: what has a lower one is refused.
 
     Raises:
         ConcurrentLoad: Others kept moving the fence.
     """
+    uri = context.uri
     for _ in range(FENCES):
         number = (context.lake.transaction_version(uri, app_id) or 0) + 1
-        number += odd and number % 2 == 0
         try:
             with fenced(context, app_id, number):
                 nothing = f"MERGE INTO {context.lake.sql_name(uri)} AS t USING (SELECT 1 WHERE false) AS s ON false"
@@ -121,12 +111,8 @@ def bare_fence(context: Context, uri: str, app_id: str, *, odd: bool = False) ->
             if not lost_the_race(error):
                 raise
         if context.lake.transaction_version(uri, app_id) == number:
-            return number
-    raise ConcurrentLoad(
-        f"{context.table.name}: the fence {app_id} could not be moved in {FENCES} attempts",
-        rule="a load moves a fence a bounded number of times",
-        remedy="it is tried again later",
-    )
+            return
+    raise unmoved(context.table.name, app_id)
 
 
 def matching_sql(table: Table, plan: Plan) -> str:

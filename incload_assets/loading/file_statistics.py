@@ -1,0 +1,84 @@
+"""What Delta's log says of a Parquet file, taken from the file's own footer: its rows, and ranges of some columns.
+
+See Delta's protocol, *Per-file Statistics*.
+"""
+
+import json
+import math
+from collections.abc import Collection, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow.parquet as pq
+
+LONGEST_TEXT = 256
+"""Characters of a bound; of a column with longer ones nothing is said."""
+
+
+def statistics_of(footer: pq.FileMetaData, columns: Collection[str]) -> str:
+    """The statistics of a file as JSON, as Delta keeps them.
+
+    A bound that Parquet leaves out, or that has no exact form, is left out: whoever looks for rows then reads the file.
+
+    Args:
+        footer: Of the file.
+        columns: Those whose ranges are told; none of them is a struct.
+
+    Example:
+        >>> statistics_of(pq.read_metadata("part-0.parquet"), ["seq"])  # doctest: +SKIP
+        '{"numRecords":2,"minValues":{"seq":1},"maxValues":{"seq":5},"nullCount":{"seq":0}}'
+    """
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    places = {footer.schema.column(place).path: place for place in range(footer.num_columns)}
+    low: dict[str, str] = {}
+    high: dict[str, str] = {}
+    nulls: dict[str, str] = {}
+    for name in columns:
+        found = [group.column(places[name]).statistics for group in groups] if name in places else []
+        if not found or any(one is None or not one.has_null_count for one in found):
+            continue
+        nulls[name] = str(sum(one.null_count for one in found))
+        filled = [one for one, group in zip(found, groups, strict=True) if one.null_count < group.num_rows]
+        bounds = _bounds(filled)
+        if bounds is not None:
+            low[name], high[name] = bounds
+    parts = {"minValues": low, "maxValues": high, "nullCount": nulls}
+    members = [f'"numRecords":{footer.num_rows}', *(f'"{part}":{_object(told)}' for part, told in parts.items())]
+    return f"{{{','.join(members)}}}"
+
+
+def _object(told: dict[str, str]) -> str:
+    return f"{{{','.join(f'{json.dumps(name)}:{value}' for name, value in told.items())}}}"
+
+
+def _bounds(filled: Sequence[Any]) -> tuple[str, str] | None:
+    """The least and the greatest value as JSON; None where there is none, or no exact form of one."""
+    if not filled or not all(one.has_min_max for one in filled):
+        return None
+    try:
+        low, high = _exact(min(one.min for one in filled)), _exact(max(one.max for one in filled))
+    except (ValueError, OverflowError):  # years that Python does not know
+        return None
+    return None if low is None or high is None else (low, high)
+
+
+def _exact(bound: Any) -> str | None:
+    """A value as JSON; None where that would not be exact."""
+    match bound:
+        case bool() | bytes():
+            return None
+        case int():
+            return str(bound)
+        case float():
+            return repr(bound) if math.isfinite(bound) else None
+        case Decimal():
+            return f"{bound:f}" if bound.is_finite() else None
+        case str():
+            return json.dumps(bound) if len(bound) <= LONGEST_TEXT else None
+        case datetime():
+            utc = "Z" if bound.tzinfo else ""
+            return f'"{bound.astimezone(UTC).replace(tzinfo=None).isoformat() if utc else bound.isoformat()}{utc}"'
+        case date():
+            return f'"{bound.isoformat()}"'
+    return None
