@@ -52,8 +52,12 @@ def source_sensor(
         tags={"incload/table": table.name.replace("/", ".")},
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        newest, began, at = None if pace.is_due() else NEWEST, time.monotonic(), now()
-        progress, planned = look(context.instance, table, context.resources.lake, at, newest=newest)
+        newest, began = None if pace.is_due() else NEWEST, time.monotonic()
+        at, lake = now(), context.resources.lake
+        progress, planned = look(context.instance, table, lake, at, newest=newest)
+        if newest is not None and any(is_new(window, at) for window in progress[-newest:]):
+            newest = None  # others before it may wait, too, and are asked for together with it
+            progress, planned = look(context.instance, table, lake, at)
         if newest is None:
             pace.took(time.monotonic() - began)
         if not planned.asks:
@@ -90,6 +94,11 @@ def look(
     return progress, plan(progress, attempt_at, table.code_version, at)
 
 
+def is_new(window: WindowProgress, at: datetime) -> bool:
+    """Whether a window is over, its source holds something, and it was never loaded nor failed."""
+    return window.status == "missing" and window.window.end <= at
+
+
 def run_requests(
     instance: dg.DagsterInstance,
     table: Table,
@@ -116,7 +125,7 @@ def run_requests(
 
 def _groups(progress: Sequence[WindowProgress], asks: Sequence[Ask], at: datetime, most: int) -> Iterator[list[Ask]]:
     place = {window.key: number for number, window in enumerate(progress)}
-    new = {window.key for window in progress if window.status == "missing" and window.window.end <= at}
+    new = {window.key for window in progress if is_new(window, at)}
     group: list[Ask] = []
     for ask in asks:
         together = ask.partition in new and not ask.after
