@@ -24,7 +24,8 @@ def checks_for(table: Table) -> list[dg.AssetChecksDefinition]:
     conflicts (of a table with several sources) its log; with loads they run once a day, for tables of up to 5
     million rows, and until what they found wrong is mended. Reconciliation reads the source again; with loads it only
     looks again at what it found wrong and is loaded since, and the first time at positions. Otherwise a run that loads
-    repeats their last verdict. A check that cannot be evaluated fails its run, which tells why; all others are evaluated.
+    repeats their last verdict. A check that cannot be evaluated fails its run, which tells why; all others are
+    evaluated.
 
     Args:
         table: The declaration.
