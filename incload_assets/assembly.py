@@ -7,9 +7,10 @@ import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
 
 from incload_assets.automation import orphaned_runs, source_sensor
+from incload_assets.automation.tags import SERIALIZED_TAG, TABLE_TAG
 from incload_assets.checks import CHEAP, WHOLE, check_names, checks_for
 from incload_assets.loading.asset import table_of
-from incload_assets.loading.checkpoint import LOADS_NOTHING
+from incload_assets.loading.checkpoint import UPKEEP
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.operations.file_compaction import file_compaction_job, file_compaction_schedule
@@ -96,7 +97,7 @@ def _load_job(table: Table) -> UnresolvedAssetJobDefinition:
         load_job_name(table),
         selection=dg.AssetSelection.assets(table.key),
         description=f"Loads partitions of {table.name}, then looks at the table.",
-        tags={"incload/table": table.name},
+        tags={TABLE_TAG: table.name} | ({SERIALIZED_TAG: table.name} if table.write.serialized else {}),
     )
 
 
@@ -117,7 +118,7 @@ def _check_job(name: str, tables: Sequence[Table]) -> UnresolvedAssetJobDefiniti
     if not keys:
         return None
     return dg.define_asset_job(
-        name, selection=dg.AssetSelection.checks(*keys), description=f"{about}, for all tables.", tags=LOADS_NOTHING
+        name, selection=dg.AssetSelection.checks(*keys), description=f"{about}, for all tables.", tags=UPKEEP
     )
 
 

@@ -12,8 +12,10 @@ from dagster_cloud_cli.config.models import load_dagster_cloud_yaml
 
 from incload_assets import tables
 from incload_assets.assembly import incremental_definitions
+from incload_assets.automation.tags import PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG
 from incload_assets.definitions import assets_in, code_location, defs
 from incload_assets.loading import Kafka
+from incload_assets.loading.checkpoint import UPKEEP_TAG
 from incload_assets.loading.errors import DeclarationError
 from resources.settings import Settings
 from tests.automation.workshop import items_asset
@@ -77,6 +79,15 @@ def test_the_code_location_with_its_samples_loads_as_dagster_loads_it() -> None:
     dg.Definitions.validate_loadable(definitions)
     assert {"compact_files", "compact_logs"} <= {*names(definitions)["jobs"]}
     assert {"compact_files_schedule", "compact_logs_schedule"} <= {*names(definitions)["schedules"]}
+
+
+def test_all_jobs_but_the_shops_clock_share_the_places_of_loads_or_of_upkeep() -> None:
+    repository = defs.get_repository_def()
+    tags = {name: repository.get_job(name).tags for name in repository.job_names if name != "__ASSET_JOB"}
+    of_loads = {name for name, of in tags.items() if TABLE_TAG in of}
+    assert of_loads == {name for name in tags if name.startswith("load_")}
+    assert {name for name, of in tags.items() if UPKEEP_TAG in of} == tags.keys() - of_loads - {"advance_shop"}
+    assert SERIALIZED_TAG in tags["load_customers"] and SERIALIZED_TAG not in tags["load_orders"]
 
 
 def test_a_load_is_followed_by_its_checks_in_the_same_process() -> None:
@@ -184,7 +195,9 @@ def test_the_instance_configuration_is_what_dagster_understands(tmp_path: Path) 
         assert type(instance.run_coordinator).__name__ == "QueuedRunCoordinator"
         queue = instance.get_concurrency_config()
         assert queue.run_queue_config is not None
-        assert queue.run_queue_config.max_concurrent_runs == 2
+        assert queue.run_queue_config.max_concurrent_runs == 4
+        limits = {limit["key"]: limit["limit"] for limit in queue.run_queue_config.tag_concurrency_limits}
+        assert limits == {TABLE_TAG: 2, PARTITIONS_TAG: 1, SERIALIZED_TAG: 1, UPKEEP_TAG: 1}
         assert (queue.pool_config.default_pool_limit, queue.pool_config.pool_granularity.value) == (1, "op")
         assert (instance.run_retries_max_retries, instance.run_retries_retry_on_asset_or_op_failure) == (2, False)
         assert instance.run_monitoring_enabled

@@ -8,9 +8,9 @@ from math import inf
 from incload_assets.automation.attempts import Attempt, Outcome
 from incload_assets.automation.repairs import is_repair
 from incload_assets.automation.tags import Ask
+from incload_assets.loading.range_fences import WINDOWS_AT_ONCE
 from incload_assets.operations.progress import WindowProgress
 
-PARTITIONS_PER_TICK = 32
 DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15), timedelta(hours=1))
 """From the end of a failed attempt to the next; the last one for all further attempts."""
 
@@ -50,7 +50,7 @@ def plan(
     attempt_at: Callable[[WindowProgress], Attempt | None],
     code_version: str,
     now: datetime,
-    limit: int = PARTITIONS_PER_TICK,
+    limit: int = WINDOWS_AT_ONCE,
 ) -> Plan:
     """Decide about each window that is not loaded.
 

@@ -14,18 +14,18 @@ from incload_assets.automation.policy import Plan, is_pending, plan
 from incload_assets.automation.repairs import with_repairs
 from incload_assets.automation.tags import PRIORITY_TAG, Ask, tags_of
 from incload_assets.loading.declaration import Table
+from incload_assets.loading.range_fences import WINDOWS_AT_ONCE
 from incload_assets.loading.window import now
 from incload_assets.operations.progress import WindowProgress, progress_of
 from resources.lake import Lake
 
 URGENT = timedelta(minutes=15)
-"""A table that may be late by no more than this is loaded before others that wait for a slot."""
-FEW = 4
-"""Up to so many partitions are asked for in runs of their own, which can be loaded side by side; more of them in
-ranges, because each run costs a process."""
+"""A table that may be late by no more than this is loaded before others that wait for a slot; not its backlog."""
 
 
-def source_sensor(table: Table, *, name: str, job_name: str, partitions_per_run: int = 10) -> dg.SensorDefinition:
+def source_sensor(
+    table: Table, *, name: str, job_name: str, partitions_per_run: int = WINDOWS_AT_ONCE
+) -> dg.SensorDefinition:
     """A sensor that asks for the partitions whose source has news, oldest first.
 
     New and changed files, windows missed while everything was switched off, windows that are over and declared empty,
@@ -53,12 +53,16 @@ def source_sensor(table: Table, *, name: str, job_name: str, partitions_per_run:
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         newest, began = None if pace.is_due() else NEWEST, time.monotonic()
-        progress, planned = look(context.instance, table, context.resources.lake, now(), newest=newest)
+        at, lake = now(), context.resources.lake
+        progress, planned = look(context.instance, table, lake, at, newest=newest)
+        if newest is not None and any(is_new(window, at) for window in progress[-newest:]):
+            newest = None  # others before it may wait, too, and are asked for together with it
+            progress, planned = look(context.instance, table, lake, at)
         if newest is None:
             pace.took(time.monotonic() - began)
         if not planned.asks:
             return dg.SkipReason(summary(table, progress, planned, newest))
-        requests = run_requests(context.instance, table, progress, planned.asks, partitions_per_run)
+        requests = run_requests(context.instance, table, progress, planned.asks, at, partitions_per_run)
         return dg.SensorResult(run_requests=requests)
 
     return sensor
@@ -90,38 +94,58 @@ def look(
     return progress, plan(progress, attempt_at, table.code_version, at)
 
 
+def is_new(window: WindowProgress, at: datetime) -> bool:
+    """Whether a window is over, its source holds something, and it was never loaded nor failed."""
+    return window.status == "missing" and window.window.end <= at
+
+
 def run_requests(
     instance: dg.DagsterInstance,
     table: Table,
     progress: Sequence[WindowProgress],
     asks: Sequence[Ask],
-    partitions_per_run: int,
+    at: datetime,
+    most: int = WINDOWS_AT_ONCE,
 ) -> list[dg.RunRequest]:
-    """One run for each of a few partitions; for many, one for each stretch of adjacent partitions not tried before."""
-    most = partitions_per_run if len(asks) > FEW else 1
-    return [_request(instance, table, group) for group in _groups([window.key for window in progress], asks, most)]
+    """One run for each stretch of adjacent windows that are over and were never tried; one for each other window.
+
+    Windows that nobody has tried can be loaded together. A failed one is tried again by itself, so that it cannot fail
+    because of another; one that is open or was rewritten does not wait for others, nor they for it.
+
+    Args:
+        instance: Where runs are.
+        table: The declaration.
+        progress: Of all windows, oldest first.
+        asks: What to load, oldest first.
+        at: The present instant, aware; decides which windows are open.
+        most: Windows in one run.
+    """
+    return [_request(instance, table, group) for group in _groups(progress, asks, at, most)]
 
 
-def _groups(keys: Sequence[str], asks: Sequence[Ask], most: int) -> Iterator[list[Ask]]:
-    place = {key: number for number, key in enumerate(keys)}
+def _groups(progress: Sequence[WindowProgress], asks: Sequence[Ask], at: datetime, most: int) -> Iterator[list[Ask]]:
+    place = {window.key: number for number, window in enumerate(progress)}
+    new = {window.key for window in progress if is_new(window, at)}
     group: list[Ask] = []
     for ask in asks:
+        together = ask.partition in new and not ask.after
         adjacent = group and place[ask.partition] == place[group[-1].partition] + 1
-        # A partition that failed is tried again by itself: so it cannot fail because of another one.
-        if not (adjacent and ask.number == group[-1].number == 1 and len(group) < most):
-            if group:
-                yield group
+        if group and not (together and adjacent and len(group) < most):
+            yield group
             group = []
         group.append(ask)
+        if not together:
+            yield group
+            group = []
     if group:
         yield group
 
 
 def _request(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask]) -> dg.RunRequest:
     tags = tags_of(table.name, table.code_version, asks)
-    if table.freshness is not None and table.freshness.within <= URGENT:
-        tags[PRIORITY_TAG] = "1"
     partition = asks[0].partition if len(asks) == 1 else None
+    if partition is not None and table.freshness is not None and table.freshness.within <= URGENT:
+        tags[PRIORITY_TAG] = "1"
     return dg.RunRequest(run_key=_run_key(instance, table, asks), partition_key=partition, tags=tags)
 
 

@@ -12,6 +12,8 @@ PARTITIONS_TAG = "incload/partitions"
 FINGERPRINT_TAG = "incload/fingerprint"
 ATTEMPT_TAG = "incload/attempt"
 CODE_VERSION_TAG = "incload/code_version"
+SERIALIZED_TAG = "incload/serialized"
+"""Of a table that any of its loads may touch; ``dagster.yaml`` has the queue launch one of them at a time."""
 PRIORITY_TAG = "dagster/priority"
 
 

@@ -22,9 +22,10 @@ def checks_for(table: Table) -> list[dg.AssetChecksDefinition]:
     Freshness, gaps, volume, quarantine, source files and so on are one step without Spark, which looks once at
     source, log and Dagster: cheap enough to run with every load. Uniqueness reads the key columns of the table,
     conflicts (of a table with several sources) its log; with loads they run once a day, for tables of up to 5
-    million rows, and until what they found wrong is mended. Reconciliation reads the source again; with loads it runs
-    once, and looks again at what it found wrong and is loaded since. Otherwise a run that loads repeats their last
-    verdict. A check that cannot be evaluated fails its run, which tells why; all others are evaluated.
+    million rows, and until what they found wrong is mended. Reconciliation reads the source again; with loads it only
+    looks again at what it found wrong and is loaded since, and the first time at positions. Otherwise a run that loads
+    repeats their last verdict. A check that cannot be evaluated fails its run, which tells why; all others are
+    evaluated.
 
     Args:
         table: The declaration.

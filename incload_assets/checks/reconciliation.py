@@ -41,7 +41,7 @@ DESCRIPTION = "Source, change log and table agree, by reading the source again; 
 
 RECENT = 7
 
-__all__ = ["REPAIR", "ReconciliationConfig", "chosen_windows", "look_again", "reconciliation"]
+__all__ = ["REPAIR", "ReconciliationConfig", "chosen_windows", "first_verdict", "look_again", "reconciliation"]
 
 
 class ReconciliationConfig(dg.Config):
@@ -88,9 +88,12 @@ def reconciliation(
         known: Windows that were found wrong before; they are compared as well, as far as they are landed.
     """
     chosen = {window.key for window in chosen_windows(look, config)} | ({*known} & look.controls.keys())
-    compared = _compared(spark, look, [w for w in look.state.windows if w.key in chosen], say)
-    found = found_at({**_by_rows(compared), DRIFTED: _drifted(look), UNSEEN: [""] if look.trouble else []}, look.now)
-    return _verdict(look, found, compared, [])
+    return _new_verdict(look, _compared(spark, look, [w for w in look.state.windows if w.key in chosen], say))
+
+
+def first_verdict(look: Look) -> dg.AssetCheckResult:
+    """Whether every landed window still has the position that was landed; no rows are compared, without Spark."""
+    return _new_verdict(look, [])
 
 
 def look_again(
@@ -133,6 +136,11 @@ def look_again(
     found = found_next(left, wrong, changed, [window.key for window in again], look.now)
     kept = windows_in(found, *BY_ROWS, MENDED) - {window.key for window in again}
     return _verdict(look, found, compared, [row for row in _rows_in(before) if row[0] in kept])
+
+
+def _new_verdict(look: Look, compared: Sequence[Compared]) -> dg.AssetCheckResult:
+    found = found_at({**_by_rows(compared), DRIFTED: _drifted(look), UNSEEN: [""] if look.trouble else []}, look.now)
+    return _verdict(look, found, compared, [])
 
 
 def _compared(spark: SparkSession, look: Look, windows: Iterable[Window], say: Callable[[str], None]) -> list[Compared]:
@@ -235,7 +243,7 @@ def _described(look: Look, found: Found, compared: Sequence[Compared], windows: 
         parts.append(f"The source could not be looked at: {look.trouble}")
     if not parts:
         loaded, since = _keys(look, found, CAUGHT_UP), _drifted(look)
-        if windows or not loaded:
+        if windows:
             parts.append(f"Source, log and table agree in {several(windows, 'compared window')}.")
         if loaded:
             are = "is" if len(loaded) == 1 else "are"

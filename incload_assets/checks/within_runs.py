@@ -129,13 +129,10 @@ def _of_the_whole(context: Context, table: Table, name: str, last: Verdict | Non
 
 
 def _reconciled(context: Context, table: Table, name: str, last: Verdict | None) -> dg.AssetCheckResult | None:
-    """A first verdict, or what became of what the last one found; the load itself has just reconciled its windows."""
+    """A first verdict, by positions alone, as the load has just compared the rows; or what became of the last one."""
     if last is not None:
         return _look_again(context, table, *last)
-    seen = look(context.instance, table, context.resources.lake, windows.now())
-    with context.resources.spark.session() as spark:
-        config = reconciliation.ReconciliationConfig(recent=1)
-        return reconciliation.reconciliation(spark, seen, config, context.log.info)
+    return reconciliation.first_verdict(look(context.instance, table, context.resources.lake, windows.now()))
 
 
 def _look_again(

@@ -12,7 +12,6 @@ import typer
 if TYPE_CHECKING:
     from resources.settings import Settings
 
-FIRST_DAYS = 2
 KNOWN_WARNINGS = (
     "Function `dev_command` is superseded",  # its successor `dg dev` wants another layout of the project
     "Parameter `backfill_policy` of function `asset` is currently in beta",
@@ -89,19 +88,22 @@ def _prepare_spark(settings: "Settings") -> None:
 
 
 def open_shop(settings: "Settings") -> None:
-    """Let the sample shop trade for its first days, unless it has traded before."""
+    """Let the sample shop trade up to the present, unless it has traded before."""
     from rich.markup import escape
 
     from incload_assets.cli import screen
+    from incload_assets.loading.window import now
     from incload_assets.shop import Shop
     from incload_assets.shop.calendar import midnight
 
     shop = Shop(settings)
-    if shop.now == midnight(shop.opened):
-        advance = shop.advance(days=FIRST_DAYS)
-        screen.say(
-            f"The sample shop opened: {len(advance.files)} files of {FIRST_DAYS} days in {settings.landing_root}"
-            + (f", {advance.prices} prices in its database" if advance.prices else "")
-        )
-        if advance.database_failure:
-            screen.say(f"[yellow]Its prices are missing, all else works:[/] {escape(advance.database_failure)}")
+    if shop.now > midnight(shop.opened):
+        return
+    advance = shop.advance(until=now())
+    came = [f"{len(advance.files)} files since {shop.opened} in {settings.landing_root}"]
+    came += [f"{advance.prices} prices in its database"] if advance.prices else []
+    came += [f"{advance.messages} events in its Kafka"] if advance.messages else []
+    screen.say(f"The sample shop opened: {', '.join(came)}")
+    for what, failure in (("prices", advance.database_failure), ("web events", advance.kafka_failure)):
+        if failure:
+            screen.say(f"[yellow]Its {what} are missing, all else works:[/] {escape(failure)}")

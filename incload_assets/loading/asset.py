@@ -9,6 +9,7 @@ import dagster as dg
 from incload_assets.loading.declaration import INTERVAL, Changes, Freshness, Quarantine, RowFunction, Table, declare
 from incload_assets.loading.declaration_rules import key_of
 from incload_assets.loading.declared_types import as_columns, as_in_dagster, check_arguments
+from incload_assets.loading.range_fences import WINDOWS_AT_ONCE
 from incload_assets.loading.run import materialize
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.writes.base import Write
@@ -36,7 +37,7 @@ def incremental_asset(
     pool: str | None = None,
     code_version: str | None = None,
     automation_condition: dg.AutomationCondition[Any] | None = None,
-    max_partitions_per_run: int = 32,
+    max_partitions_per_run: int = WINDOWS_AT_ONCE,
     log_retention: timedelta | None = None,
     interval: timedelta = INTERVAL,
 ) -> Callable[[RowFunction], dg.AssetsDefinition]:
@@ -51,8 +52,8 @@ def incremental_asset(
         freshness: How late the latest due partition may be; None: not checked.
         quarantine: How many rejected rows a load tolerates.
         name: Of the asset; default the function's.
-        max_partitions_per_run: How many partitions of a backfill one run loads; those never tried before
-            together, others one after the other.
+        max_partitions_per_run: How many partitions of a backfill, or of what waits at the source, one run loads; those
+            never tried before together, others one after the other.
         log_retention: How long after its end a window can still be replaced. Of older windows the log keeps only what
             may still decide (of each key the newest change), and a window whose source has changed since is replaced
             only by a run that is told to; None: everything is kept.

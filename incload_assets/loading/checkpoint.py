@@ -17,6 +17,9 @@ PARTITION_TAG = "dagster/partition"
 RANGE_START_TAG, RANGE_END_TAG = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 LOADS_NOTHING = {"incload/loads": "nothing"}
 """The tags of a run that materializes no table."""
+UPKEEP_TAG = "incload/upkeep"
+UPKEEP = {**LOADS_NOTHING, UPKEEP_TAG: "true"}
+"""The tags of a run that looks after tables; ``dagster.yaml`` limits how many there are at once."""
 RUNS_LOOKED_AT = 200
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import dagster as dg
 from pydantic import Field
 
-from incload_assets.loading.checkpoint import LOADS_NOTHING
+from incload_assets.loading.checkpoint import UPKEEP
 from incload_assets.loading.declaration import Table
 from resources.failures import translate
 
@@ -53,7 +53,7 @@ def job_over_tables(
         if failures:
             raise dg.Failure(f"{undone}: {', '.join(failures)}", metadata=failures, allow_retries=False)
 
-    @dg.job(name=job_name, description=about, tags=LOADS_NOTHING)
+    @dg.job(name=job_name, description=about, tags=UPKEEP)
     def job() -> None:
         each()
 

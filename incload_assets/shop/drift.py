@@ -4,7 +4,7 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from incload_assets.automation.tags import PRIORITY_TAG
-from incload_assets.loading.checkpoint import LOADS_NOTHING
+from incload_assets.loading.checkpoint import UPKEEP
 from incload_assets.loading.columns import literal
 from resources.lake import Lake
 from resources.settings import Settings
@@ -49,7 +49,7 @@ def edit(spark: SparkSession, lake: Lake) -> tuple[str | None, str | None]:
     return deleted, changed
 
 
-@dg.job(executor_def=dg.in_process_executor, tags={**LOADS_NOTHING, PRIORITY_TAG: "1"})
+@dg.job(executor_def=dg.in_process_executor, tags={**UPKEEP, PRIORITY_TAG: "1"})
 def edit_prices_by_hand() -> None:
     """Edit the table prices as somebody would who does not know that it is loaded: a drill for drift."""
     edit_by_hand()

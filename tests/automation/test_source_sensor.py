@@ -1,5 +1,6 @@
 """What a table's sensor asks for, from real files and a real Dagster history."""
 
+import json
 import shutil
 from datetime import UTC, datetime, timedelta
 
@@ -8,6 +9,7 @@ import pytest
 from dagster._core.storage.tags import RUN_KEY_TAG
 
 from incload_assets.automation.policy import plan
+from incload_assets.automation.source_sensor import look, run_requests
 from incload_assets.loading import Freshness
 from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.errors import SourceUnavailable
@@ -118,6 +120,91 @@ def test_after_ten_days_off_all_ten_are_asked_for_oldest_first(workshop: Worksho
     assert [request.tags["incload/partitions"] for request in requests] == [f"{day(1)}...{day(10)}"]
 
 
+def test_two_days_that_wait_are_one_run(workshop: Workshop) -> None:
+    workshop.write(2)
+    workshop.write(3)
+    [request] = workshop.tick()
+    assert request.partition_key is None
+    assert request.tags["incload/partitions"] == f"{day(2)}...{day(3)}"
+    assert set(json.loads(request.tags["incload/fingerprint"])) == {day(2), day(3)}
+
+
+def test_ticks_ask_for_the_same_stretch_by_the_same_key(workshop: Workshop) -> None:
+    for number in range(1, 6):
+        workshop.write(number)
+    [first], [again] = workshop.tick(), workshop.tick()
+    assert first.run_key == again.run_key
+
+
+def test_the_open_window_is_asked_for_by_itself(workshop: Workshop) -> None:
+    workshop.asset = items_asset(partitions_def=dg.DailyPartitionsDefinition("2026-01-01", end_offset=1))
+    for number in range(1, 6):
+        workshop.write(number)
+    at = datetime(2026, 1, 5, 12, tzinfo=UTC)
+    progress, planned = look(workshop.instance, workshop.table, workshop.lake, at)
+    requests = run_requests(workshop.instance, workshop.table, progress, planned.asks, at)
+    assert [partitions([request]) for request in requests] == [[day(1), day(2), day(3), day(4)], [day(5)]]
+
+
+def test_rewritten_windows_are_asked_for_one_by_one_however_many_and_part_the_new_ones(workshop: Workshop) -> None:
+    loaded = range(3, 9)
+    for number in loaded:
+        workshop.write(number)
+    workshop.load_all()
+    for number in loaded:
+        workshop.write(number, value="b")
+    for number in (1, 2, 9, 10):
+        workshop.write(number)
+    requests = workshop.tick()
+    assert [partitions([request]) for request in requests] == [
+        [day(1), day(2)],
+        *([day(number)] for number in loaded),
+        [day(9), day(10)],
+    ]
+
+
+def test_windows_that_failed_are_asked_for_one_by_one_however_many_and_part_the_new_ones(workshop: Workshop) -> None:
+    for number in (3, 4, 5, 6, 7):
+        workshop.write(number)
+    [request] = workshop.requests()
+    workshop.run(request, cause="transient")
+    for number in (1, 2, 8):
+        workshop.write(number)
+    requests = workshop.requests(later=2 * MINUTE)
+    assert [partitions([request]) for request in requests] == [[day(1), day(2)], *([day(n)] for n in range(3, 9))]
+
+
+def test_windows_whose_files_were_rewritten_after_they_failed_are_asked_for_one_by_one(workshop: Workshop) -> None:
+    for number in (3, 4):
+        workshop.write(number)
+    [request] = workshop.requests()
+    workshop.run(request, cause="contract")
+    for number in (3, 4):
+        workshop.write(number, value="b")
+    assert [partitions([request]) for request in workshop.requests(later=HOUR)] == [[day(3)], [day(4)]]
+
+
+def test_more_windows_than_one_run_loads_are_asked_for_in_several(workshop: Workshop) -> None:
+    workshop.asset = items_asset(max_partitions_per_run=3)
+    for number in range(1, 8):
+        workshop.write(number)
+    requests = workshop.tick()
+    assert [len(partitions([request])) for request in requests] == [3, 3, 1]
+
+
+def test_a_tick_asks_for_no_more_windows_than_are_loaded_together_and_the_next_for_the_others(
+    workshop: Workshop,
+) -> None:
+    windows = dg.DailyPartitionsDefinition("2026-01-01", end_date="2026-02-10")
+    workshop.asset = items_asset(partitions_def=windows, absent="empty")
+    [first] = workshop.tick()
+    assert first.tags["incload/partitions"] == "2026-01-01...2026-02-01"
+    bounds = {"dagster/asset_partition_range_start": day(1), "dagster/asset_partition_range_end": "2026-02-01"}
+    submit(workshop, bounds, dg.DagsterRunStatus.NOT_STARTED)
+    [second] = workshop.tick()
+    assert second.tags["incload/partitions"] == "2026-02-02...2026-02-09"
+
+
 def test_many_gaps_are_asked_for_in_stretches_that_touch(workshop: Workshop) -> None:
     for number in (1, 2, 3, 5, 9, 10):
         workshop.write(number)
@@ -160,6 +247,14 @@ def test_a_table_that_must_be_fresh_in_minutes_is_loaded_before_others(
     workshop.write(3)
     [request] = workshop.tick()
     assert request.tags.get("dagster/priority") == priority
+
+
+def test_a_backlog_does_not_delay_what_must_be_fresh_in_minutes(workshop: Workshop) -> None:
+    workshop.asset = items_asset(freshness=Freshness(within=5 * MINUTE))
+    for number in (2, 3, 5):
+        workshop.write(number)
+    backlog, single = workshop.tick()
+    assert (backlog.tags.get("dagster/priority"), single.tags.get("dagster/priority")) == (None, "1")
 
 
 def test_a_contract_violation_waits_until_its_file_changes(workshop: Workshop) -> None:

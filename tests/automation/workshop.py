@@ -45,7 +45,7 @@ def day(number: int) -> str:
 
 def items_asset(*, absent: Absent = "wait", code_version: str = "1", **options: Any) -> dg.AssetsDefinition:
     @incremental_asset(
-        partitions_def=DAYS,
+        partitions_def=options.pop("partitions_def", DAYS),
         source=options.pop("source", None) or Files("{landing}/items/{window:%Y-%m-%d}/*.json", absent=absent),
         contract=Item,
         changes=Changes(keys=["id"], sequence_by=["seq"]),
@@ -106,8 +106,9 @@ class Workshop:
         return look(self.instance, self.table, self.lake, datetime.now(UTC) + later)[1]
 
     def requests(self, later: timedelta = timedelta(0)) -> list[dg.RunRequest]:
-        progress, planned = look(self.instance, self.table, self.lake, datetime.now(UTC) + later)
-        return run_requests(self.instance, self.table, progress, planned.asks, 10)
+        at = datetime.now(UTC) + later
+        progress, planned = look(self.instance, self.table, self.lake, at)
+        return run_requests(self.instance, self.table, progress, planned.asks, at)
 
     def run(self, request: dg.RunRequest, *, cause: str | None = None) -> dg.ExecuteInProcessResult:
         """A real run of what was asked for, which materializes what the source holds, or fails for a cause."""

@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.checks.reconciliation import ReconciliationConfig, chosen_windows, reconciliation
+from incload_assets.checks.reconciliation import ReconciliationConfig, chosen_windows, first_verdict, reconciliation
 from resources.settings import Settings
 from tests.house import guest, house, key
 
@@ -37,8 +37,11 @@ def test_agreement_drift_and_a_table_changed_by_hand(
             row["source hash"] == row["log hash"] and row["hash in log"] == row["hash in table"]
             for row in rows.values()
         )
+        first = first_verdict(h.look())
+        assert (first.passed, first.description) == (True, "None of 2 landed windows has drifted.")
 
         h.deliver(1, guest("1"), guest("2", "corrected", seq=2))
+        assert not first_verdict(h.look()).passed
         drifted = reconciliation(spark, h.look(), ReconciliationConfig(recent=1))
         assert (drifted.passed, drifted.severity) == (False, dg.AssetCheckSeverity.WARN)
         assert (drifted.description or "").startswith("1 window changed at the source since the load: 2026-01-01.")
