@@ -150,7 +150,7 @@ def _end(files: ServerFiles, server: Server, deadline: float) -> None:
 
 
 def _start(files: ServerFiles, settings: Settings, conf: dict[str, str], timeout: float) -> Server:
-    home = java_home()
+    home = java_home(settings)
     jars = jar_paths(settings, home)
     files.record.unlink(missing_ok=True)
     write_properties(files.properties, conf, jars)

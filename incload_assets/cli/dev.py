@@ -75,7 +75,7 @@ def _prepare_spark(settings: "Settings") -> None:
     from resources.jars import jar_paths
     from resources.java import java_home
 
-    java = java_home()
+    java = java_home(settings)
     with Console().status("Looking for Spark's jars; fetching them from Maven, once, takes about half a minute"):
         jar_paths(settings, java)
     if settings.spark_mode == "local":
