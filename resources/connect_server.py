@@ -160,7 +160,7 @@ def _start(files: ServerFiles, settings: Settings, conf: dict[str, str], timeout
     )
     process = launch(files, "resources.connect_supervisor", order=json.dumps(asdict(order)).encode())
     return started(process, files.read, timeout, lambda: _last_words(files.log),
-                   lambda problem: unavailable(f"Spark {problem}", remedy=_look(files)))  # fmt: skip
+                   lambda problem: unavailable(f"Spark {problem}", remedy=_look(files)), "Spark")  # fmt: skip
 
 
 def _last_words(log: Path) -> str:

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from rich.console import Console
@@ -17,6 +18,11 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from resources.progress import shown_by
+
+PLAIN_SECONDS = 10.0
+"""How often what goes on is told where there is no terminal, and each line stays."""
+
 
 def complain(message: str) -> None:
     """An error, on standard error."""
@@ -28,6 +34,37 @@ def complain(message: str) -> None:
 def say(message: str) -> None:
     """A line on standard output."""
     Console(soft_wrap=True, highlight=False).print(message)
+
+
+@contextmanager
+def under_way() -> Iterator[None]:
+    """Show what takes long in the block: a line that changes on a terminal, else a line now and again."""
+    console = Console(soft_wrap=True, highlight=False)
+    if not console.is_terminal:
+        with shown_by(now_and_again(say)):
+            yield
+        return
+    with console.status("") as line, shown_by(line.update):
+        line.stop()  # until there is something to show
+        with shown_by(lambda _: line.start()):
+            yield
+
+
+def now_and_again(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Say the first of many lines, and one every :data:`PLAIN_SECONDS`.
+
+    Args:
+        say: Called with those that are said.
+    """
+    due = 0.0
+
+    def hear(what: str) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + PLAIN_SECONDS
+            say(what)
+
+    return hear
 
 
 @contextmanager

@@ -48,7 +48,9 @@ def test_a_java_on_the_path_replaces_a_java_home_that_is_too_old(
 
 
 @pytest.mark.usefixtures("no_package")
-def test_too_old_javas_give_one_line_that_names_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Settings) -> None:
+def test_too_old_javas_give_one_line_that_names_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Settings
+) -> None:
     old, older = _java(tmp_path / "jdk11", "11.0.2"), _java(tmp_path / "jdk8", "1.8.0_392")
     monkeypatch.setenv("JAVA_HOME", str(old))
     monkeypatch.setenv("PATH", f"{older}/bin")
