@@ -137,6 +137,7 @@ def started(
     while time.monotonic() < deadline:
         server = read()
         if server and server.pid == process.pid:
+            tell("")
             return server
         if process.poll() is not None:
             raise refused(f"does not start: {last_words()}")

@@ -13,6 +13,9 @@ _shown_by: list[Callable[[str], None]] = []
 def tell(what: str) -> None:
     """Say what is under way, in one line that replaces the one before; without anybody to show it, to nobody.
 
+    Args:
+        what: The line; empty when it is over.
+
     Example:
         >>> with shown_by(print):
         ...     tell("Spark is starting, 3 s")

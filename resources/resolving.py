@@ -53,6 +53,8 @@ def resolve(
         except BaseException:
             process.kill()
             raise
+        finally:
+            tell("")
 
 
 def _progress(told: str, cache: Path, fetching_seconds: float | None) -> str:

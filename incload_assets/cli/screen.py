@@ -46,7 +46,7 @@ def under_way() -> Iterator[None]:
         return
     with console.status("") as line, shown_by(line.update):
         line.stop()  # until there is something to show
-        with shown_by(lambda _: line.start()):
+        with shown_by(lambda what: line.start() if what else line.stop()):
             yield
 
 
@@ -60,7 +60,7 @@ def now_and_again(say: Callable[[str], None]) -> Callable[[str], None]:
 
     def hear(what: str) -> None:
         nonlocal due
-        if time.monotonic() >= due:
+        if what and time.monotonic() >= due:
             due = time.monotonic() + PLAIN_SECONDS
             say(what)
 
