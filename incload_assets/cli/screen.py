@@ -20,7 +20,7 @@ from rich.table import Table
 
 from resources.progress import shown_by
 
-PLAIN_SECONDS = 10.0
+PLAIN_SECONDS = 20.0
 """How often what goes on is told where there is no terminal, and each line stays."""
 
 
@@ -51,17 +51,17 @@ def under_way() -> Iterator[None]:
 
 
 def now_and_again(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Say the first of many lines, and one every :data:`PLAIN_SECONDS`.
+    """Say the first of many lines, and one every :data:`PLAIN_SECONDS` if it is another.
 
     Args:
         say: Called with those that are said.
     """
-    due = 0.0
+    due, said = 0.0, ""
 
     def hear(what: str) -> None:
-        nonlocal due
-        if what and time.monotonic() >= due:
-            due = time.monotonic() + PLAIN_SECONDS
+        nonlocal due, said
+        if what not in ("", said) and time.monotonic() >= due:
+            due, said = time.monotonic() + PLAIN_SECONDS, what
             say(what)
 
     return hear

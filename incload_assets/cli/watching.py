@@ -49,7 +49,7 @@ class Watch:
         """What is under way, in one line; empty if nothing is."""
         names = sorted(self._loading.values())
         more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-        return f"loading {', '.join(names[:2])}{more}; {len(self._green)} partitions are green" if names else ""
+        return f"loading {', '.join(names[:2])}{more}; green so far: {len(self._green)}" if names else ""
 
     def look(self) -> None:
         """Tell what is new since the last look."""
@@ -95,7 +95,8 @@ class Watch:
                 continue
             key = (event.asset_key.to_user_string(), event.partition or "")
             if not self._green:
-                waited = time.monotonic() - self._began
+                self._summed = time.monotonic()
+                waited = self._summed - self._began
                 self._say(f"✓ The first partition is green: {' '.join(key).strip()}, after {waited:.0f} s")
             self._green.add(key)
             self._fresh[key[0]] += 1
