@@ -9,7 +9,10 @@ __all__ = ["app"]
 
 def app() -> None:
     """Run a command: in a fork of the process that has loaded the code location where there is one, else here."""
-    code = forked(sys.argv[1:])
+    try:
+        code = forked(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = 130  # as a shell says of what ended by Ctrl-C
     if code is not None:
         sys.exit(code)
     from incload_assets.cli.program import program  # here: who only waits for a fork needs nothing of it

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,7 +67,8 @@ def _attend(dagster: "DagsterProcess", spark: "subprocess.Popen[str] | None", be
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
         signal.signal(signal.SIGHUP, interrupt)
     try:
-        with screen.under_way(), Telling(dagster, spark, began) as telling:
+        # a line that changes would be torn by what Dagster itself prints
+        with screen.under_way() if dagster.log else nullcontext(), Telling(dagster, spark, began) as telling:
             while dagster.exit_code() is None and not told.wait(LOOK_SECONDS):
                 telling.look()
                 dagster.bound_log()

@@ -44,10 +44,20 @@ def under_way() -> Iterator[None]:
         with shown_by(now_and_again(say)):
             yield
         return
-    with console.status("") as line, shown_by(line.update):
-        line.stop()  # until there is something to show
-        with shown_by(lambda what: line.start() if what else line.stop()):
+    line = console.status("")
+
+    def show(what: str) -> None:
+        line.update(what)
+        if what:
+            line.start()
+        else:
+            line.stop()
+
+    with shown_by(show):
+        try:
             yield
+        finally:
+            line.stop()
 
 
 def now_and_again(say: Callable[[str], None]) -> Callable[[str], None]:

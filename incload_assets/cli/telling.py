@@ -61,8 +61,7 @@ class Telling:
             self._watch.look()
         doing = self._watch.doing if self._watch else f"Dagster is starting, {self._waited()}"
         spark = f"Spark is starting, {self._waited()}" if self._spark else ""
-        if line := "; ".join(filter(None, [doing, spark])):
-            tell(line)
+        tell("; ".join(filter(None, [doing, spark])))
 
     def _waited(self) -> str:
         return f"{time.monotonic() - self._began:.0f} s"
