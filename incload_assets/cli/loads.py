@@ -18,6 +18,7 @@ from incload_assets.loading.declaration import Table
 from incload_assets.loading.window import now
 from incload_assets.operations import progress_of, undone_windows, with_undone
 from resources.lake import Lake
+from resources.progress import shown_by
 from resources.settings import Settings
 
 
@@ -47,7 +48,8 @@ class Loads:
         self.tags = {REWRITE_COMPACTED_TAG: "true"} if rewrite_compacted else {}
         self.outcomes: list[Outcome] = []
         self._bar = progress.add_task("", total=total)
-        self._total = total
+        self._total, self._name = total, ""
+        self._now_and_again = screen.now_and_again(self._say_plainly)
 
     @property
     def failed(self) -> list[Outcome]:
@@ -68,16 +70,18 @@ class Loads:
         """
         keys = table.partitions_def.get_partition_keys(current_time=now())
         for stretch in stretches(partitions, keys, _most_in_a_run(self.project, table)):
-            self.progress.update(self._bar, description=f"{table.name} {shown(stretch, keys)}")
-            outcomes = load_partitions(
-                self.project,
-                table,
-                stretch,
-                self.tags,
-                verbose=self.verbose,
-                say=self._say_plainly,
-                loaded=partial(self._count, len(self.outcomes), set()),
-            )
+            self._name = f"{table.name} {shown(stretch, keys)}"
+            self._show("")
+            with shown_by(self._show):
+                outcomes = load_partitions(
+                    self.project,
+                    table,
+                    stretch,
+                    self.tags,
+                    verbose=self.verbose,
+                    say=self._say_plainly,
+                    loaded=partial(self._count, len(self.outcomes), set()),
+                )
             self.outcomes += outcomes
             self.expect(len(self.outcomes))
             self.progress.update(self._bar, completed=len(self.outcomes))
@@ -88,6 +92,12 @@ class Loads:
         """A partition of the present run is loaded; some may be loaded twice, where a step is tried again."""
         loaded.add(partition)
         self.progress.update(self._bar, completed=before + len(loaded))
+
+    def _show(self, what: str) -> None:
+        """What takes long before a load begins, such as Spark's start; else the name of what is loaded."""
+        self.progress.update(self._bar, description=what or self._name)
+        if self.progress.disable:
+            self._now_and_again(what)
 
     def _say_plainly(self, line: str) -> None:
         self.console.print(line, markup=False)

@@ -11,6 +11,7 @@ import dagster as dg
 from incload_assets.assembly import load_job_name
 from incload_assets.automation import fail_orphans
 from incload_assets.cli.project import Project
+from incload_assets.cli.reasons import reasons
 from incload_assets.cli.waiting import waiting
 from incload_assets.loading.checkpoint import RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.loading.declaration import Table
@@ -225,23 +226,5 @@ def _blamed(result: dg.ExecuteInProcessResult, partition: str) -> str | None:
 
 def _why(result: dg.ExecuteInProcessResult, partition: str) -> str:
     """The error of a failed run, as its steps told it."""
-    reasons = list(dict.fromkeys(_told(event, partition) for event in _of(result, "STEP_FAILURE")))
-    reasons = reasons or [event.message.strip() for event in _of(result, "PIPELINE_FAILURE") if event.message]
-    return "\n".join(reasons) or f"run {result.run_id} ended {result.dagster_run.status.value.lower()}"
-
-
-def _told(event: dg.DagsterEvent, partition: str) -> str:
-    data = event.step_failure_data
-    told = data.user_failure_data
-    if told and partition in told.metadata:
-        return str(told.metadata[partition].value)
-    if told and told.description:
-        return told.description
-    innermost = data.error
-    while innermost and innermost.cause:
-        innermost = innermost.cause
-    if innermost is None:
-        return (event.message or f"step {event.step_key} failed").strip()
-    message = innermost.message.strip()
-    name, _, rest = message.partition(": ")  # Python writes the class before what it tells
-    return rest if rest and name.startswith("incload_assets.") else message.removeprefix("builtins.")
+    told = "\n".join(reasons(result.all_events, partition))
+    return told or f"run {result.run_id} ended {result.dagster_run.status.value.lower()}"

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from rich.console import Console
@@ -17,6 +18,11 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from resources.progress import shown_by
+
+PLAIN_SECONDS = 20.0
+"""How often what goes on is told where there is no terminal, and each line stays."""
+
 
 def complain(message: str) -> None:
     """An error, on standard error."""
@@ -28,6 +34,47 @@ def complain(message: str) -> None:
 def say(message: str) -> None:
     """A line on standard output."""
     Console(soft_wrap=True, highlight=False).print(message)
+
+
+@contextmanager
+def under_way() -> Iterator[None]:
+    """Show what takes long in the block: a line that changes on a terminal, else a line now and again."""
+    console = Console(soft_wrap=True, highlight=False)
+    if not console.is_terminal:
+        with shown_by(now_and_again(say)):
+            yield
+        return
+    line = console.status("")
+
+    def show(what: str) -> None:
+        line.update(what)
+        if what:
+            line.start()
+        else:
+            line.stop()
+
+    with shown_by(show):
+        try:
+            yield
+        finally:
+            line.stop()
+
+
+def now_and_again(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Say the first of many lines, and one every :data:`PLAIN_SECONDS` if it is another.
+
+    Args:
+        say: Called with those that are said.
+    """
+    due, said = 0.0, ""
+
+    def hear(what: str) -> None:
+        nonlocal due, said
+        if what not in ("", said) and time.monotonic() >= due:
+            due, said = time.monotonic() + PLAIN_SECONDS, what
+            say(what)
+
+    return hear
 
 
 @contextmanager

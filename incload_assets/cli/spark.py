@@ -1,12 +1,18 @@
 """``incload spark``: the Spark server that the runs on this machine share."""
 
+from typing import Annotated
+
 import typer
 
 spark = typer.Typer(no_args_is_help=True, help="The Spark server that the loads on this machine share.")
 
 
 @spark.command()
-def start() -> None:
+def start(
+    warm: Annotated[
+        bool, typer.Option("--warm-up", help="Load a small table of no use, so that the next is quick.")
+    ] = False,
+) -> None:
     """Start it, if it is not up; loads do so themselves when they need it."""
     from incload_assets.cli import screen
     from incload_assets.cli.project import enter_project
@@ -20,6 +26,11 @@ def start() -> None:
         return
     find_or_start(settings)
     screen.say("The Spark server is up.")
+    if warm:
+        from incload_assets.operations.warm_up import warm_up  # imports all that loads need
+
+        warm_up(settings)
+        screen.say("It is warm.")
 
 
 @spark.command()

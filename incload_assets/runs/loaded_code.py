@@ -5,6 +5,8 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from stat import S_ISDIR
+from zlib import crc32
 
 State = tuple[int, int] | None
 
@@ -16,7 +18,7 @@ class LoadedCode:
     A package's folder is among them, because a module that is added to it may be part of what is loaded next time.
 
     Args:
-        states: By path: modification time (ns) and size; None where there is nothing.
+        states: By path: modification time (ns) and size, or of a folder what is in it; None where there is nothing.
     """
 
     states: dict[str, State]
@@ -52,6 +54,9 @@ def _paths() -> set[str]:
 def _state(path: str) -> State:
     try:
         stat = os.stat(path)
+        if S_ISDIR(stat.st_mode):  # by its modules: bytecode that is kept there for the first time changes nothing
+            modules = sorted(name for name in os.listdir(path) if name != "__pycache__")
+            return 0, crc32("\n".join(modules).encode())
     except OSError:
         return None
     return stat.st_mtime_ns, stat.st_size

@@ -19,8 +19,8 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -33,7 +33,9 @@ from dagster._utils import get_run_crash_explanation
 from dagster._utils.hosted_user_process import recon_repository_from_origin
 from dotenv import dotenv_values
 
+from incload_assets.runs import warm_commands
 from incload_assets.runs.loaded_code import LoadedCode
+from resources.command_socket import Command
 from resources.local_server import read_facts, write_facts
 from resources.locks import exclusive
 from resources.supervising import Record, SupervisedFolder
@@ -125,13 +127,18 @@ class WarmServer:
 
     def serve(self) -> None:
         """Fork runs until the server is stale or gone, or nobody has asked for a while and no run is under way."""
-        with socket.create_server(("127.0.0.1", 0)) as listener:
+        with ExitStack() as stack:
+            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            commands = stack.enter_context(warm_commands.listener(self._password))
             self._selector.register(listener, selectors.EVENT_READ)
+            self._selector.register(commands, selectors.EVENT_READ)
             write_facts(self._folder.record, asdict(Record(listener.getsockname()[1], os.getpid(), self._password)))
             while self._is_wanted():
                 for key, _ in self._selector.select(_TICK_SECONDS):
                     if key.data:
                         self._reap(key.fd, key.data)
+                    elif key.fileobj is commands:
+                        self._take(commands)
                     elif not self._answer(listener):
                         return
 
@@ -157,7 +164,14 @@ class WarmServer:
             return not stale
         return True
 
-    def _is_stale(self, request: Request) -> bool:
+    def _take(self, commands: socket.socket) -> None:
+        """Take a command; one that this server cannot fork is none of its business."""
+        pid = warm_commands.take(commands, self._password, lambda c: not self._is_stale(c), _fork, _dotenv)
+        if pid is not None:
+            os.utime(self._folder.record)  # counts as use
+            self._selector.register(os.pidfd_open(pid), selectors.EVENT_READ, pid)
+
+    def _is_stale(self, request: Request | Command) -> bool:
         same = settings_of(request.environment) == self._settings and _dotenv() == self._dotenv
         return not same or self._code.has_changed()
 
@@ -181,8 +195,16 @@ class WarmServer:
             self._selector.register(os.pidfd_open(reporter), selectors.EVENT_READ, reporter)
 
 
-def _fork(work: Callable[[], None]) -> int:
-    """Do something in a child of this process, as the leader of a session; the child's number."""
+def _fork(work: Callable[[], None], files: Sequence[int] = ()) -> int:
+    """Do something in a child of this process, as the leader of a session.
+
+    Args:
+        work: What to do.
+        files: Open files that become the child's first, in place of this process's input, output and error.
+
+    Returns:
+        The child's number.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
@@ -190,8 +212,10 @@ def _fork(work: Callable[[], None]) -> int:
         return pid
     try:
         os.setsid()
+        for number, file in enumerate(files):
+            os.dup2(file, number, inheritable=number < 3)
         # the server's lock and its sockets are the server's alone
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        os.closerange(max(3, len(files)), os.sysconf("SC_OPEN_MAX"))
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         work()
@@ -212,7 +236,7 @@ def _dotenv() -> dict[str, str]:
 
 
 def _load(run: str) -> None:
-    for module in FIRST_USED:
+    for module in (*FIRST_USED, *warm_commands.FIRST_USED):
         import_module(module)
     recon_repository_from_origin(deserialize_value(run, ExecuteRunArgs).job_origin.repository_origin).get_definition()
 

@@ -18,7 +18,7 @@ from incload_assets.loading.checkpoint import RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.runs.process import process_tags
 from resources.locks import is_held
 from resources.postgres_files import PostgresFiles
-from tests.clone import Clone, readme_files, without_times
+from tests.clone import Clone, readme_files, without_java, without_times
 from tests.servers.postgres import sample_database_ends
 
 HEADER = "payment_id,payer,amount,updated_at,state\n"
@@ -247,7 +247,7 @@ def test_check_shows_every_check_and_what_it_found(clone: Clone) -> None:
 
 @pytest.mark.slow
 def test_checks_that_could_not_be_evaluated_are_an_error_and_the_others_are_shown(clone: Clone, tmp_path: Path) -> None:
-    done = clone.incload("check", "payments", INCLOAD_SPARK="local", JAVA_HOME="", PATH=str(tmp_path), **PLAIN)
+    done = clone.incload("check", "payments", INCLOAD_SPARK="local", **without_java(tmp_path), **PLAIN)
 
     shown = [line.split()[0] for line in done.stdout.splitlines()[1:] if line[:1].strip()]
     assert ("gaps" in shown, "uniqueness" in shown) == (True, False)
@@ -357,7 +357,7 @@ def test_dev_on_a_port_that_is_taken_is_one_line(clone: Clone) -> None:
 def test_dev_without_java_is_one_line_that_says_how_to_get_one(clone: Clone, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    done = clone.incload("dev", "--port", str(port), INCLOAD_SPARK="local", JAVA_HOME="", PATH=str(tmp_path), **PLAIN)
+    done = clone.incload("dev", "--port", str(port), INCLOAD_SPARK="local", **without_java(tmp_path), **PLAIN)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert done.stderr.startswith("Error: Spark needs Java 17 or newer; found: none")
 

@@ -1,9 +1,17 @@
-"""What ``incload dev`` prepares before Dagster starts; that it starts Dagster is shown by the test of the UI."""
+"""What ``incload dev`` prepares before Dagster starts, what it says afterwards, and how it ends."""
 
+import os
 import re
+import signal
 import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
 import pytest
 
 from incload_assets.cli.dev import open_shop, require_free
@@ -11,6 +19,7 @@ from incload_assets.loading.errors import IncrementalLoadError
 from incload_assets.loading.window import now
 from incload_assets.shop import Shop
 from resources.settings import Settings
+from tests.clone import Clone, readme_files
 from tests.servers.postgres import sample_database_ends
 
 
@@ -55,3 +64,71 @@ def test_an_address_of_another_machine_is_refused_with_the_reason() -> None:
         "port 3000 of 192.0.2.1 cannot be had: Cannot assign requested address. Rule: the UI needs a port of its own. "
         "Remedy: end the program that uses it, or choose another: incload dev --port 3001."
     )
+
+
+@pytest.mark.slow
+@pytest.mark.integration
+def test_dev_tells_the_address_and_the_first_green_partition_and_ends_without_a_stack_trace(
+    tmp_path: Path, spark_url: str
+) -> None:
+    clone = Clone.of(tmp_path, spark_url)
+    for path, content in readme_files().items():
+        clone.write(path.replace("2026-01-05", f"{datetime.now(UTC):%Y-%m-%d}"), content)
+    with _dev(clone) as (dev, said):
+        _wait(lambda: "The first partition is green" in said.read_text(), dev, said)
+        below = psutil.Process(dev.pid).children(recursive=True)
+
+        dev.send_signal(signal.SIGINT)
+
+        assert dev.wait(60) == 0
+    told = said.read_text()
+    assert "✓ The first partition is green: payments" in told
+    assert "Dagster is up: http://127.0.0.1:" in told
+    assert told.endswith("Servers that it used stay for a while; `incload stop` ends them.\n")
+    assert "Traceback" not in told
+    log = clone.root / ".incload" / "dev" / "dagster.log"
+    assert f"its log is {log}\n" in told
+    assert "Serving dagster-webserver on" in log.read_text()
+    alive = [process for process in below if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    assert not [process for process in alive if "dagster" in " ".join(process.cmdline())]
+
+
+@pytest.mark.slow
+@pytest.mark.integration
+def test_dev_tells_which_table_is_declared_wrongly(tmp_path: Path, spark_url: str) -> None:
+    clone = Clone.of(tmp_path, spark_url)
+    wrong = clone.write("incload_assets/tables/wrong.py", "import no_such_module\n")
+    with _dev(clone) as (dev, said):
+        line = f"✗ ModuleNotFoundError: No module named 'no_such_module' ({wrong}, line 1)\n"
+        _wait(lambda: line in said.read_text() and "Dagster is up" in said.read_text(), dev, said)
+
+
+@contextmanager
+def _dev(clone: Clone) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
+    """``incload dev``, and the file that it prints into."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    said = clone.root / "said"
+    with said.open("wb") as out:
+        dev = subprocess.Popen(
+            clone.command("dev", "--port", str(port)),
+            cwd=clone.root,
+            env=clone.environment(INCLOAD_SAMPLES="false"),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+        )
+    try:
+        yield dev, said
+    finally:
+        if dev.poll() is None:
+            os.kill(dev.pid, signal.SIGINT)
+            dev.wait(60)
+        clone.incload("stop")
+
+
+def _wait(until: Callable[[], bool], dev: "subprocess.Popen[bytes]", said: Path) -> None:
+    deadline = time.monotonic() + 240
+    while not until():
+        assert dev.poll() is None and time.monotonic() < deadline, said.read_text()
+        time.sleep(0.5)

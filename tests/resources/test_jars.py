@@ -49,11 +49,11 @@ def test_the_samples_kafka_is_asked_for_by_default_and_spark_goes_without_if_it_
 
     monkeypatch.setattr(jars, "KAFKA", ("org.apache.spark:spark-sql-kafka-of-no-release:0.0.0",))
     at_nobodys = by_default.model_copy(update={"maven_repositories": "http://127.0.0.1:9/maven"})
-    assert jar_paths(at_nobodys, java_home()) == jar_paths(LOCAL, java_home())
+    assert jar_paths(at_nobodys, java_home(LOCAL)) == jar_paths(LOCAL, java_home(LOCAL))
 
 
 def test_the_jar_folder_holds_delta_and_nothing_that_spark_has() -> None:
-    fetched = {path.name.partition("_")[2].rpartition("-")[0] for path in jar_paths(LOCAL, java_home())}
+    fetched = {path.name.partition("_")[2].rpartition("-")[0] for path in jar_paths(LOCAL, java_home(LOCAL))}
     assert {"delta-spark_4.2_2.13", "delta-storage", "delta-kernel-api", "postgresql"} <= fetched
     assert not fetched & set(jars._shipped())
     assert "hadoop-aws" not in fetched
@@ -64,7 +64,7 @@ def test_no_maven_gives_one_line_that_names_the_cause(monkeypatch: pytest.Monkey
     monkeypatch.setattr(jars, "DELTA", ("io.delta:delta-spark-of-no-release:0.0.0",))  # so that no local cache has it
     settings = Settings(lake="/lake", landing="/landing", maven_repositories="http://me:secret@127.0.0.1:9/maven")
     with pytest.raises(SparkUnavailable) as caught:
-        jar_paths(settings, java_home())
+        jar_paths(settings, java_home(LOCAL))
     told = str(caught.value)
     assert told.startswith("Spark's jars (io.delta:delta-spark-of-no-release:0.0.0 and 1 more) could not be fetched")
     assert "name a mirror in INCLOAD_MAVEN_REPOSITORIES, or point INCLOAD_JARS at a folder" in told

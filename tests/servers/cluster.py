@@ -21,6 +21,7 @@ import requests
 from resources import jars
 from resources.java import java_home
 from resources.local_server import free_port
+from resources.settings import Settings
 
 HERE = "127.0.0.1"
 SECONDS = 240.0
@@ -209,7 +210,7 @@ def _started(folder: Path, main: str, *arguments: str | Path) -> "subprocess.Pop
     """A process of the cluster; it ends with this one, and its executors, which notice, with it."""
     folder.mkdir()
     command: list[str | Path] = [
-        "setpriv", "--pdeathsig=KILL", "--", java_home() / "bin" / "java", "-Xmx256m", *_QUICK.split(),
+        "setpriv", "--pdeathsig=KILL", "--", java_home(Settings()) / "bin" / "java", "-Xmx256m", *_QUICK.split(),
         "-cp", f"{jars.spark_home() / 'jars' / '*'}", f"org.apache.spark.deploy.{main}", *arguments,
     ]  # fmt: skip
     # what Spark's start scripts set; the scratch files of a killed executor have to go with the folder

@@ -15,9 +15,10 @@ DEBEZIUM = ("io.debezium:debezium-connector-postgres:3.6.3.Final",)
 
 def fetched(wanted: Sequence[str], without: Sequence[str] = ()) -> list[Path]:
     """The jars of Maven coordinates, kept for the next test run."""
-    return jars.resolved(Settings(), wanted, java_home(), without)
+    settings = Settings()
+    return jars.resolved(settings, wanted, java_home(settings), without)
 
 
 def java(folder: Path, wanted: Sequence[str] = JARS) -> list[str | Path]:
     """The beginning of a command that runs a class of some jars."""
-    return java_command(folder, java_home(), jars.classpath(fetched(wanted)[0].parent), heap="320m")
+    return java_command(folder, java_home(Settings()), jars.classpath(fetched(wanted)[0].parent), heap="320m")

@@ -20,7 +20,7 @@ def settings_for_kafka() -> dict[str, Any]:
 
     One of the ordinary jars is not in every Maven repository: where it is missing, a stand-in is compiled, once.
     """
-    home, without = java_home(), (*jars.unwanted(), _MISSING)
+    home, without = java_home(Settings()), (*jars.unwanted(), _MISSING)
     found = jars.resolved(Settings(), jars.KAFKA, home, without)
     made = found[0].parents[1] / f"kafka-tests-{hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:12]}.jar"
     if not made.exists():
@@ -38,7 +38,7 @@ def _compile(made: Path) -> None:
     """With the Scala compiler that Spark has for its shell."""
     scratch = made.with_name(f"new-{made.name}")
     command = [
-        java_home() / "bin" / "java", "-cp", f"{jars.spark_home() / 'jars' / '*'}", "scala.tools.nsc.Main",
+        java_home(Settings()) / "bin" / "java", "-cp", f"{jars.spark_home() / 'jars' / '*'}", "scala.tools.nsc.Main",
         "-usejavacp", "-d", scratch, _SOURCE,
     ]  # fmt: skip
     subprocess.run(command, check=True, timeout=240)

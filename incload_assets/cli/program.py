@@ -33,25 +33,25 @@ class _Commands(TyperGroup):
             raise typer.Exit(1) from None
 
 
-app = typer.Typer(
+program = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,  # locals may hold credentials
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(dev)
-app.command()(demo)
-app.command()(load)
-app.command()(status)
-app.command()(check)
-app.command()(compact)
-app.command()(game_day)
-app.command()(stop)
-app.add_typer(spark, name="spark")
+program.command()(dev)
+program.command()(demo)
+program.command()(load)
+program.command()(status)
+program.command()(check)
+program.command()(compact)
+program.command()(game_day)
+program.command()(stop)
+program.add_typer(spark, name="spark")
 
 
-@app.callback()
+@program.callback()
 def incload(
     ctx: typer.Context,
     verbose: Annotated[

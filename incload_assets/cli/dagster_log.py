@@ -1,0 +1,52 @@
+"""What goes wrong in Dagster's own log, drawn from it in one line each."""
+
+import re
+from pathlib import Path
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_BEGIN = re.compile(r"^(?=\d{4}-\d\d-\d\d \d\d:\d\d:\d\d )", re.MULTILINE)
+_RECORD = re.compile(r"\S+ \S+ \S+ - \S+ - (\w+) - ")
+_ERROR = re.compile(r"^(?:\w+\.)*([A-Z]\w+): (.+)$", re.MULTILINE)
+_PLACE = re.compile(r'^ +File "([^"]+)", line (\d+)', re.MULTILINE)
+_GRAVE = {"ERROR", "CRITICAL"}
+
+
+class DagsterLog:
+    """The errors in a log file that grows.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._read, self._rest = path, 0, ""
+        self._told: set[str] = set()
+
+    def errors(self) -> list[str]:
+        """The errors that were logged since the last look, each once; one that is being written comes with the next."""
+        size = self._path.stat().st_size
+        if size < self._read:  # it began anew
+            self._read, self._rest = 0, ""
+        with self._path.open("rb") as file:
+            file.seek(self._read)
+            more = file.read()
+        self._read += len(more)
+        records = _BEGIN.split(self._rest + _COLOUR.sub("", more.decode(errors="replace")))
+        self._rest = records.pop() if more else ""  # the last record may go on
+        lines = filter(None, map(_summary, records))
+        fresh = [line for line in dict.fromkeys(lines) if line not in self._told]
+        self._told.update(fresh)
+        return fresh
+
+
+def _summary(record: str) -> str | None:
+    """An error in one line: its innermost cause, and where in a file of one's own it is."""
+    level = _RECORD.match(record)
+    if level is None or level.group(1) not in _GRAVE:
+        return None
+    causes, places = _ERROR.findall(record), _PLACE.findall(record)
+    if not causes:
+        return record[level.end() :].splitlines()[0]
+    name, message = causes[-1]
+    where = f" ({places[-1][0]}, line {places[-1][1]})" if places and name.endswith("Error") else ""
+    return f"{name}: {message}{where}"

@@ -1,0 +1,128 @@
+"""What happens in a Dagster instance, told in few lines: what is loaded, what is green, what failed."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
+
+from incload_assets.automation.tags import TABLE_TAG
+from incload_assets.cli.reasons import reasons
+from incload_assets.loading.checkpoint import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
+
+SUM_SECONDS = 60.0
+PAUSE_SECONDS = 10.0
+QUIET_SECONDS = 60.0
+_OVERLAP = timedelta(seconds=5)
+"""What is written later may be dated earlier, by as much as a write takes."""
+_FAILED = {dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
+
+
+class Watch:
+    """Looks at the runs of an instance since it was made.
+
+    Each line is said once. The first partition that turns green, and each failure, are told by themselves; what else
+    has turned green is summed up once a minute.
+
+    Args:
+        instance: Where the runs are.
+        address: The UI's, where more is told of a run.
+        began: When the user began to wait, by the monotonic clock.
+        say: Called with a line.
+    """
+
+    def __init__(self, instance: dg.DagsterInstance, address: str, began: float, say: Callable[[str], None]) -> None:
+        self._instance, self._address, self._began, self._say = instance, address, began, say
+        self._after = datetime.now(UTC)
+        self._loading: dict[str, str] = {}
+        self._over: set[str] = set()
+        self._seen: Counter[str] = Counter()
+        self._green: set[tuple[str, str]] = set()
+        self._fresh: Counter[str] = Counter()
+        self._summed = self._active = time.monotonic()
+        self._quiet = False
+
+    @property
+    def doing(self) -> str:
+        """What is under way, in one line; empty if nothing is."""
+        names = sorted(self._loading.values())
+        more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+        return f"loading {', '.join(names[:2])}{more}; green so far: {len(self._green)}" if names else ""
+
+    def look(self) -> None:
+        """Tell what is new since the last look."""
+        records = self._instance.get_run_records(RunsFilter(updated_after=self._after))
+        for record in reversed(records):
+            run = record.dagster_run
+            if run.status == dg.DagsterRunStatus.STARTED and run.run_id not in self._loading and _loads(run):
+                self._loading[run.run_id] = _name(run)
+                if not self._green:
+                    self._say(f"Loading {_name(run)}")
+        for run_id in list(self._loading):
+            self._count(run_id)
+        for record in reversed(records):
+            run = record.dagster_run
+            if run.is_finished and run.run_id not in self._over:
+                self._over.add(run.run_id)
+                self._end(run)
+            self._after = max(self._after, record.update_timestamp.replace(tzinfo=UTC) - _OVERLAP)
+        self._sum_up()
+
+    def _end(self, run: dg.DagsterRun) -> None:
+        if _loads(run):
+            self._count(run.run_id)  # a run may begin and end between two looks
+        self._loading.pop(run.run_id, None)
+        self._seen.pop(run.run_id, None)
+        if run.status in _FAILED:
+            kinds = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}
+            logged = self._instance.all_logs(run.run_id, of_type=kinds)
+            events = [entry.dagster_event for entry in logged if entry.dagster_event]
+            why = [*reasons(events, run.tags.get(PARTITION_TAG, "")), run.status.value.lower()][0]
+            name = _name(run)
+            told = why.splitlines()[0]
+            self._say(
+                f"✗ {told if told.startswith(name) else f'{name}: {told}'} More: {self._address}/runs/{run.run_id}"
+            )
+
+    def _count(self, run_id: str) -> None:
+        """Partitions that a run has materialized since the last look."""
+        logged = self._instance.all_logs(run_id, of_type={dg.DagsterEventType.ASSET_MATERIALIZATION})
+        for entry in logged[self._seen[run_id] :]:
+            event = entry.dagster_event
+            if event is None or event.asset_key is None:
+                continue
+            key = (event.asset_key.to_user_string(), event.partition or "")
+            if not self._green:
+                self._summed = time.monotonic()
+                waited = self._summed - self._began
+                self._say(f"✓ The first partition is green: {' '.join(key).strip()}, after {waited:.0f} s")
+            self._green.add(key)
+            self._fresh[key[0]] += 1
+        self._seen[run_id] = len(logged)
+
+    def _sum_up(self) -> None:
+        now = time.monotonic()
+        if self._loading:
+            self._active, self._quiet = now, False
+        if self._fresh and (now >= self._summed + SUM_SECONDS or now >= self._active + PAUSE_SECONDS):
+            self._say(f"✓ Loaded: {', '.join(f'{table} {count}' for table, count in sorted(self._fresh.items()))}")
+            self._fresh.clear()
+            self._summed = now
+        if not self._quiet and now >= self._active + QUIET_SECONDS:
+            self._quiet = True
+            self._say("Nothing is left to do; what comes is loaded when it comes.")
+
+
+def _loads(run: dg.DagsterRun) -> bool:
+    return TABLE_TAG in run.tags or PARTITION_TAG in run.tags or RANGE_START_TAG in run.tags
+
+
+def _name(run: dg.DagsterRun) -> str:
+    """What a run loads: the table, and a partition or a range."""
+    selected = sorted(key.to_user_string() for key in run.asset_selection or ())
+    table = run.tags.get(TABLE_TAG) or ", ".join(selected) or run.job_name
+    first, last = run.tags.get(RANGE_START_TAG), run.tags.get(RANGE_END_TAG)
+    partition = run.tags.get(PARTITION_TAG) or (f"{first}..{last}" if first else "")
+    return f"{table} {partition}".strip()
