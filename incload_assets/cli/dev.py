@@ -38,6 +38,8 @@ def dev(
         _prepare_spark(settings)
     if settings.samples:
         open_shop(settings)
+    if settings.warm_runs and sys.platform == "linux":
+        _in_background("incload_assets.runs")
     screen.say(f"Starting Dagster on http://{host}:{port}; it is up in about 15 seconds. Ctrl-C ends it.")
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell starts what is in the background deaf to Ctrl-C
     sys.stdout.flush()
@@ -79,13 +81,18 @@ def _prepare_spark(settings: "Settings") -> None:
     with Console().status("Looking for Spark's jars; fetching them from Maven, once, takes about half a minute"):
         jar_paths(settings, java)
     if settings.spark_mode == "local":
-        subprocess.Popen(
-            [sys.executable, "-m", "incload_assets.cli", "spark", "start"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,  # a load that finds no server says why
-            start_new_session=True,
-        )
+        _in_background("incload_assets.cli", "spark", "start")
+
+
+def _in_background(*module: str) -> None:
+    """Start what runs need, so that the first is quick; a run that does not find it says why."""
+    subprocess.Popen(
+        [sys.executable, "-m", *module],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def open_shop(settings: "Settings") -> None:

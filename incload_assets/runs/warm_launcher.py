@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import socket
 import sys
@@ -12,24 +11,18 @@ from typing import Any
 import psutil
 from dagster import DagsterRun
 from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, LaunchRunContext, WorkerStatus
-from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin
+from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, ManagedGrpcPythonEnvCodeLocationOrigin
 from dagster._core.storage.tags import GRPC_INFO_TAG
 from dagster._grpc.types import ExecuteRunArgs
 from dagster._serdes import serialize_value
 
 from incload_assets.runs.own_tags import own_tag
 from incload_assets.runs.process import PROCESS_TAG, gone, process_tags
-from resources.on_demand import OnDemand
+from incload_assets.runs.warm_servers import ColdRun, start
 from resources.settings import Settings
-from resources.supervising import Record, SupervisedFolder
+from resources.supervising import Record
 
-_START_SECONDS = 60.0
 _ANSWER_SECONDS = 20.0
-_FAULT = re.compile(r"^\S*(Error|Exception)\b")
-
-
-class ColdRun(Exception):
-    """A run cannot be forked, and why."""
 
 
 class WarmRunLauncher(DefaultRunLauncher):
@@ -93,29 +86,24 @@ class WarmRunLauncher(DefaultRunLauncher):
             raise ColdRun("processes are forked on Linux alone")
         if not settings.warm_runs:
             raise ColdRun("INCLOAD_WARM_RUNS is false")
-        origin = run.remote_job_origin.repository_origin.code_location_origin if run.remote_job_origin else None
-        if not isinstance(origin, ManagedGrpcPythonEnvCodeLocationOrigin) or run.job_code_origin is None:
-            raise ColdRun("its code location is not of this Dagster's own processes")
+        if run.job_code_origin is None or not _is_here(run):
+            raise ColdRun("its code location is not one that this Dagster started with its own Python")
         arguments = serialize_value(ExecuteRunArgs(run.job_code_origin, run.run_id, self._instance.get_ref(), True))
-        server = warm_server(settings)
-        order = {"directory": os.getcwd(), "run": arguments, "idle_seconds": settings.spark_idle_minutes * 60}
         for _ in range(2):  # a server that is stale ends, and the next one has loaded what is there now
-            record = server.find_or_start(lambda: json.dumps(order).encode(), _START_SECONDS)
-            pid = _asked(record, arguments)
+            pid = _asked(start(settings, run.job_code_origin.repository_origin.code_pointer), arguments)
             if pid is not None:
                 return pid
         raise ColdRun("the code changes while it is loaded")
 
 
-def warm_server(settings: Settings) -> OnDemand:
-    """The process that forks the runs of this workspace."""
-    folder = SupervisedFolder.under(settings.home_root, "warm_runs")
-    return OnDemand(folder, "incload_assets.runs.warm_server", _FAULT, ColdRun)
-
-
-def stop_warm_server(settings: Settings, timeout: float = 20.0) -> bool:
-    """End the process that runs are forked from, not the runs; whether there was one."""
-    return warm_server(settings).stop(timeout)
+def _is_here(run: DagsterRun) -> bool:
+    """Whether a run's code location was started by this Dagster: as ``dagster dev`` does, or the web server itself."""
+    if run.remote_job_origin is None or run.job_code_origin is None:
+        return False
+    origin = run.remote_job_origin.repository_origin.code_location_origin
+    own = isinstance(origin, ManagedGrpcPythonEnvCodeLocationOrigin)
+    beside = isinstance(origin, GrpcServerCodeLocationOrigin) and origin.socket is not None
+    return (own or beside) and run.job_code_origin.repository_origin.executable_path == sys.executable
 
 
 def _asked(server: Record, run: str) -> int | None:

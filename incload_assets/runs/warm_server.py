@@ -27,10 +27,10 @@ from pathlib import Path
 
 from dagster import DagsterInstance
 from dagster._cli.api import execute_run_command
+from dagster._core.definitions.reconstruct import ReconstructableRepository
 from dagster._grpc.types import ExecuteRunArgs
 from dagster._serdes import deserialize_value
 from dagster._utils import get_run_crash_explanation
-from dagster._utils.hosted_user_process import recon_repository_from_origin
 from dotenv import dotenv_values
 
 from incload_assets.runs.loaded_code import LoadedCode
@@ -61,12 +61,12 @@ class Order:
 
     Args:
         directory: Where runs work, and where the ``.env`` is.
-        run: Arguments of a run whose code location is loaded, as Dagster writes them.
+        code: The code location, as Dagster writes where it is.
         idle_seconds: How long to live when nobody asks.
     """
 
     directory: str
-    run: str
+    code: str
     idle_seconds: float
 
 
@@ -117,7 +117,7 @@ class WarmServer:
         os.chdir(order.directory)
         self._settings, self._dotenv = settings_of(dict(os.environ)), _dotenv()
         os.environ.update(self._dotenv)
-        self._code = LoadedCode.of(lambda: _load(order.run))
+        self._code = LoadedCode.of(lambda: _load(order.code))
         self._runs: dict[int, str] = {}
         self._selector = selectors.DefaultSelector()
         self._password = secrets.token_urlsafe(32)
@@ -211,10 +211,10 @@ def _dotenv() -> dict[str, str]:
     return {name: value for name, value in dotenv_values(Path(".env")).items() if value is not None}
 
 
-def _load(run: str) -> None:
+def _load(code: str) -> None:
     for module in FIRST_USED:
         import_module(module)
-    recon_repository_from_origin(deserialize_value(run, ExecuteRunArgs).job_origin.repository_origin).get_definition()
+    deserialize_value(code, ReconstructableRepository).get_definition().load_all_definitions()
 
 
 def _execute(request: Request) -> None:

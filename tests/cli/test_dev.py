@@ -5,11 +5,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from dagster._core.code_pointer import ModuleCodePointer
 
 from incload_assets.cli.dev import FIRST_DAYS, open_shop, require_free
 from incload_assets.loading.errors import IncrementalLoadError
+from incload_assets.runs.warm_servers import code_locations
 from incload_assets.shop import Shop
 from resources.settings import Settings
+from tests.clone import PROJECT
 from tests.servers.postgres import sample_database_ends
 
 
@@ -35,6 +38,12 @@ def test_the_sample_shop_trades_for_its_first_days_and_only_once(
         "inventory",
         "orders",
     }
+
+
+def test_what_is_got_ready_for_is_the_code_location_as_its_runs_name_it() -> None:
+    assert list(code_locations(PROJECT / "workspace.yaml")) == [
+        ModuleCodePointer("incload_assets.definitions", "defs", ".")
+    ]
 
 
 def test_a_free_port_is_fine() -> None:

@@ -1,24 +1,30 @@
 """Runs forked from a process that has loaded the code location: real processes, real signals, files that change."""
 
+import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
 import psutil
 import pytest
 from dagster._cli.job import _create_run
+from dagster._cli.proxy_server_manager import ProxyServerManager
 from dagster._core.launcher import WorkerStatus
 from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import PythonFileTarget
+from dagster._core.workspace.load_target import PythonFileTarget, WorkspaceFileTarget, WorkspaceLoadTarget
 
 from incload_assets.runs.own_tags import own_tag
 from incload_assets.runs.process import PROCESS_TAG
-from incload_assets.runs.warm_launcher import warm_server
+from incload_assets.runs.warm_servers import stop_warm_servers
 from resources.settings import Settings
+from resources.supervising import Record, SupervisedFolder
 
 JOBS = """
 import os, signal, time
@@ -90,6 +96,9 @@ class Workplace:
         assert found is not None
         return found
 
+    def health(self, run_id: str) -> WorkerStatus:
+        return self.instance.run_launcher.check_run_worker_health(self.of(run_id)).status
+
     def wait(self, happened: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 60
         while not happened():
@@ -99,23 +108,70 @@ class Workplace:
     def messages(self, run_id: str) -> str:
         return "\n".join(entry.user_message or entry.message for entry in self.instance.all_logs(run_id))
 
+    def server(self) -> Record:
+        """The process that runs are forked from."""
+        [folder] = (self.folder / "home" / "warm_runs").iterdir()
+        record = SupervisedFolder(folder).read()
+        assert record is not None
+        return record
 
-@pytest.fixture
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace]:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("INCLOAD_HOME", str(tmp_path / "home"))
-    (tmp_path / "jobs.py").write_text(JOBS)
-    (tmp_path / "helper.py").write_text("VERSION = 1\n")
-    (tmp_path / "dagster").mkdir()
-    (tmp_path / "dagster" / "dagster.yaml").write_text(
+
+@contextmanager
+def dagster_in(
+    folder: Path, load: Callable[[dg.DagsterInstance], AbstractContextManager[WorkspaceLoadTarget]]
+) -> Iterator[Workplace]:
+    """The code location in a folder, with its code server started in some way."""
+    (folder / "jobs.py").write_text(JOBS)
+    (folder / "helper.py").write_text("VERSION = 1\n")
+    (folder / "dagster").mkdir()
+    (folder / "dagster" / "dagster.yaml").write_text(
         "run_launcher: {module: incload_assets.runs, class: WarmRunLauncher}\ntelemetry: {enabled: false}\n"
         "code_servers: {wait_for_local_processes_on_shutdown: true}\n"
     )
-    target = PythonFileTarget(str(tmp_path / "jobs.py"), None, str(tmp_path), "jobs")
-    home = str(tmp_path / "dagster")
-    with dg.DagsterInstance.from_config(home) as instance, WorkspaceProcessContext(instance, target) as process:
-        yield Workplace(tmp_path, process)
-    warm_server(Settings()).stop(20)
+    with (
+        chdir(folder),
+        dg.DagsterInstance.from_config(str(folder / "dagster")) as instance,
+        load(instance) as target,
+        WorkspaceProcessContext(instance, target) as process,
+    ):
+        yield Workplace(folder, process)
+
+
+def code(folder: Path) -> PythonFileTarget:
+    return PythonFileTarget(str(folder / "jobs.py"), None, str(folder), "jobs")
+
+
+@contextmanager
+def beside(folder: Path, instance: dg.DagsterInstance) -> Iterator[WorkspaceFileTarget]:
+    """As ``dagster dev`` does: code servers of its own, at whose sockets the web server and the daemon are pointed."""
+    with ProxyServerManager(instance, code(folder)) as servers:
+        (folder / "workspace.yaml").write_text(json.dumps({"load_from": servers.get_code_server_specs()}))
+        yield WorkspaceFileTarget([str(folder / "workspace.yaml")])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplace]:
+    """What the tests share."""
+    folder = tmp_path_factory.mktemp("workplace")
+    with dagster_in(folder, partial(beside, folder)) as place:
+        yield place
+
+
+@contextmanager
+def _as_it_was(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace]:
+    monkeypatch.setenv("INCLOAD_HOME", str(place.folder / "home"))
+    yield place
+    stop_warm_servers(Settings())
+    shutil.rmtree(place.folder / "home", ignore_errors=True)
+    (place.folder / ".env").unlink(missing_ok=True)
+    (place.folder / "helper.py").write_text("VERSION = 1\n")
+
+
+@pytest.fixture
+def workplace(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace]:
+    """The code location as it was written first, and no process that runs are forked from."""
+    with _as_it_was(place, monkeypatch):
+        yield place
 
 
 def process_of(run: dg.DagsterRun) -> int:
@@ -125,11 +181,9 @@ def process_of(run: dg.DagsterRun) -> int:
 
 
 def test_runs_are_forked_from_one_process_and_what_they_print_is_kept(workplace: Workplace) -> None:
-    server = warm_server(Settings())
     first, second = workplace.run("quick"), workplace.run("quick")
     assert first.status == second.status == dg.DagsterRunStatus.SUCCESS
-    running = server.running()
-    assert running is not None and process_of(first) != process_of(second) != running.pid
+    assert process_of(first) != process_of(second) != workplace.server().pid
     assert "slowly" not in workplace.messages(first.run_id) + workplace.messages(second.run_id)
     key = [second.run_id, "compute_logs", second.run_id]
     captured = [path.read_text() for path in (workplace.folder / "dagster" / "storage" / second.run_id).rglob("*.out")]
@@ -140,7 +194,7 @@ def test_a_run_that_is_cancelled_ends_as_cancelled(workplace: Workplace) -> None
     run_id = workplace.launch("slow")
     workplace.wait(lambda: "STEP_START" in str(workplace.instance.all_logs(run_id)))
     launcher = workplace.instance.run_launcher
-    assert launcher.check_run_worker_health(workplace.of(run_id)).status == WorkerStatus.RUNNING
+    assert workplace.health(run_id) == WorkerStatus.RUNNING
     assert launcher.terminate(run_id)
     workplace.wait(lambda: workplace.of(run_id).is_finished)
     assert workplace.of(run_id).status == dg.DagsterRunStatus.CANCELED
@@ -171,7 +225,7 @@ def test_the_next_run_has_the_code_and_the_dotenv_as_they_are_and_the_one_under_
     (workplace.folder / ".env").write_text("GREETING=hello\n")
     changed = workplace.messages(workplace.run("quick").run_id)
     assert "version 2, greeting hello" in changed and "slowly" not in changed
-    assert workplace.instance.run_launcher.check_run_worker_health(workplace.of(under_way)).status.value == "RUNNING"
+    assert workplace.health(under_way) == WorkerStatus.RUNNING
     assert workplace.instance.run_launcher.terminate(under_way)
 
 
@@ -185,14 +239,12 @@ def test_a_run_of_code_that_cannot_be_loaded_fails_with_the_import_error(workpla
 
 
 def test_a_killed_server_costs_one_slow_start_and_no_run(workplace: Workplace) -> None:
-    server = warm_server(Settings())
     under_way = workplace.launch("slow")
-    running = server.running()
-    assert running is not None
+    running = workplace.server()
     os.kill(running.pid, signal.SIGKILL)
     psutil.wait_procs([psutil.Process(running.pid)] if psutil.pid_exists(running.pid) else [], timeout=10)
     assert workplace.run("quick").status == dg.DagsterRunStatus.SUCCESS
-    assert workplace.instance.run_launcher.check_run_worker_health(workplace.of(under_way)).status.value == "RUNNING"
+    assert workplace.health(under_way) == WorkerStatus.RUNNING
     assert workplace.instance.run_launcher.terminate(under_way)
     workplace.wait(lambda: workplace.of(under_way).is_finished)
     assert workplace.of(under_way).status == dg.DagsterRunStatus.CANCELED
@@ -204,4 +256,12 @@ def test_without_warm_runs_dagster_launches_as_it_does(workplace: Workplace, mon
     assert first.status == second.status == dg.DagsterRunStatus.SUCCESS
     assert "This run starts slowly: INCLOAD_WARM_RUNS is false." in workplace.messages(first.run_id)
     assert "slowly" not in workplace.messages(second.run_id)
-    assert warm_server(Settings()).running() is None
+    assert not (workplace.folder / "home").exists()
+
+
+def test_runs_of_a_code_server_that_the_web_server_started_are_forked_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with dagster_in(tmp_path, lambda _: nullcontext(code(tmp_path))) as place, _as_it_was(place, monkeypatch):
+        assert "slowly" not in place.messages(place.run("quick").run_id)
+        assert place.server()
