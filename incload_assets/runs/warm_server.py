@@ -33,19 +33,28 @@ from dagster._serdes import deserialize_value
 from dagster._utils import get_run_crash_explanation
 from dotenv import dotenv_values
 
+from incload_assets.runs.kept import keep
 from incload_assets.runs.loaded_code import LoadedCode
 from resources.local_server import read_facts, write_facts
 from resources.locks import exclusive
 from resources.supervising import Record, SupervisedFolder
 
 FIRST_USED = (
-    "dagster._core.storage.event_log.sqlite.sqlite_event_log",
-    "dagster._core.storage.local_compute_log_manager",
-    "dagster._core.storage.runs.sqlite.sqlite_run_storage",
-    "dagster._core.storage.schedules.sqlite.sqlite_schedule_storage",
+    "dagster._core.execution.plan.active",
+    "dagster._core.executor.in_process",
+    "dagster._core.instance.factory",
     "dagster._core.run_coordinator.queued_run_coordinator",
-    "pyspark.sql.connect.session",
+    "dagster._core.storage.local_compute_log_manager",
+    "dagster._core.storage.migration.utils",
+    "dagster._core.storage.root",
+    "dagster._core.system_config.composite_descent",
+    "grpc._auth",
+    "grpc._channel",
+    "pyarrow.acero",
     "pyspark.sql.connect.functions.builtin",
+    "pyspark.sql.connect.session",
+    "pyspark.sql.connect.window",
+    "upath.implementations.local",
 )
 """Modules that a run imports when it first uses them."""
 
@@ -214,6 +223,7 @@ def _dotenv() -> dict[str, str]:
 def _load(code: str) -> None:
     for module in FIRST_USED:
         import_module(module)
+    keep()
     deserialize_value(code, ReconstructableRepository).get_definition().load_all_definitions()
 
 
