@@ -1,30 +1,22 @@
 """Runs forked from a process that has loaded the code location: real processes, real signals, files that change."""
 
-import json
 import os
 import shutil
 import signal
-import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
 import dagster as dg
 import psutil
 import pytest
-from dagster._cli.job import _create_run
-from dagster._cli.proxy_server_manager import ProxyServerManager
 from dagster._core.launcher import WorkerStatus
-from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import PythonFileTarget, WorkspaceFileTarget, WorkspaceLoadTarget
+from dagster._core.workspace.load_target import PythonFileTarget
 
-from incload_assets.runs.own_tags import own_tag
-from incload_assets.runs.process import PROCESS_TAG
 from incload_assets.runs.warm_servers import stop_warm_servers
 from resources.settings import Settings
-from resources.supervising import Record, SupervisedFolder
+from tests.runs.workplace import Workplace, beside, process_of, workplace_in
 
 JOBS = """
 import os, signal, time
@@ -37,9 +29,10 @@ def quick(context: dg.OpExecutionContext):
     context.log.info(f"version {VERSION}, greeting {os.environ.get('GREETING')}")
 
 @dg.op
-def slow():
-    for _ in range(600):
-        time.sleep(0.1)
+def slow(context: dg.OpExecutionContext):
+    while not os.path.exists("go"):
+        time.sleep(0.05)
+    context.log.info(f"slow version {VERSION}")
 
 @dg.op
 def dying():
@@ -59,101 +52,18 @@ defs = dg.Definitions(jobs=[job_of(op) for op in (quick, slow, dying, failing)])
 """
 
 
-@dataclass
-class Workplace:
-    """A code location with its instance.
-
-    Args:
-        folder: Where its files are.
-        process: Dagster's, with the code server.
-    """
-
-    folder: Path
-    process: WorkspaceProcessContext
-
-    @property
-    def instance(self) -> dg.DagsterInstance:
-        return self.process.instance
-
-    def launch(self, name: str) -> str:
-        """The id of a run that was just launched."""
-        workspace = self.process.create_request_context()
-        location = workspace.code_locations[0]
-        [repository] = location.get_repositories().values()
-        job = repository.get_full_job(f"{name}_job")
-        run = _create_run(self.instance, location, repository, job, {}, None, None, None)
-        self.instance.launch_run(run.run_id, workspace)
-        return run.run_id
-
-    def run(self, name: str) -> dg.DagsterRun:
-        """A run that is over."""
-        run_id = self.launch(name)
-        self.wait(lambda: self.of(run_id).is_finished)
-        return self.of(run_id)
-
-    def of(self, run_id: str) -> dg.DagsterRun:
-        found = self.instance.get_run_by_id(run_id)
-        assert found is not None
-        return found
-
-    def health(self, run_id: str) -> WorkerStatus:
-        return self.instance.run_launcher.check_run_worker_health(self.of(run_id)).status
-
-    def wait(self, happened: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 60
-        while not happened():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-
-    def messages(self, run_id: str) -> str:
-        return "\n".join(entry.user_message or entry.message for entry in self.instance.all_logs(run_id))
-
-    def server(self) -> Record:
-        """The process that runs are forked from."""
-        [folder] = (self.folder / "home" / "warm_runs").iterdir()
-        record = SupervisedFolder(folder).read()
-        assert record is not None
-        return record
-
-
-@contextmanager
-def dagster_in(
-    folder: Path, load: Callable[[dg.DagsterInstance], AbstractContextManager[WorkspaceLoadTarget]]
-) -> Iterator[Workplace]:
-    """The code location in a folder, with its code server started in some way."""
+def code(folder: Path) -> PythonFileTarget:
+    """The code location of a folder, which is written there."""
     (folder / "jobs.py").write_text(JOBS)
     (folder / "helper.py").write_text("VERSION = 1\n")
-    (folder / "dagster").mkdir()
-    (folder / "dagster" / "dagster.yaml").write_text(
-        "run_launcher: {module: incload_assets.runs, class: WarmRunLauncher}\ntelemetry: {enabled: false}\n"
-        "code_servers: {wait_for_local_processes_on_shutdown: true}\n"
-    )
-    with (
-        chdir(folder),
-        dg.DagsterInstance.from_config(str(folder / "dagster")) as instance,
-        load(instance) as target,
-        WorkspaceProcessContext(instance, target) as process,
-    ):
-        yield Workplace(folder, process)
-
-
-def code(folder: Path) -> PythonFileTarget:
     return PythonFileTarget(str(folder / "jobs.py"), None, str(folder), "jobs")
-
-
-@contextmanager
-def beside(folder: Path, instance: dg.DagsterInstance) -> Iterator[WorkspaceFileTarget]:
-    """As ``dagster dev`` does: code servers of its own, at whose sockets the web server and the daemon are pointed."""
-    with ProxyServerManager(instance, code(folder)) as servers:
-        (folder / "workspace.yaml").write_text(json.dumps({"load_from": servers.get_code_server_specs()}))
-        yield WorkspaceFileTarget([str(folder / "workspace.yaml")])
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplace]:
     """What the tests share."""
     folder = tmp_path_factory.mktemp("workplace")
-    with dagster_in(folder, partial(beside, folder)) as place:
+    with workplace_in(folder, partial(beside, folder, code(folder))) as place:
         yield place
 
 
@@ -163,7 +73,8 @@ def _as_it_was(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wo
     yield place
     stop_warm_servers(Settings())
     shutil.rmtree(place.folder / "home", ignore_errors=True)
-    (place.folder / ".env").unlink(missing_ok=True)
+    for name in (".env", "go"):
+        (place.folder / name).unlink(missing_ok=True)
     (place.folder / "helper.py").write_text("VERSION = 1\n")
 
 
@@ -172,12 +83,6 @@ def workplace(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wor
     """The code location as it was written first, and no process that runs are forked from."""
     with _as_it_was(place, monkeypatch):
         yield place
-
-
-def process_of(run: dg.DagsterRun) -> int:
-    mark = own_tag(run, PROCESS_TAG)
-    assert mark is not None
-    return int(mark.rsplit(":", 2)[1])
 
 
 def test_runs_are_forked_from_one_process_and_what_they_print_is_kept(workplace: Workplace) -> None:
@@ -226,7 +131,9 @@ def test_the_next_run_has_the_code_and_the_dotenv_as_they_are_and_the_one_under_
     changed = workplace.messages(workplace.run("quick").run_id)
     assert "version 2, greeting hello" in changed and "slowly" not in changed
     assert workplace.health(under_way) == WorkerStatus.RUNNING
-    assert workplace.instance.run_launcher.terminate(under_way)
+    (workplace.folder / "go").touch()
+    workplace.wait(lambda: workplace.of(under_way).is_finished)
+    assert "slow version 1" in workplace.messages(under_way)
 
 
 def test_a_run_of_code_that_cannot_be_loaded_fails_with_the_import_error(workplace: Workplace) -> None:
@@ -262,6 +169,6 @@ def test_without_warm_runs_dagster_launches_as_it_does(workplace: Workplace, mon
 def test_runs_of_a_code_server_that_the_web_server_started_are_forked_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with dagster_in(tmp_path, lambda _: nullcontext(code(tmp_path))) as place, _as_it_was(place, monkeypatch):
+    with workplace_in(tmp_path, lambda _: nullcontext(code(tmp_path))) as place, _as_it_was(place, monkeypatch):
         assert "slowly" not in place.messages(place.run("quick").run_id)
         assert place.server()
