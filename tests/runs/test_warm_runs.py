@@ -14,6 +14,7 @@ import pytest
 from dagster._core.launcher import WorkerStatus
 from dagster._core.workspace.load_target import PythonFileTarget
 
+from incload_assets.runs.warm_launcher import _asked
 from incload_assets.runs.warm_servers import stop_warm_servers
 from resources.settings import Settings
 from tests.runs.workplace import Workplace, beside, process_of, workplace_in
@@ -172,3 +173,18 @@ def test_runs_of_a_code_server_that_the_web_server_started_are_forked_too(
     with workplace_in(tmp_path, lambda _: nullcontext(code(tmp_path))) as place, _as_it_was(place, monkeypatch):
         assert "slowly" not in place.messages(place.run("quick").run_id)
         assert place.server()
+
+
+def test_the_process_that_runs_are_forked_from_does_not_grow_with_them(workplace: Workplace) -> None:
+    workplace.run("quick")
+    server = psutil.Process(workplace.server().pid)
+
+    def size() -> tuple[int, int]:
+        workplace.wait(lambda: server.children() == [])
+        return server.num_fds(), server.num_threads()
+
+    before, memory = size(), server.memory_full_info().uss
+    for _ in range(30):  # each is one process that dies, and one that would report it
+        _asked(workplace.server(), "no run")
+    assert size() == before
+    assert server.memory_full_info().uss - memory < 1_000_000  # bytes; of 200 runs it was 30,000
