@@ -5,10 +5,9 @@ import os
 import signal
 import socket
 import sys
-from contextlib import suppress
+import time
 from typing import Any
 
-import psutil
 from dagster import DagsterRun
 from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, LaunchRunContext, WorkerStatus
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, ManagedGrpcPythonEnvCodeLocationOrigin
@@ -17,12 +16,13 @@ from dagster._grpc.types import ExecuteRunArgs
 from dagster._serdes import serialize_value
 
 from incload_assets.runs.own_tags import own_tag
-from incload_assets.runs.process import PROCESS_TAG, gone, process_tags
+from incload_assets.runs.process import PROCESS_TAG, gone
 from incload_assets.runs.warm_servers import ColdRun, start
 from resources.settings import Settings
 from resources.supervising import Record
 
 _ANSWER_SECONDS = 20.0
+_MARK_SECONDS = 5.0
 
 
 class WarmRunLauncher(DefaultRunLauncher):
@@ -48,19 +48,16 @@ class WarmRunLauncher(DefaultRunLauncher):
         """Start the process of a run."""
         run = context.dagster_run
         try:
-            pid = self._forked(run)
+            self._fork(run)
         except ColdRun as why:
             if str(why) != self._told:
                 self._told = str(why)
                 self._instance.report_engine_event(f"This run starts slowly: {why}.", run, cls=WarmRunLauncher)
             super().launch_run(context)
-            return
-        with suppress(psutil.NoSuchProcess):  # over already
-            self._instance.add_run_tags(run.run_id, process_tags(run.run_id, pid))
 
     def terminate(self, run_id: str) -> bool:
         """Ask the process of a run to end; whether it was asked."""
-        run = self._instance.get_run_by_id(run_id) if self.has_instance else None
+        run = self._marked(run_id)
         mark = own_tag(run, PROCESS_TAG) if run else None
         if run is None or run.is_finished or mark is None or GRPC_INFO_TAG in run.tags:
             return bool(super().terminate(run_id))  # type: ignore[no-untyped-call]
@@ -80,7 +77,17 @@ class WarmRunLauncher(DefaultRunLauncher):
         why = gone(mark) if (mark := own_tag(run, PROCESS_TAG)) else None
         return CheckRunHealthResult(WorkerStatus.FAILED if why else WorkerStatus.RUNNING, why)
 
-    def _forked(self, run: DagsterRun) -> int:
+    def _marked(self, run_id: str) -> DagsterRun | None:
+        """A run that has said which process it is in; one that was forked in this moment is about to say it."""
+        deadline = time.monotonic() + _MARK_SECONDS
+        while run := self._instance.get_run_by_id(run_id):
+            told = own_tag(run, PROCESS_TAG) is not None or GRPC_INFO_TAG in run.tags
+            if told or run.is_finished or time.monotonic() > deadline:
+                return run
+            time.sleep(0.05)
+        return None
+
+    def _fork(self, run: DagsterRun) -> None:
         settings = Settings()
         if sys.platform != "linux":
             raise ColdRun("processes are forked on Linux alone")
@@ -90,9 +97,8 @@ class WarmRunLauncher(DefaultRunLauncher):
             raise ColdRun("its code location is not one that this Dagster started with its own Python")
         arguments = serialize_value(ExecuteRunArgs(run.job_code_origin, run.run_id, self._instance.get_ref(), True))
         for _ in range(2):  # a server that is stale ends, and the next one has loaded what is there now
-            pid = _asked(start(settings, run.job_code_origin.repository_origin.code_pointer), arguments)
-            if pid is not None:
-                return pid
+            if _asked(start(settings, run.job_code_origin.repository_origin.code_pointer), arguments) is not None:
+                return
         raise ColdRun("the code changes while it is loaded")
 
 

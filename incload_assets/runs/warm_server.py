@@ -35,6 +35,7 @@ from dotenv import dotenv_values
 
 from incload_assets.runs.kept import keep
 from incload_assets.runs.loaded_code import LoadedCode
+from incload_assets.runs.process import process_tags
 from resources.local_server import read_facts, write_facts
 from resources.locks import exclusive
 from resources.supervising import Record, SupervisedFolder
@@ -230,6 +231,11 @@ def _load(code: str) -> None:
 def _execute(request: Request) -> None:
     os.environ.clear()
     os.environ.update(request.environment | _dotenv())
+    arguments = deserialize_value(request.run, ExecuteRunArgs)
+    assert arguments.instance_ref is not None  # the launcher gives it
+    # by this process and not by the launcher's: two that write to a run at once write over each other
+    with DagsterInstance.from_ref(arguments.instance_ref) as instance:
+        instance.add_run_tags(arguments.run_id, process_tags(arguments.run_id))
     execute_run_command.main([request.run], standalone_mode=False)
 
 
