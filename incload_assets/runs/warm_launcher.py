@@ -23,6 +23,7 @@ from resources.supervising import Record
 
 _ANSWER_SECONDS = 20.0
 _MARK_SECONDS = 5.0
+_NO_SERVER = "{}"
 
 
 class WarmRunLauncher(DefaultRunLauncher):
@@ -47,6 +48,8 @@ class WarmRunLauncher(DefaultRunLauncher):
     def launch_run(self, context: LaunchRunContext) -> None:
         """Start the process of a run."""
         run = context.dagster_run
+        if GRPC_INFO_TAG in run.tags:  # copied from the run that this one repeats
+            self._instance.add_run_tags(run.run_id, {GRPC_INFO_TAG: _NO_SERVER})
         try:
             self._fork(run)
         except ColdRun as why:
@@ -59,7 +62,7 @@ class WarmRunLauncher(DefaultRunLauncher):
         """Ask the process of a run to end; whether it was asked."""
         run = self._marked(run_id)
         mark = own_tag(run, PROCESS_TAG) if run else None
-        if run is None or run.is_finished or mark is None or GRPC_INFO_TAG in run.tags:
+        if run is None or run.is_finished or mark is None or _is_of_a_server(run):
             return bool(super().terminate(run_id))  # type: ignore[no-untyped-call]
         if gone(mark) or not mark.startswith(f"{socket.gethostname()}:"):
             return False
@@ -81,7 +84,7 @@ class WarmRunLauncher(DefaultRunLauncher):
         """A run that has said which process it is in; one that was forked in this moment is about to say it."""
         deadline = time.monotonic() + _MARK_SECONDS
         while run := self._instance.get_run_by_id(run_id):
-            told = own_tag(run, PROCESS_TAG) is not None or GRPC_INFO_TAG in run.tags
+            told = own_tag(run, PROCESS_TAG) is not None or _is_of_a_server(run)
             if told or run.is_finished or time.monotonic() > deadline:
                 return run
             time.sleep(0.05)
@@ -110,6 +113,11 @@ def _is_here(run: DagsterRun) -> bool:
     own = isinstance(origin, ManagedGrpcPythonEnvCodeLocationOrigin)
     beside = isinstance(origin, GrpcServerCodeLocationOrigin) and origin.socket is not None
     return (own or beside) and run.job_code_origin.repository_origin.executable_path == sys.executable
+
+
+def _is_of_a_server(run: DagsterRun) -> bool:
+    """Whether a run's process was started by a code server, which can end it; Dagster's launcher tags it so."""
+    return run.tags.get(GRPC_INFO_TAG, _NO_SERVER) != _NO_SERVER
 
 
 def _asked(server: Record, run: str) -> int | None:

@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 
-from dagster import DagsterInstance
+from dagster import DagsterInstance, DagsterRunStatus
 from dagster._cli.api import execute_run_command
 from dagster._core.definitions.reconstruct import ReconstructableRepository
 from dagster._grpc.types import ExecuteRunArgs
@@ -244,8 +244,11 @@ def _report_death(run: str, pid: int, exit_code: int) -> None:
     assert arguments.instance_ref is not None  # the launcher gives it
     with DagsterInstance.from_ref(arguments.instance_ref) as instance:
         found = instance.get_run_by_id(arguments.run_id)
-        if found is not None and not found.is_finished:
-            instance.report_run_failed(found, get_run_crash_explanation(f"The run's process {pid}", exit_code))
+        if found is None or found.is_finished:
+            return
+        why = get_run_crash_explanation(f"The run's process {pid}", exit_code)
+        cancelled = found.status == DagsterRunStatus.CANCELING
+        (instance.report_run_canceled if cancelled else instance.report_run_failed)(found, why)
 
 
 def main(folder: Path, order: Order) -> None:

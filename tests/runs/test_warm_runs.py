@@ -12,6 +12,7 @@ import dagster as dg
 import psutil
 import pytest
 from dagster._core.launcher import WorkerStatus
+from dagster._core.storage.tags import GRPC_INFO_TAG
 from dagster._core.workspace.load_target import PythonFileTarget
 
 from incload_assets.runs.warm_launcher import _asked
@@ -96,8 +97,13 @@ def test_runs_are_forked_from_one_process_and_what_they_print_is_kept(workplace:
     assert captured == [f"printed by {process_of(second)}\n"], key
 
 
-def test_a_run_that_is_cancelled_ends_as_cancelled(workplace: Workplace) -> None:
-    run_id = workplace.launch("slow")
+@pytest.mark.parametrize(
+    "copied", [{}, {GRPC_INFO_TAG: '{"host": "localhost", "socket": "/nowhere"}'}], ids=["", "repeated"]
+)
+def test_a_run_that_is_cancelled_ends_as_cancelled_also_where_it_repeats_one_of_a_code_server(
+    workplace: Workplace, copied: dict[str, str]
+) -> None:
+    run_id = workplace.launch("slow", copied)
     workplace.wait(lambda: "STEP_START" in str(workplace.instance.all_logs(run_id)))
     launcher = workplace.instance.run_launcher
     assert workplace.health(run_id) == WorkerStatus.RUNNING

@@ -45,9 +45,9 @@ class Workplace:
     def instance(self) -> dg.DagsterInstance:
         return self.process.instance
 
-    def launch(self, name: str) -> str:
+    def launch(self, name: str, tags: dict[str, str] | None = None) -> str:
         """The id of a run that was just launched."""
-        run_id, workspace = self._created(f"{name}_job", {})
+        run_id, workspace = self._created(f"{name}_job", tags or {})
         self.instance.launch_run(run_id, workspace)
         return run_id
 
