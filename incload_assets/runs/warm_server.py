@@ -249,6 +249,7 @@ def _report_death(run: str, pid: int, exit_code: int) -> None:
         why = get_run_crash_explanation(f"The run's process {pid}", exit_code)
         cancelled = found.status == DagsterRunStatus.CANCELING
         (instance.report_run_canceled if cancelled else instance.report_run_failed)(found, why)
+        instance.event_log_storage.free_concurrency_slots_for_run(found.run_id)  # its repetition needs them
 
 
 def main(folder: Path, order: Order) -> None:

@@ -35,10 +35,10 @@ LAST = TABLES[-1]
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory, spark_url: str) -> Iterator[Workplace]:
-    """The code location with the product's own instance, but that it looks for dead processes each second."""
+    """The code location with the product's own instance, which finds dead processes sooner than it does there."""
     folder = tmp_path_factory.mktemp("crashes")
     config = yaml.safe_load((PROJECT / ".dagster_home" / "dagster.yaml").read_text())
-    config["run_monitoring"]["poll_interval_seconds"] = 1
+    config["run_monitoring"] |= {"poll_interval_seconds": 1, "free_slots_after_run_end_seconds": 1}
     (folder / "landing").mkdir()
     code = ModuleTarget("tests.runs.crashing", None, str(PROJECT), "crashing")
     with pytest.MonkeyPatch.context() as patch:
