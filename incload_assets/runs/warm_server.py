@@ -1,8 +1,9 @@
 """The process that forks runs: ``python -m incload_assets.runs.warm_server FOLDER < order.json``.
 
 It has loaded the code location, opens no connection, starts no thread and no Spark session, and makes a child of
-itself for each run it is asked for: such a run is ready in some hundredths of a second instead of seconds. A child is
-the leader of a session of its own and executes the run as ``dagster api execute_run`` does; it outlives this process.
+itself for each run it is asked for: such a run is ready in some hundredths of a second instead of seconds. (The only
+threads are those of NumPy and of two allocators, which make themselves ready for a fork.) A child is the leader of a
+session of its own and executes the run as ``dagster api execute_run`` does; it outlives this process.
 
 Whoever asks sends one line of JSON, a :class:`Request`, and gets one back, an :class:`Answer`. A server whose code,
 ``.env`` or settings are no longer those it has loaded says that it is stale, and ends.
@@ -41,6 +42,7 @@ from resources.locks import exclusive
 from resources.supervising import Record, SupervisedFolder
 
 FIRST_USED = (
+    "confluent_kafka.admin",
     "dagster._core.execution.plan.active",
     "dagster._core.executor.in_process",
     "dagster._core.instance.factory",
@@ -51,13 +53,15 @@ FIRST_USED = (
     "dagster._core.system_config.composite_descent",
     "grpc._auth",
     "grpc._channel",
+    "psycopg",
     "pyarrow.acero",
     "pyspark.sql.connect.functions.builtin",
     "pyspark.sql.connect.session",
     "pyspark.sql.connect.window",
+    "sqlglot",
     "upath.implementations.local",
 )
-"""Modules that a run imports when it first uses them."""
+"""Modules that a run imports when it first uses them; where one cannot be imported, the run that needs it says so."""
 
 _LOCK_SECONDS = 5.0
 _TICK_SECONDS = 2.0
@@ -223,7 +227,8 @@ def _dotenv() -> dict[str, str]:
 
 def _load(code: str) -> None:
     for module in FIRST_USED:
-        import_module(module)
+        with suppress(ImportError):
+            import_module(module)
     keep()
     deserialize_value(code, ReconstructableRepository).get_definition().load_all_definitions()
 
