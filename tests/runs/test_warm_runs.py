@@ -1,7 +1,6 @@
 """Runs forked from a process that has loaded the code location: real processes, real signals, files that change."""
 
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -63,28 +62,27 @@ def code(folder: Path) -> PythonFileTarget:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplace]:
-    """What the tests share."""
+    """What the tests share; also the process that runs are forked from, as long as nothing is changed."""
     folder = tmp_path_factory.mktemp("workplace")
-    with workplace_in(folder, partial(beside, folder, code(folder))) as place:
+    with _at_home(folder), workplace_in(folder, partial(beside, folder, code(folder))) as place:
         yield place
 
 
 @contextmanager
-def _as_it_was(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace]:
-    monkeypatch.setenv("INCLOAD_HOME", str(place.folder / "home"))
-    yield place
-    stop_warm_servers(Settings())
-    shutil.rmtree(place.folder / "home", ignore_errors=True)
-    for name in (".env", "go"):
-        (place.folder / name).unlink(missing_ok=True)
-    (place.folder / "helper.py").write_text("VERSION = 1\n")
+def _at_home(folder: Path) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INCLOAD_HOME", str(folder / "home"))
+        yield
+        stop_warm_servers(Settings())
 
 
 @pytest.fixture
-def workplace(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace]:
-    """The code location as it was written first, and no process that runs are forked from."""
-    with _as_it_was(place, monkeypatch):
-        yield place
+def workplace(place: Workplace) -> Iterator[Workplace]:
+    """The code location; it is put back as it was."""
+    yield place
+    for name in (".env", "go"):
+        (place.folder / name).unlink(missing_ok=True)
+    (place.folder / "helper.py").write_text("VERSION = 1\n")
 
 
 def test_runs_are_forked_from_one_process_and_what_they_print_is_kept(workplace: Workplace) -> None:
@@ -170,13 +168,10 @@ def test_without_warm_runs_dagster_launches_as_it_does(workplace: Workplace, mon
     assert first.status == second.status == dg.DagsterRunStatus.SUCCESS
     assert "This run starts slowly: INCLOAD_WARM_RUNS is false." in workplace.messages(first.run_id)
     assert "slowly" not in workplace.messages(second.run_id)
-    assert not (workplace.folder / "home").exists()
 
 
-def test_runs_of_a_code_server_that_the_web_server_started_are_forked_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with workplace_in(tmp_path, lambda _: nullcontext(code(tmp_path))) as place, _as_it_was(place, monkeypatch):
+def test_runs_of_a_code_server_that_the_web_server_started_are_forked_too(tmp_path: Path) -> None:
+    with _at_home(tmp_path), workplace_in(tmp_path, lambda _: nullcontext(code(tmp_path))) as place:
         assert "slowly" not in place.messages(place.run("quick").run_id)
         assert place.server()
 
