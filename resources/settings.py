@@ -1,7 +1,8 @@
 """Where things are, from the environment (``INCLOAD_*``), with defaults that work on a laptop."""
 
 import json
-from functools import cached_property
+import os
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -101,3 +102,15 @@ class Settings(BaseSettings):
 def _root(location: str) -> str:
     """A folder made absolute, because the Spark server has a working directory of its own; a URI as it is."""
     return (location if "://" in location else str(Path(location).absolute())).rstrip("/")
+
+
+def current_settings() -> Settings:
+    """The settings of the environment as it is now, read anew only if it has changed: that takes milliseconds."""
+    return _of_environment(
+        frozenset(item for item in os.environ.items() if item[0].upper().startswith("INCLOAD_")), os.getcwd()
+    )
+
+
+@lru_cache(maxsize=1)
+def _of_environment(environment: frozenset[tuple[str, str]], directory: str) -> Settings:
+    return Settings()

@@ -41,6 +41,8 @@ def dev(
     require_free(host, port)
     with screen.under_way():
         spark = _prepare_spark(settings) if settings.spark_mode != "remote" else None
+        if settings.warm_runs and sys.platform == "linux":
+            _in_background("incload_assets.runs")
         if settings.samples:
             open_shop(settings)
     log = None if verbose or ctx.obj else settings.home_root / "dev" / "dagster.log"

@@ -2,13 +2,13 @@
 
 
 def stop() -> None:
-    """End the Spark server, the sample shop's PostgreSQL and Kafka, and the process that runs are forked from.
+    """End the Spark server, the sample shop's PostgreSQL and Kafka, and the processes that runs are forked from.
 
     Whoever uses them; data stays. A load that uses a server is tried again, and starts what it needs.
     """
     from incload_assets.cli import screen
     from incload_assets.cli.project import enter_project
-    from incload_assets.runs.warm_launcher import stop_warm_server
+    from incload_assets.runs.warm_servers import stop_warm_servers
     from resources import connect_server, sample_database, sample_kafka
     from resources.settings import Settings
 
@@ -18,7 +18,7 @@ def stop() -> None:
         "Spark": connect_server.stop,
         "PostgreSQL": sample_database.stop,
         "Kafka": sample_kafka.stop,
-        "warm runs": stop_warm_server,
+        "warm runs": stop_warm_servers,
     }
     ended = [name for name, end in servers.items() if end(settings)]
     screen.say(f"Ended: {', '.join(ended)}." if ended else "No server was running.")

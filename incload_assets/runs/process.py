@@ -12,23 +12,17 @@ CLOCK_TOLERANCE_SECONDS = 2.0
 """A process's start is derived from the machine's boot time, which the clock's adjustments move a little."""
 
 
-def process_tags(run_id: str, pid: int | None = None) -> dict[str, str]:
-    """Tags that name a process of this machine as a run's: host, process id, and its start, as an id is used again.
-
-    Args:
-        run_id: The run.
-        pid: The process; this one if not given.
-
-    Raises:
-        psutil.NoSuchProcess: It has ended.
-    """
-    process = psutil.Process(pid)
+def process_tags(run_id: str) -> dict[str, str]:
+    """Tags that name this process as a run's: host, process id, and its start, as an id is used again."""
+    process = psutil.Process()
     return own_tags(run_id, {PROCESS_TAG: f"{socket.gethostname()}:{process.pid}:{process.create_time():.2f}"})
 
 
 def mark_process(context: dg.AssetExecutionContext) -> None:
-    """Note on a step's run which process it is in."""
-    context.instance.add_run_tags(context.run.run_id, process_tags(context.run.run_id))
+    """Note on a step's run which process it is in, unless that is noted already."""
+    tags = process_tags(context.run.run_id)
+    if not tags.items() <= context.run.tags.items():
+        context.instance.add_run_tags(context.run.run_id, tags)
 
 
 def gone(mark: str) -> str | None:

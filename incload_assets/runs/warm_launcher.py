@@ -2,34 +2,28 @@
 
 import json
 import os
-import re
 import signal
 import socket
 import sys
-from contextlib import suppress
+import time
 from typing import Any
 
-import psutil
 from dagster import DagsterRun
 from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, LaunchRunContext, WorkerStatus
-from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin
+from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, ManagedGrpcPythonEnvCodeLocationOrigin
 from dagster._core.storage.tags import GRPC_INFO_TAG
 from dagster._grpc.types import ExecuteRunArgs
 from dagster._serdes import serialize_value
 
 from incload_assets.runs.own_tags import own_tag
-from incload_assets.runs.process import PROCESS_TAG, gone, process_tags
-from resources.on_demand import OnDemand
+from incload_assets.runs.process import PROCESS_TAG, gone
+from incload_assets.runs.warm_servers import ColdRun, start
 from resources.settings import Settings
-from resources.supervising import Record, SupervisedFolder
+from resources.supervising import Record
 
-_START_SECONDS = 60.0
 _ANSWER_SECONDS = 20.0
-_FAULT = re.compile(r"^\S*(Error|Exception)\b")
-
-
-class ColdRun(Exception):
-    """A run cannot be forked, and why."""
+_MARK_SECONDS = 5.0
+_NO_SERVER = "{}"
 
 
 class WarmRunLauncher(DefaultRunLauncher):
@@ -54,22 +48,21 @@ class WarmRunLauncher(DefaultRunLauncher):
     def launch_run(self, context: LaunchRunContext) -> None:
         """Start the process of a run."""
         run = context.dagster_run
+        if GRPC_INFO_TAG in run.tags:  # copied from the run that this one repeats
+            self._instance.add_run_tags(run.run_id, {GRPC_INFO_TAG: _NO_SERVER})
         try:
-            pid = self._forked(run)
+            self._fork(run)
         except ColdRun as why:
             if str(why) != self._told:
                 self._told = str(why)
                 self._instance.report_engine_event(f"This run starts slowly: {why}.", run, cls=WarmRunLauncher)
             super().launch_run(context)
-            return
-        with suppress(psutil.NoSuchProcess):  # over already
-            self._instance.add_run_tags(run.run_id, process_tags(run.run_id, pid))
 
     def terminate(self, run_id: str) -> bool:
         """Ask the process of a run to end; whether it was asked."""
-        run = self._instance.get_run_by_id(run_id) if self.has_instance else None
+        run = self._marked(run_id)
         mark = own_tag(run, PROCESS_TAG) if run else None
-        if run is None or run.is_finished or mark is None or GRPC_INFO_TAG in run.tags:
+        if run is None or run.is_finished or mark is None or _is_of_a_server(run):
             return bool(super().terminate(run_id))  # type: ignore[no-untyped-call]
         if gone(mark) or not mark.startswith(f"{socket.gethostname()}:"):
             return False
@@ -87,35 +80,44 @@ class WarmRunLauncher(DefaultRunLauncher):
         why = gone(mark) if (mark := own_tag(run, PROCESS_TAG)) else None
         return CheckRunHealthResult(WorkerStatus.FAILED if why else WorkerStatus.RUNNING, why)
 
-    def _forked(self, run: DagsterRun) -> int:
+    def _marked(self, run_id: str) -> DagsterRun | None:
+        """A run that has said which process it is in; one that was forked in this moment is about to say it."""
+        deadline = time.monotonic() + _MARK_SECONDS
+        while run := self._instance.get_run_by_id(run_id):
+            told = own_tag(run, PROCESS_TAG) is not None or _is_of_a_server(run)
+            if told or run.is_finished or time.monotonic() > deadline:
+                return run
+            time.sleep(0.05)
+        return None
+
+    def _fork(self, run: DagsterRun) -> None:
         settings = Settings()
         if sys.platform != "linux":
             raise ColdRun("processes are forked on Linux alone")
         if not settings.warm_runs:
             raise ColdRun("INCLOAD_WARM_RUNS is false")
-        origin = run.remote_job_origin.repository_origin.code_location_origin if run.remote_job_origin else None
-        if not isinstance(origin, ManagedGrpcPythonEnvCodeLocationOrigin) or run.job_code_origin is None:
-            raise ColdRun("its code location is not of this Dagster's own processes")
+        if run.job_code_origin is None or not _is_here(run):
+            raise ColdRun("its code location is not one that this Dagster started with its own Python")
         arguments = serialize_value(ExecuteRunArgs(run.job_code_origin, run.run_id, self._instance.get_ref(), True))
-        server = warm_server(settings)
-        order = {"directory": os.getcwd(), "run": arguments, "idle_seconds": settings.spark_idle_minutes * 60}
         for _ in range(2):  # a server that is stale ends, and the next one has loaded what is there now
-            record = server.find_or_start(lambda: json.dumps(order).encode(), _START_SECONDS)
-            pid = _asked(record, arguments)
-            if pid is not None:
-                return pid
+            if _asked(start(settings, run.job_code_origin.repository_origin.code_pointer), arguments) is not None:
+                return
         raise ColdRun("the code changes while it is loaded")
 
 
-def warm_server(settings: Settings) -> OnDemand:
-    """The process that forks the runs of this workspace."""
-    folder = SupervisedFolder.under(settings.home_root, "warm_runs")
-    return OnDemand(folder, "incload_assets.runs.warm_server", _FAULT, ColdRun)
+def _is_here(run: DagsterRun) -> bool:
+    """Whether a run's code location was started by this Dagster: as ``dagster dev`` does, or the web server itself."""
+    if run.remote_job_origin is None or run.job_code_origin is None:
+        return False
+    origin = run.remote_job_origin.repository_origin.code_location_origin
+    own = isinstance(origin, ManagedGrpcPythonEnvCodeLocationOrigin)
+    beside = isinstance(origin, GrpcServerCodeLocationOrigin) and origin.socket is not None
+    return (own or beside) and run.job_code_origin.repository_origin.executable_path == sys.executable
 
 
-def stop_warm_server(settings: Settings, timeout: float = 20.0) -> bool:
-    """End the process that runs are forked from, not the runs; whether there was one."""
-    return warm_server(settings).stop(timeout)
+def _is_of_a_server(run: DagsterRun) -> bool:
+    """Whether a run's process was started by a code server, which can end it; Dagster's launcher tags it so."""
+    return run.tags.get(GRPC_INFO_TAG, _NO_SERVER) != _NO_SERVER
 
 
 def _asked(server: Record, run: str) -> int | None:

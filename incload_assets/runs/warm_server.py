@@ -1,8 +1,9 @@
 """The process that forks runs: ``python -m incload_assets.runs.warm_server FOLDER < order.json``.
 
 It has loaded the code location, opens no connection, starts no thread and no Spark session, and makes a child of
-itself for each run it is asked for: such a run is ready in some hundredths of a second instead of seconds. A child is
-the leader of a session of its own and executes the run as ``dagster api execute_run`` does; it outlives this process.
+itself for each run it is asked for: such a run is ready in some hundredths of a second instead of seconds. (The only
+threads are those of NumPy and of two allocators, which make themselves ready for a fork.) A child is the leader of a
+session of its own and executes the run as ``dagster api execute_run`` does; it outlives this process.
 
 Whoever asks sends one line of JSON, a :class:`Request`, and gets one back, an :class:`Answer`. A server whose code,
 ``.env`` or settings are no longer those it has loaded says that it is stale, and ends.
@@ -25,31 +26,44 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 
-from dagster import DagsterInstance
+from dagster import DagsterInstance, DagsterRunStatus
 from dagster._cli.api import execute_run_command
+from dagster._core.definitions.reconstruct import ReconstructableRepository
 from dagster._grpc.types import ExecuteRunArgs
 from dagster._serdes import deserialize_value
 from dagster._utils import get_run_crash_explanation
-from dagster._utils.hosted_user_process import recon_repository_from_origin
 from dotenv import dotenv_values
 
 from incload_assets.runs import warm_commands
+from incload_assets.runs.kept import keep
 from incload_assets.runs.loaded_code import LoadedCode
+from incload_assets.runs.process import process_tags
 from resources.command_socket import Command
 from resources.local_server import read_facts, write_facts
 from resources.locks import exclusive
 from resources.supervising import Record, SupervisedFolder
 
 FIRST_USED = (
-    "dagster._core.storage.event_log.sqlite.sqlite_event_log",
-    "dagster._core.storage.local_compute_log_manager",
-    "dagster._core.storage.runs.sqlite.sqlite_run_storage",
-    "dagster._core.storage.schedules.sqlite.sqlite_schedule_storage",
+    "confluent_kafka.admin",
+    "dagster._core.execution.plan.active",
+    "dagster._core.executor.in_process",
+    "dagster._core.instance.factory",
     "dagster._core.run_coordinator.queued_run_coordinator",
-    "pyspark.sql.connect.session",
+    "dagster._core.storage.local_compute_log_manager",
+    "dagster._core.storage.migration.utils",
+    "dagster._core.storage.root",
+    "dagster._core.system_config.composite_descent",
+    "grpc._auth",
+    "grpc._channel",
+    "psycopg",
+    "pyarrow.acero",
     "pyspark.sql.connect.functions.builtin",
+    "pyspark.sql.connect.session",
+    "pyspark.sql.connect.window",
+    "sqlglot",
+    "upath.implementations.local",
 )
-"""Modules that a run imports when it first uses them."""
+"""Modules that a run imports when it first uses them; where one cannot be imported, the run that needs it says so."""
 
 _LOCK_SECONDS = 5.0
 _TICK_SECONDS = 2.0
@@ -63,12 +77,12 @@ class Order:
 
     Args:
         directory: Where runs work, and where the ``.env`` is.
-        run: Arguments of a run whose code location is loaded, as Dagster writes them.
+        code: The code location, as Dagster writes where it is.
         idle_seconds: How long to live when nobody asks.
     """
 
     directory: str
-    run: str
+    code: str
     idle_seconds: float
 
 
@@ -119,7 +133,7 @@ class WarmServer:
         os.chdir(order.directory)
         self._settings, self._dotenv = settings_of(dict(os.environ)), _dotenv()
         os.environ.update(self._dotenv)
-        self._code = LoadedCode.of(lambda: _load(order.run))
+        self._code = LoadedCode.of(lambda: _load(order.code))
         self._runs: dict[int, str] = {}
         self._selector = selectors.DefaultSelector()
         self._password = secrets.token_urlsafe(32)
@@ -235,15 +249,22 @@ def _dotenv() -> dict[str, str]:
     return {name: value for name, value in dotenv_values(Path(".env")).items() if value is not None}
 
 
-def _load(run: str) -> None:
+def _load(code: str) -> None:
     for module in (*FIRST_USED, *warm_commands.FIRST_USED):
-        import_module(module)
-    recon_repository_from_origin(deserialize_value(run, ExecuteRunArgs).job_origin.repository_origin).get_definition()
+        with suppress(ImportError):
+            import_module(module)
+    keep()
+    deserialize_value(code, ReconstructableRepository).get_definition().load_all_definitions()
 
 
 def _execute(request: Request) -> None:
     os.environ.clear()
     os.environ.update(request.environment | _dotenv())
+    arguments = deserialize_value(request.run, ExecuteRunArgs)
+    assert arguments.instance_ref is not None  # the launcher gives it
+    # by this process and not by the launcher's: two that write to a run at once write over each other
+    with DagsterInstance.from_ref(arguments.instance_ref) as instance:
+        instance.add_run_tags(arguments.run_id, process_tags(arguments.run_id))
     execute_run_command.main([request.run], standalone_mode=False)
 
 
@@ -252,8 +273,12 @@ def _report_death(run: str, pid: int, exit_code: int) -> None:
     assert arguments.instance_ref is not None  # the launcher gives it
     with DagsterInstance.from_ref(arguments.instance_ref) as instance:
         found = instance.get_run_by_id(arguments.run_id)
-        if found is not None and not found.is_finished:
-            instance.report_run_failed(found, get_run_crash_explanation(f"The run's process {pid}", exit_code))
+        if found is None or found.is_finished:
+            return
+        why = get_run_crash_explanation(f"The run's process {pid}", exit_code)
+        cancelled = found.status == DagsterRunStatus.CANCELING
+        (instance.report_run_canceled if cancelled else instance.report_run_failed)(found, why)
+        instance.event_log_storage.free_concurrency_slots_for_run(found.run_id)  # its repetition needs them
 
 
 def main(folder: Path, order: Order) -> None:

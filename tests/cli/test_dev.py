@@ -13,13 +13,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from dagster._core.code_pointer import ModuleCodePointer
 
 from incload_assets.cli.dev import open_shop, require_free
 from incload_assets.loading.errors import IncrementalLoadError
 from incload_assets.loading.window import now
+from incload_assets.runs.warm_servers import code_locations
 from incload_assets.shop import Shop
 from resources.settings import Settings
-from tests.clone import Clone, readme_files
+from tests.clone import PROJECT, Clone, readme_files
 from tests.servers.postgres import sample_database_ends
 
 
@@ -49,6 +51,12 @@ def test_the_sample_shop_trades_up_to_the_present_and_only_once(
         "service_logs",
         "settings",
     }
+
+
+def test_what_is_got_ready_for_is_the_code_location_as_its_runs_name_it() -> None:
+    assert list(code_locations(PROJECT / "workspace.yaml")) == [
+        ModuleCodePointer("incload_assets.definitions", "defs", ".")
+    ]
 
 
 def test_a_free_port_is_fine() -> None:

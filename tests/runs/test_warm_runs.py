@@ -2,23 +2,22 @@
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
 import psutil
 import pytest
-from dagster._cli.job import _create_run
 from dagster._core.launcher import WorkerStatus
-from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.storage.tags import GRPC_INFO_TAG
 from dagster._core.workspace.load_target import PythonFileTarget
 
-from incload_assets.runs.own_tags import own_tag
-from incload_assets.runs.process import PROCESS_TAG
-from incload_assets.runs.warm_launcher import warm_server
+from incload_assets.runs.warm_launcher import _asked
+from incload_assets.runs.warm_servers import stop_warm_servers
 from resources.settings import Settings
+from tests.runs.workplace import Workplace, beside, process_of, workplace_in
 
 JOBS = """
 import os, signal, time
@@ -31,9 +30,10 @@ def quick(context: dg.OpExecutionContext):
     context.log.info(f"version {VERSION}, greeting {os.environ.get('GREETING')}")
 
 @dg.op
-def slow():
-    for _ in range(600):
-        time.sleep(0.1)
+def slow(context: dg.OpExecutionContext):
+    while not os.path.exists("go"):
+        time.sleep(0.05)
+    context.log.info(f"slow version {VERSION}")
 
 @dg.op
 def dying():
@@ -53,94 +53,58 @@ defs = dg.Definitions(jobs=[job_of(op) for op in (quick, slow, dying, failing)])
 """
 
 
-@dataclass
-class Workplace:
-    """A code location with its instance.
+def code(folder: Path) -> PythonFileTarget:
+    """The code location of a folder, which is written there."""
+    (folder / "jobs.py").write_text(JOBS)
+    (folder / "helper.py").write_text("VERSION = 1\n")
+    return PythonFileTarget(str(folder / "jobs.py"), None, str(folder), "jobs")
 
-    Args:
-        folder: Where its files are.
-        process: Dagster's, with the code server.
-    """
 
-    folder: Path
-    process: WorkspaceProcessContext
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplace]:
+    """What the tests share; also the process that runs are forked from, as long as nothing is changed."""
+    folder = tmp_path_factory.mktemp("workplace")
+    with _at_home(folder), workplace_in(folder, partial(beside, folder, code(folder))) as place:
+        yield place
 
-    @property
-    def instance(self) -> dg.DagsterInstance:
-        return self.process.instance
 
-    def launch(self, name: str) -> str:
-        """The id of a run that was just launched."""
-        workspace = self.process.create_request_context()
-        location = workspace.code_locations[0]
-        [repository] = location.get_repositories().values()
-        job = repository.get_full_job(f"{name}_job")
-        run = _create_run(self.instance, location, repository, job, {}, None, None, None)
-        self.instance.launch_run(run.run_id, workspace)
-        return run.run_id
-
-    def run(self, name: str) -> dg.DagsterRun:
-        """A run that is over."""
-        run_id = self.launch(name)
-        self.wait(lambda: self.of(run_id).is_finished)
-        return self.of(run_id)
-
-    def of(self, run_id: str) -> dg.DagsterRun:
-        found = self.instance.get_run_by_id(run_id)
-        assert found is not None
-        return found
-
-    def wait(self, happened: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 60
-        while not happened():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-
-    def messages(self, run_id: str) -> str:
-        return "\n".join(entry.user_message or entry.message for entry in self.instance.all_logs(run_id))
+@contextmanager
+def _at_home(folder: Path) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INCLOAD_HOME", str(folder / "home"))
+        yield
+        stop_warm_servers(Settings())
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace]:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("INCLOAD_HOME", str(tmp_path / "home"))
-    (tmp_path / "jobs.py").write_text(JOBS)
-    (tmp_path / "helper.py").write_text("VERSION = 1\n")
-    (tmp_path / "dagster").mkdir()
-    (tmp_path / "dagster" / "dagster.yaml").write_text(
-        "run_launcher: {module: incload_assets.runs, class: WarmRunLauncher}\ntelemetry: {enabled: false}\n"
-        "code_servers: {wait_for_local_processes_on_shutdown: true}\n"
-    )
-    target = PythonFileTarget(str(tmp_path / "jobs.py"), None, str(tmp_path), "jobs")
-    home = str(tmp_path / "dagster")
-    with dg.DagsterInstance.from_config(home) as instance, WorkspaceProcessContext(instance, target) as process:
-        yield Workplace(tmp_path, process)
-    warm_server(Settings()).stop(20)
-
-
-def process_of(run: dg.DagsterRun) -> int:
-    mark = own_tag(run, PROCESS_TAG)
-    assert mark is not None
-    return int(mark.rsplit(":", 2)[1])
+def workplace(place: Workplace) -> Iterator[Workplace]:
+    """The code location; it is put back as it was."""
+    yield place
+    for name in (".env", "go"):
+        (place.folder / name).unlink(missing_ok=True)
+    (place.folder / "helper.py").write_text("VERSION = 1\n")
 
 
 def test_runs_are_forked_from_one_process_and_what_they_print_is_kept(workplace: Workplace) -> None:
-    server = warm_server(Settings())
     first, second = workplace.run("quick"), workplace.run("quick")
     assert first.status == second.status == dg.DagsterRunStatus.SUCCESS
-    running = server.running()
-    assert running is not None and process_of(first) != process_of(second) != running.pid
+    assert process_of(first) != process_of(second) != workplace.server().pid
     assert "slowly" not in workplace.messages(first.run_id) + workplace.messages(second.run_id)
     key = [second.run_id, "compute_logs", second.run_id]
     captured = [path.read_text() for path in (workplace.folder / "dagster" / "storage" / second.run_id).rglob("*.out")]
     assert captured == [f"printed by {process_of(second)}\n"], key
 
 
-def test_a_run_that_is_cancelled_ends_as_cancelled(workplace: Workplace) -> None:
-    run_id = workplace.launch("slow")
+@pytest.mark.parametrize(
+    "copied", [{}, {GRPC_INFO_TAG: '{"host": "localhost", "socket": "/nowhere"}'}], ids=["", "repeated"]
+)
+def test_a_run_that_is_cancelled_ends_as_cancelled_also_where_it_repeats_one_of_a_code_server(
+    workplace: Workplace, copied: dict[str, str]
+) -> None:
+    run_id = workplace.launch("slow", copied)
     workplace.wait(lambda: "STEP_START" in str(workplace.instance.all_logs(run_id)))
     launcher = workplace.instance.run_launcher
-    assert launcher.check_run_worker_health(workplace.of(run_id)).status == WorkerStatus.RUNNING
+    assert workplace.health(run_id) == WorkerStatus.RUNNING
     assert launcher.terminate(run_id)
     workplace.wait(lambda: workplace.of(run_id).is_finished)
     assert workplace.of(run_id).status == dg.DagsterRunStatus.CANCELED
@@ -171,8 +135,10 @@ def test_the_next_run_has_the_code_and_the_dotenv_as_they_are_and_the_one_under_
     (workplace.folder / ".env").write_text("GREETING=hello\n")
     changed = workplace.messages(workplace.run("quick").run_id)
     assert "version 2, greeting hello" in changed and "slowly" not in changed
-    assert workplace.instance.run_launcher.check_run_worker_health(workplace.of(under_way)).status.value == "RUNNING"
-    assert workplace.instance.run_launcher.terminate(under_way)
+    assert workplace.health(under_way) == WorkerStatus.RUNNING
+    (workplace.folder / "go").touch()
+    workplace.wait(lambda: workplace.of(under_way).is_finished)
+    assert "slow version 1" in workplace.messages(under_way)
 
 
 def test_a_run_of_code_that_cannot_be_loaded_fails_with_the_import_error(workplace: Workplace) -> None:
@@ -185,14 +151,12 @@ def test_a_run_of_code_that_cannot_be_loaded_fails_with_the_import_error(workpla
 
 
 def test_a_killed_server_costs_one_slow_start_and_no_run(workplace: Workplace) -> None:
-    server = warm_server(Settings())
     under_way = workplace.launch("slow")
-    running = server.running()
-    assert running is not None
+    running = workplace.server()
     os.kill(running.pid, signal.SIGKILL)
     psutil.wait_procs([psutil.Process(running.pid)] if psutil.pid_exists(running.pid) else [], timeout=10)
     assert workplace.run("quick").status == dg.DagsterRunStatus.SUCCESS
-    assert workplace.instance.run_launcher.check_run_worker_health(workplace.of(under_way)).status.value == "RUNNING"
+    assert workplace.health(under_way) == WorkerStatus.RUNNING
     assert workplace.instance.run_launcher.terminate(under_way)
     workplace.wait(lambda: workplace.of(under_way).is_finished)
     assert workplace.of(under_way).status == dg.DagsterRunStatus.CANCELED
@@ -204,4 +168,24 @@ def test_without_warm_runs_dagster_launches_as_it_does(workplace: Workplace, mon
     assert first.status == second.status == dg.DagsterRunStatus.SUCCESS
     assert "This run starts slowly: INCLOAD_WARM_RUNS is false." in workplace.messages(first.run_id)
     assert "slowly" not in workplace.messages(second.run_id)
-    assert warm_server(Settings()).running() is None
+
+
+def test_runs_of_a_code_server_that_the_web_server_started_are_forked_too(tmp_path: Path) -> None:
+    with _at_home(tmp_path), workplace_in(tmp_path, lambda _: nullcontext(code(tmp_path))) as place:
+        assert "slowly" not in place.messages(place.run("quick").run_id)
+        assert place.server()
+
+
+def test_the_process_that_runs_are_forked_from_does_not_grow_with_them(workplace: Workplace) -> None:
+    workplace.run("quick")
+    server = psutil.Process(workplace.server().pid)
+
+    def size() -> tuple[int, int]:
+        workplace.wait(lambda: server.children() == [])
+        return server.num_fds(), server.num_threads()
+
+    before, memory = size(), server.memory_full_info().uss
+    for _ in range(30):  # each is one process that dies, and one that would report it
+        _asked(workplace.server(), "no run")
+    assert size() == before
+    assert server.memory_full_info().uss - memory < 1_000_000  # bytes; of 200 runs it was 30,000

@@ -60,6 +60,7 @@ def address(tmp_path: Path, spark_url: str) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}"
         finally:
             _end(dev)
+            clone.incload("stop")
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def page() -> Iterator[Page]:
 
 
 @pytest.mark.ui
-def test_a_partition_is_materialized_turns_green_and_shows_its_checks(address: str, page: Page) -> None:
+def test_a_partition_is_materialized_turns_green_and_shows_its_checks(address: str, page: Page, tmp_path: Path) -> None:
     page.goto(f"{address}/assets/payments?view=partitions")
     page.get_by_role("button", name="Materialize…").click()
     dialog = page.locator(".dagster-portal", has_text="Launch runs to materialize payments")
@@ -90,6 +91,10 @@ def test_a_partition_is_materialized_turns_green_and_shows_its_checks(address: s
     # the run that was launched, to its end
     page.get_by_role("link", name="View", exact=True).click()
     expect(page.get_by_text("Success", exact=True).first).to_be_visible(timeout=LOAD_MILLISECONDS)
+
+    # its process was forked from the one that was got ready
+    [ready] = (tmp_path / ".incload" / "warm_runs").iterdir()
+    assert "RUN_SUCCESS" in (ready / "server.log").read_text()
 
     # the partition is green, with what was loaded
     page.goto(f"{address}/assets/payments?view=partitions&partition={DAY}")

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from resources.settings import Settings
+from resources.settings import current_settings
 
 _SETTLED_NS = 2_000_000_000
 """A file changed more recently than this (ns) may change again within one tick of the file system's clock, unseen."""
@@ -23,7 +23,7 @@ _CREATE = "CREATE TABLE IF NOT EXISTS hashes (path TEXT PRIMARY KEY, state TEXT 
 
 def local_hashes(paths: Iterable[str]) -> dict[str, str]:
     """Hashes of local files, remembered in this code location's home; see :meth:`FileHashes.of`."""
-    return FileHashes(Settings().home_root / "file_hashes.sqlite").of(paths)
+    return FileHashes(current_settings().home_root / "file_hashes.sqlite").of(paths)
 
 
 class FileHashes:

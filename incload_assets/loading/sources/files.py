@@ -24,7 +24,7 @@ from incload_assets.loading.sources.reading import read
 from incload_assets.loading.sources.template import Template
 from incload_assets.loading.window import Window
 from resources.lake import Lake
-from resources.settings import Settings
+from resources.settings import current_settings
 
 Deleted = Literal["keep", "retract"]
 
@@ -254,7 +254,7 @@ class Files(Source):
         return [file.key for file in gone_from(position)]
 
     def _template(self, table: str) -> Template:
-        return Template.parse(table, self.path, Settings().landing_root)
+        return Template.parse(table, self.path, current_settings().landing_root)
 
 
 def _listed(table: str, template: Template, windows: Sequence[Window], landed: Mapping[str, Position]) -> list[Listed]:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from incload_assets.loading.sources.reading_json import read_json
 from incload_assets.loading.sources.storage import is_s3, store_errors, store_of
 from incload_assets.loading.sources.template import Template
-from resources.settings import Settings
+from resources.settings import current_settings
 
 FOLDER = "_staged"
 """Folder of the landing area; its name hides it from the templates of files."""
@@ -42,7 +42,7 @@ def staged_json(
     Raises:
         SourceUnavailable, SourceUnreadable: The landing area cannot be written.
     """
-    template = Template.parse(table, "{landing}/*", Settings().landing_root)
+    template = Template.parse(table, "{landing}/*", current_settings().landing_root)
     folder = f"{template.root}/{FOLDER}/{table}"
     path = f"{folder}/{re.sub(_ODD, '-', name)}.{uuid4().hex[:12]}.json"
     store = store_of(path)

@@ -25,7 +25,7 @@ from incload_assets.loading.sources.upstream_look import Look, UpstreamTable
 from incload_assets.loading.window import Window
 from incload_assets.loading.window_predicate import inside_sql
 from resources.lake import Lake
-from resources.settings import Settings
+from resources.settings import current_settings
 
 DerivedFunction = Callable[..., DataFrame]
 
@@ -219,4 +219,4 @@ def _as_extracted(rows: DataFrame, versions: str) -> DataFrame:
 
 
 def _lake() -> Lake:
-    return Lake.of(Settings())
+    return Lake.of(current_settings())

@@ -1,0 +1,12 @@
+"""What ``incload dev`` does in the background: get ready to fork runs, so that the first is as quick as the others."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from incload_assets.runs.warm_servers import ColdRun, code_locations, start
+from resources.settings import Settings
+
+if __name__ == "__main__":
+    with suppress(ColdRun):  # the first run says why
+        for code in code_locations(Path("workspace.yaml")):
+            start(Settings(), code)
