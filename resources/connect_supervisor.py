@@ -26,6 +26,7 @@ from resources.spark_conf import use_properties
 _LOCK_SECONDS = 5.0
 _STOP_SECONDS = 10.0
 _GONE_SECONDS = 2.0
+_LEFT_OVER = 10
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def serve(files: ServerFiles, order: Order) -> None:
             jvm = session.sparkContext._gateway.proc
             server = Server(_port(session), os.getpid(), jvm.pid, order.token, order.configuration)
             files.write(server)
+            _compile_in_idle_time(jvm.pid)
             _watch(files, server, session, jvm, order.idle_seconds, told_to_stop)
         finally:
             files.record.unlink(missing_ok=True)
@@ -79,6 +81,18 @@ def _start(files: ServerFiles, order: Order) -> Any:
 
     # any port: one that was looked for before may be another's when Spark, seconds later, listens
     return SparkSession.builder.config("spark.connect.grpc.binding.port", "0").getOrCreate()
+
+
+def _compile_in_idle_time(pid: int) -> None:
+    """Have Java's second compiler take only what processor time is left over, where threads have priorities (Linux).
+
+    In the first minutes it takes one core all the time. On a machine of two, loads and Dagster would wait for it; what
+    is not compiled by it yet runs meanwhile as the first compiler has made it.
+    """
+    for thread in Path(f"/proc/{pid}/task").glob("*"):
+        with suppress(OSError):
+            if (thread / "comm").read_text().startswith("C2 Compiler"):
+                os.setpriority(os.PRIO_PROCESS, int(thread.name), _LEFT_OVER)
 
 
 def _port(session: Any) -> int:

@@ -20,6 +20,14 @@ SESSION_CONF = {
 """What every session has, on whichever Spark: instants in UTC, as every reader knows them in files; casts that fail
 instead of giving NULL."""
 
+_JAVA_OPTIONS = (
+    # Spark compiles so many plans that the default code cache fills up within the hour, and then compiles again.
+    "-XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC "
+    # Of the processor time of a server's start and first load a seventh was the check that classes are well formed; they
+    # are of the jars that were installed. An archive of the classes (class-data sharing) spared a twentieth more.
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+
 
 def spark_conf(settings: Settings) -> dict[str, str]:
     """The configuration of a Spark that these settings start, jars aside; ``spark_conf`` of the settings wins.
@@ -44,8 +52,7 @@ def spark_conf(settings: Settings) -> dict[str, str]:
         # Delta holds 3 to 7 MB for each table and each log that it has used in the last hour, of up to 10,000: a few
         # hundred would fill the heap.
         "spark.databricks.delta.delta.log.cacheSize": "100",
-        # Spark compiles so many plans that the default code cache fills up within the hour, and then compiles again.
-        "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC",
+        "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
         # One load is some hundred pieces of generated code; the default keeps the last hundred, so each load would have
         # its own compiled anew, by Spark and then by Java, and large ones take 1.4 times as long.
         "spark.sql.codegen.cache.maxEntries": "2000",

@@ -1,5 +1,6 @@
 """Commands forked from the process that has loaded the code location: real processes, as a person starts them."""
 
+import json
 import subprocess
 import sys
 import time
@@ -11,24 +12,6 @@ import pytest
 from tests.clone import Clone, readme_files
 
 PLAIN = {"INCLOAD_SAMPLES": "false"}
-SERVE = """
-import os
-from importlib import import_module
-from pathlib import Path
-
-from incload_assets.cli.project import enter_project
-from incload_assets.runs import warm_commands, warm_server
-from resources.supervising import SupervisedFolder
-
-def load(_):
-    for module in (*warm_commands.FIRST_USED, "incload_assets.definitions"):
-        import_module(module)
-
-enter_project()
-warm_server._load = load  # there is no run yet that could say which code location
-folder = SupervisedFolder.under(Path(".incload").absolute(), "warm_runs").folder
-warm_server.main(folder, warm_server.Order(os.getcwd(), "", 600.0))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +24,12 @@ def clone(tmp_path_factory: pytest.TempPathFactory, spark_url: str) -> Clone:
 
 @pytest.fixture(scope="module")
 def server(clone: Clone) -> Iterator[psutil.Process]:
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVE], cwd=clone.root, env=clone.environment(**PLAIN), stdin=subprocess.DEVNULL
-    ) as process:
-        _wait(lambda: (clone.root / ".incload" / "warm_runs" / "server.json").exists())
-        yield psutil.Process(process.pid)
-        process.terminate()
+    start = [sys.executable, "-m", "incload_assets.runs"]
+    subprocess.run(start, cwd=clone.root, env=clone.environment(**PLAIN), stdin=subprocess.DEVNULL, check=True)
+    [record] = (clone.root / ".incload" / "warm_runs").glob("*/server.json")
+    process = psutil.Process(json.loads(record.read_text())["pid"])
+    yield process
+    process.terminate()
 
 
 def test_a_forked_command_says_what_it_always_says_and_imports_nothing(clone: Clone, server: psutil.Process) -> None:
@@ -83,8 +66,9 @@ def test_a_forked_load_loads_and_one_whose_caller_is_killed_ends(clone: Clone, s
 
 def test_a_command_with_another_password_is_not_taken(clone: Clone, server: psutil.Process) -> None:
     code = "import sys; from resources.command_socket import *\n"
-    code += "import json, os, socket; there = socket.socket(socket.AF_UNIX)\n"
-    code += "there.connect(address(json.load(open('.incload/warm_runs/server.json'))['password']))\n"
+    code += "import glob, json, os, socket; [record] = glob.glob('.incload/warm_runs/*/server.json')\n"
+    code += "there = socket.socket(socket.AF_UNIX)\n"
+    code += "there.connect(address(json.load(open(record))['password']))\n"
     code += "send(there, Command('wrong', ['status'], os.getcwd(), dict(os.environ)), [0, 1, 2])\n"
     code += "print(there.makefile().readline())"
     told = subprocess.run(
