@@ -23,8 +23,8 @@ instead of giving NULL."""
 _JAVA_OPTIONS = (
     # Spark compiles so many plans that the default code cache fills up within the hour, and then compiles again.
     "-XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC "
-    # Of the processor time of a server's start and first load a seventh was the check that classes are well formed; they
-    # are of the jars that were installed. An archive of the classes (class-data sharing) spared a twentieth more.
+    # Of the processor time of a server's start and first load a seventh was the check that classes are well formed;
+    # they are of the jars that were installed. An archive of them (class-data sharing) spared a twentieth more.
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 

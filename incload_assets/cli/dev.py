@@ -43,16 +43,17 @@ def dev(
         spark = _prepare_spark(settings) if settings.spark_mode != "remote" else None
         if settings.warm_runs and sys.platform == "linux":
             _in_background("incload_assets.runs")
-        if settings.samples:
-            open_shop(settings)
     log = None if verbose or ctx.obj else settings.home_root / "dev" / "dagster.log"
     if log:
         screen.say(f"Dagster is starting; its log is {log}")
-    _attend(DagsterProcess(root / "workspace.yaml", host, port, log), spark, began)
+    # the shop trades while Dagster starts: both take as long as a first load
+    _attend(DagsterProcess(root / "workspace.yaml", host, port, log), spark, began, settings)
 
 
-def _attend(dagster: "DagsterProcess", spark: "subprocess.Popen[str] | None", began: float) -> None:
-    """Tell what Dagster does until it ends, or until it is told to by Ctrl-C."""
+def _attend(
+    dagster: "DagsterProcess", spark: "subprocess.Popen[str] | None", began: float, settings: "Settings"
+) -> None:
+    """Open the sample shop, and tell what Dagster does until it ends, or until it is told to by Ctrl-C."""
     from incload_assets.cli import screen
     from incload_assets.cli.telling import Telling
 
@@ -70,6 +71,8 @@ def _attend(dagster: "DagsterProcess", spark: "subprocess.Popen[str] | None", be
     try:
         # a line that changes would be torn by what Dagster itself prints
         with screen.under_way() if dagster.log else nullcontext(), Telling(dagster, spark, began) as telling:
+            if settings.samples:
+                open_shop(settings)
             while dagster.exit_code() is None and not told.wait(LOOK_SECONDS):
                 telling.look()
                 dagster.bound_log()
