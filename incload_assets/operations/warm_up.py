@@ -1,7 +1,8 @@
 """A Spark server made warm: a small table that nobody keeps is loaded, as all tables are.
 
 Of the first load after a server's start most is Java: it reads and compiles some thirty thousand classes, whatever the
-load is of. So a server that was started ahead of its first load is sent the whole road of one.
+load is of. So a server that was started ahead of its first load is sent the whole road of one; of one alone, because a
+second would compete with those that are waiting.
 """
 
 import json
@@ -21,12 +22,12 @@ from resources.lake import Lake
 from resources.settings import Settings
 from resources.spark import open_session
 
-_DAYS = dg.DailyPartitionsDefinition("2026-01-01")
-_ROWS: dict[str, list[dict[str, object]]] = {
-    "2026-01-01": [{"id": 1, "at": "2026-01-01T10:00:00Z", "what": "new"}, {"id": 2, "at": None, "what": "rejected"}],
-    "2026-01-02": [{"id": 1, "at": "2026-01-02T10:00:00Z", "what": "changed"}],
-}
-"""By window: the first fills the table, the second is merged."""
+_WINDOW = "2026-01-01"
+_DAYS = dg.DailyPartitionsDefinition(_WINDOW)
+_ROWS: list[dict[str, object]] = [
+    {"id": 1, "at": "2026-01-01T10:00:00Z", "what": "new"},
+    {"id": 2, "at": None, "what": "rejected"},
+]
 
 
 class _Thing(pa.DataFrameModel):  # type: ignore[type-arg]  # as pandera is used
@@ -61,8 +62,7 @@ def warm_up(settings: Settings) -> None:
             code_version="1",
             log_retention=None,
         )
-        for key, rows in _ROWS.items():
-            file = Path(folder, "landing", f"{key}.json")
-            file.parent.mkdir(exist_ok=True)
-            file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-            load_window(spark, table, Lake(f"{folder}/lake"), window_of(_DAYS, key))
+        file = Path(folder, "landing", f"{_WINDOW}.json")
+        file.parent.mkdir()
+        file.write_text("".join(json.dumps(row) + "\n" for row in _ROWS))
+        load_window(spark, table, Lake(f"{folder}/lake"), window_of(_DAYS, _WINDOW))
