@@ -33,6 +33,7 @@ _RANGED = (T.NumericType, T.StringType, T.DateType, T.TimestampType, T.Timestamp
 _COMMITS_KEPT = {
     "delta.logRetentionDuration": "interval 2 days",
     "delta.deletedFileRetentionDuration": "interval 2 days",  # Delta allows no longer one
+    "delta.checkpointInterval": "10",  # on S3, whoever opens the log asks for each commit since
 }
 """Of the log's commits, not of its changes. Whoever reads a version has Delta list all commits that it keeps, some ten
 times a load: 5,000 of them, a month of a load every eight minutes, made a small load a quarter longer, on a local disk.

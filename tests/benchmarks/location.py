@@ -1,13 +1,5 @@
-"""A code location with the table of small loads, and a run of it in a process of its own.
+"""A code location with the table of loads; ``INCLOAD_LAKE`` and ``INCLOAD_LANDING`` say where everything is."""
 
-    python -m tests.benchmarks.location PARTITION
-
-``INCLOAD_LAKE``, ``INCLOAD_LANDING`` and ``DAGSTER_HOME`` say where everything is.
-"""
-
-import sys
-
-import dagster as dg
 from pyspark.sql import DataFrame
 
 from incload_assets.assembly import incremental_definitions
@@ -31,7 +23,3 @@ def items(changes: DataFrame) -> DataFrame:
 
 
 defs = incremental_definitions([items], Settings())
-
-if __name__ == "__main__":
-    with dg.DagsterInstance.get() as instance:
-        defs.resolve_job_def("load_items").execute_in_process(partition_key=sys.argv[1], instance=instance)

@@ -46,8 +46,12 @@ class Workplace:
         return self.process.instance
 
     def launch(self, name: str, tags: dict[str, str] | None = None) -> str:
+        """The id of a run that was just launched, of the job of that name."""
+        return self.start(f"{name}_job", tags or {})
+
+    def start(self, job: str, tags: dict[str, str]) -> str:
         """The id of a run that was just launched."""
-        run_id, workspace = self._created(f"{name}_job", tags or {})
+        run_id, workspace = self._created(job, tags)
         self.instance.launch_run(run_id, workspace)
         return run_id
 

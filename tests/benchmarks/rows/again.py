@@ -21,8 +21,8 @@ Change = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 def again(bench: Bench) -> Iterator[Comparison]:
     """All rows of a window corrected, with newer sequences and with those they had; and a window that has grown."""
     contest = Contest.of(bench, small_items(bench, bench.sizes.partitions))
-    news = contest.loads()
     for told, change in (("newer", _newer), ("the same", _corrected)):
+        news = contest.loads()
         name = f"window landed again, all rows changed, {told} sequences / the same as news"
         yield _compared(bench, name, contest.loads(), change, news.write, news.load, bound=1.3)
     few = replace(contest, items=replace(contest.items, changes=FEW)).loads()
