@@ -124,9 +124,15 @@ class Lake:
         table = self.delta(uri, version)
         return None if table is None else table.transaction_version(app_id)
 
-    def files(self, uri: str) -> pafs.FileSystem:
-        """The files below ``uri``, read and written as deltalake does it; raises ``OSError`` as pyarrow does."""
-        return pafs.PyFileSystem(DeltaStorageHandler(uri, _options(uri)))
+    @contextmanager
+    def files(self, uri: str) -> Iterator[pafs.FileSystem]:
+        """The files below ``uri``, read and written as deltalake does it.
+
+        Raises:
+            SparkUnavailable, IncrementalLoadError: As :meth:`delta` does.
+        """
+        with _translated(uri):
+            yield pafs.PyFileSystem(DeltaStorageHandler(uri, _options(uri)))
 
     def forget_checksum(self, uri: str) -> None:
         """Remove what Hadoop may have noted beside a local table's pointer to its newest checkpoint.

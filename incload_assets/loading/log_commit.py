@@ -3,6 +3,10 @@
 Neither needs Spark, which has written the rows already: so a landing costs one Spark job, and whoever dies before the
 commit has changed nothing. A commit is made of the log as it is read here, and fails if anybody has moved its fence, or
 replaced one of its windows, since: see :meth:`resources.lake.Lake.commit`.
+
+Spark still commits to a log when it makes it, changes its columns, marks windows for compaction and vacuums it. Its
+commits look whether a version is there and then write it, so that one of these could, in the moment between, write over
+a landing. Nothing is lost by that: the window's record is not the checkpoint's then, and the window is asked for again.
 """
 
 from collections.abc import Mapping
@@ -85,13 +89,14 @@ def unmoved(table: str, app_id: str) -> ConcurrentLoad:
 
 def _control_file(context: Context, key: str, control: Control) -> StagedFile:
     """A control row, in a file of its own."""
-    folder, schema = f"{FOLDER}/{uuid4().hex}/_kind={CONTROL}", _control_schema()
-    path, files = f"{folder}/control.parquet", context.lake.files(context.log.uri)
-    files.create_dir(folder, recursive=True)
-    with files.open_output_stream(path) as out:
-        pq.write_table(pa.Table.from_pylist([{"_control": asdict(control)}], schema), out)
-    size = files.get_file_info(path).size
-    return StagedFile(path, size, key, CONTROL, rows=1, statistics='{"numRecords":1}')
+    folder, content = f"{FOLDER}/{uuid4().hex}/_kind={CONTROL}", pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist([{"_control": asdict(control)}], _control_schema()), content)
+    path, written = f"{folder}/control.parquet", content.getvalue()
+    with context.lake.files(context.log.uri) as files:
+        files.create_dir(folder, recursive=True)
+        with files.open_output_stream(path) as out:
+            out.write(written)
+    return StagedFile(path, written.size, key, CONTROL, rows=1, statistics='{"numRecords":1}')
 
 
 @cache

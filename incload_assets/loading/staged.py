@@ -26,6 +26,7 @@ from pyspark.sql import functions as F
 from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.columns import SKIPPED, col
 from incload_assets.loading.combining import union_of
+from incload_assets.loading.errors import IncrementalLoadError
 from incload_assets.loading.file_statistics import statistics_of
 from resources.lake import Lake
 
@@ -124,17 +125,16 @@ class Staged:
         window = F.element_at(F.array(*map(F.lit, self.windows)), F.col("_window"))
         return rows.withColumn("_window", window).select(*map(col, self.log.schema.names))
 
-    def rows(self, window: str, *without: str) -> int:
-        """How many rows of a window were written, but for some kinds."""
-        return sum(file.rows for file in self.files if file.window == window and file.kind not in without)
+    def rows(self, window: str) -> int:
+        """How many rows of a window were written."""
+        return sum(file.rows for file in self.files if file.window == window)
 
     def discard(self) -> None:
         """Remove what no commit was told to add; what cannot be removed is left to a vacuum."""
         kept = {file.path for file in self.committing()}
         if self.given and len(kept) == len(self.files):
             return
-        with suppress(OSError):
-            files = self.log.lake.files(self.log.uri)
+        with suppress(OSError, IncrementalLoadError), self.log.lake.files(self.log.uri) as files:
             for folder in self._folders:
                 for found in files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True)):
                     if found.type == pafs.FileType.File and found.path not in kept:
@@ -149,16 +149,17 @@ class Staged:
         return [name for name in self.log.schema.names if name not in ("_window", "_kind")]
 
     def _written(self, folder: str) -> list[StagedFile]:
-        files, written = self.log.lake.files(self.log.uri), []
-        for found in files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True)):
-            if found.type != pafs.FileType.File or found.base_name.startswith((".", "_")):
-                continue
-            place = dict(part.split("=", 1) for part in found.path.split("/") if "=" in part)
-            with files.open_input_file(found.path) as source:
-                footer = pq.read_metadata(source)
-            window = self.windows[int(place["_window"]) - 1]
-            told = statistics_of(footer, self.log.ranged)
-            written.append(StagedFile(found.path, found.size, window, place["_kind"], footer.num_rows, told))
+        written = []
+        with self.log.lake.files(self.log.uri) as files:
+            for found in files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True)):
+                if found.type != pafs.FileType.File or found.base_name.startswith((".", "_")):
+                    continue
+                place = dict(part.split("=", 1) for part in found.path.split("/") if "=" in part)
+                with files.open_input_file(found.path) as source:
+                    footer = pq.read_metadata(source)
+                window = self.windows[int(place["_window"]) - 1]
+                told = statistics_of(footer, self.log.ranged)
+                written.append(StagedFile(found.path, found.size, window, place["_kind"], footer.num_rows, told))
         return written
 
 
@@ -173,9 +174,10 @@ def remove_unfinished(lake: Lake, uri: str, before: datetime) -> int:
     Returns:
         How many files it were.
     """
-    files, count = lake.files(uri), 0
-    for found in files.get_file_info(pafs.FileSelector(FOLDER, recursive=True, allow_not_found=True)):
-        if found.type == pafs.FileType.File and f"/{UNFINISHED}/" in found.path and found.mtime < before:
-            files.delete_file(found.path)
-            count += 1
+    count = 0
+    with lake.files(uri) as files:
+        for found in files.get_file_info(pafs.FileSelector(FOLDER, recursive=True, allow_not_found=True)):
+            if found.type == pafs.FileType.File and f"/{UNFINISHED}/" in found.path and found.mtime < before:
+                files.delete_file(found.path)
+                count += 1
     return count

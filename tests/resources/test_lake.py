@@ -96,14 +96,14 @@ def check_commits(lake: Lake) -> None:
     uri = lake.table_uri(["orders"])
     schema = Schema.from_arrow(pa.schema({"place": pa.string(), "id": pa.int64()}))
     DeltaTable.create(uri, schema, partition_by=["place"], storage_options=_options(uri))
-    files = lake.files(uri)
 
     def written(where: str, number: int) -> AddAction:
         path = f"landed/{number}.parquet"
-        files.create_dir("landed", recursive=True)
-        with files.open_output_stream(path) as out:
-            pq.write_table(pa.table({"id": [number]}), out)
-        return AddAction(path, files.get_file_info(path).size, {"place": where}, 0, True, '{"numRecords":1}')
+        with lake.files(uri) as files:
+            files.create_dir("landed", recursive=True)
+            with files.open_output_stream(path) as out:
+                pq.write_table(pa.table({"id": [number]}), out)
+            return AddAction(path, files.get_file_info(path).size, {"place": where}, 0, True, '{"numRecords":1}')
 
     def commit(at: DeltaTable | None, where: str, number: int, fence: int) -> bool:
         assert at is not None
