@@ -16,7 +16,7 @@ from incload_assets.loading.context import Context
 from incload_assets.loading.contract_threshold import check_threshold
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
-from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.errors import DeclarationError, ReconciliationFailed
 from incload_assets.loading.facts import Facts, asked, facts_of, has_torn_keys, told
 from incload_assets.loading.judging import judge
 from incload_assets.loading.log_commit import commit
@@ -154,7 +154,8 @@ def _stage(
     unseen = tuple(name for at, name in zip(fields_seen, table.control_fields, strict=True) if values.get(at) is False)
     facts = {key: replace(fact, unseen=unseen) for key, fact in facts.items()}
     if values.get("rows") != rows:  # nothing is observed of an empty frame, and too much of a repeated task
-        _check_row_wise(table, min(at_source), extracted.count(), rows)
+        judged_all = values.get("rows") == seen.get.get("rows") if len(positions) == 1 else False
+        _check_counts(table, min(at_source), extracted.count(), rows, judged_all=judged_all)
     return staged, facts
 
 
@@ -167,13 +168,20 @@ def _facts(staged: Staged, table: Table, of: Collection[Window], seen: Observati
     return facts_of(staged.read(), table, of)
 
 
-def _check_row_wise(table: Table, window: str, read: int, judged: int) -> None:
-    if read != judged:
-        raise DeclarationError(
-            f"{table.name} {window}: its function made {judged} rows of {read}",
-            rule="the function is row-wise: one row out for each row in, so that no row vanishes uncounted",
-            remedy="do not filter, explode, join or aggregate in it; rows that must not load fail the contract",
+def _check_counts(table: Table, window: str, read: int, written: int, *, judged_all: bool) -> None:
+    if read == written:
+        return
+    if judged_all:
+        raise ReconciliationFailed(
+            f"{table.name} {window}: {read} rows were read, but {written} were written",
+            rule="each row that was read is written once; nothing was committed",
+            remedy="materialize the partition again; if it repeats, look for what else writes into the lake's folders",
         )
+    raise DeclarationError(
+        f"{table.name} {window}: its function made {written} rows of {read}",
+        rule="the function is row-wise: one row out for each row in, so that no row vanishes uncounted",
+        remedy="do not filter, explode, join or aggregate in it; rows that must not load fail the contract",
+    )
 
 
 def control_of(table: Table, landing: Landing, facts: Facts, number: int) -> Control:

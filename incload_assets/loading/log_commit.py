@@ -89,14 +89,14 @@ def unmoved(table: str, app_id: str) -> ConcurrentLoad:
 
 def _control_file(context: Context, key: str, control: Control) -> StagedFile:
     """A control row, in a file of its own."""
-    folder, content = f"{FOLDER}/{uuid4().hex}/_kind={CONTROL}", pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist([{"_control": asdict(control)}], _control_schema()), content)
-    path, written = f"{folder}/control.parquet", content.getvalue()
+    folder = f"{FOLDER}/{uuid4().hex}/_kind={CONTROL}"
+    path, row = f"{folder}/control.parquet", pa.Table.from_pylist([{"_control": asdict(control)}], _control_schema())
     with context.lake.files(context.log.uri) as files:
         files.create_dir(folder, recursive=True)
         with files.open_output_stream(path) as out:
-            out.write(written)
-    return StagedFile(path, written.size, key, CONTROL, rows=1, statistics='{"numRecords":1}')
+            pq.write_table(row, out)
+            size = out.tell()
+    return StagedFile(path, size, key, CONTROL, rows=1, statistics='{"numRecords":1}')
 
 
 @cache
