@@ -1,0 +1,48 @@
+"""A table whose lake is a bucket: loaded, landed again, merged, with nothing left over of what was not committed."""
+
+from pathlib import Path
+
+import boto3
+import pytest
+from pyspark.sql import SparkSession
+
+from incload_assets.loading.checkpoint import Checkpoint
+from incload_assets.loading.staged import UNFINISHED
+from resources import connect_server
+from resources.lake import Lake
+from resources.settings import Settings
+from resources.spark import open_session
+from tests.loading.tables import Loaded, day, item, make
+from tests.s3_server import S3Server
+
+
+@pytest.mark.integration
+def test_a_table_on_s3_is_loaded_landed_again_and_merged(
+    tmp_path: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in s3_server.environment().items():
+        monkeypatch.setenv(name, value)
+    s3_server.put("tables", {})
+    settings = Settings(home=tmp_path, lake="s3://tables/prod", spark_idle_minutes=5, spark_memory="1g")
+    content = {
+        day(1): [item("kept", "a", 1), item("changed", "a", 1), item("gone", "a", 1)],
+        day(2): [item("changed", "b", 2), item("new", "b", 2)],
+    }
+    try:
+        with open_session(settings) as spark:
+            table = _on(Lake.of(settings), make(spark, tmp_path, content), spark)
+            first = table.load(1)
+            table.load(2)
+            table.content[day(1)] = [item("kept", "newer", 3), item("changed", "a", 1)]
+            again = table.load(1, checkpoint=Checkpoint(first.control.fingerprint, clean=True))
+            assert (again.control.replaced, again.evidence.pending) == (1, 0)
+            assert not table.replay(again).committed
+            assert table.rows() == {("kept", "newer", 3), ("changed", "b", 2), ("new", "b", 2)}
+    finally:
+        connect_server.stop(settings)
+    objects = boto3.client("s3").list_objects_v2(Bucket="tables")["Contents"]
+    assert not [found["Key"] for found in objects if UNFINISHED in found["Key"] and found["Size"]]
+
+
+def _on(lake: Lake, table: Loaded, spark: SparkSession) -> Loaded:
+    return Loaded(spark, table.table, lake, table.content)
