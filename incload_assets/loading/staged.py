@@ -28,6 +28,7 @@ from incload_assets.loading.columns import SKIPPED, col
 from incload_assets.loading.combining import union_of
 from incload_assets.loading.errors import IncrementalLoadError
 from incload_assets.loading.file_statistics import statistics_of
+from incload_assets.loading.sources.storage import is_s3
 from resources.lake import Lake
 
 FOLDER = "landed"
@@ -35,12 +36,13 @@ FOLDER = "landed"
 UNFINISHED = "_temporary"
 """Where Hadoop keeps what a task writes until it is done."""
 
-_WRITTEN = {
-    # files that nobody reads: the mark of success, and checksums beside local files
-    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+_WITHOUT_MARK = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+"""The mark of success is a file that nobody reads."""
+_WITHOUT_CHECKSUMS = {
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
 }
+"""Else there would be one beside each local file. Not for S3, whose writer asks for the usual local file system."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,10 @@ class Staged:
         here = [name for name in self._columns if name in known]
         # a number in the name of the folder: Hadoop would escape the signs of a partition key
         number = F.array_position(F.array(*map(F.lit, self.windows)), F.col("_window")).alias("_window")
-        writer = rows.select(*map(col, here), number, "_kind").write.mode("append").options(**_WRITTEN)
-        writer.partitionBy("_window", "_kind").parquet(self.log.lake.spark_uri(f"{self.log.uri}/{folder}"))
+        place = self.log.lake.spark_uri(f"{self.log.uri}/{folder}")
+        options = _WITHOUT_MARK if is_s3(self.log.uri) else _WITHOUT_MARK | _WITHOUT_CHECKSUMS
+        writer = rows.select(*map(col, here), number, "_kind").write.mode("append").options(**options)
+        writer.partitionBy("_window", "_kind").parquet(place)
         written = self._written(folder)
         self.files.extend(written)
         return bool(written)

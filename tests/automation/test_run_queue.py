@@ -17,7 +17,7 @@ from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import Queued
 
 from incload_assets.runs.own_tags import own_tag
 from incload_assets.runs.process import PROCESS_TAG
-from incload_assets.runs.warm_launcher import stop_warm_server
+from incload_assets.runs.warm_servers import stop_warm_servers
 from resources.settings import Settings
 from tests.clone import PROJECT
 
@@ -107,7 +107,7 @@ def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
         queue = Queue(process, daemon)
         yield queue
         queue.kill_all()
-    stop_warm_server(Settings())
+    stop_warm_servers(Settings())
 
 
 def test_the_shops_clock_does_not_wait_behind_loads_nor_loads_and_upkeep_for_each_other(queue: Queue) -> None:

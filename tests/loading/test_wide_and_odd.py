@@ -243,8 +243,9 @@ def test_what_a_file_holds_becomes_the_same_whatever_files_are_read_with_it(
     of_pandas = {
         "id": ["1", "2", "3"], "whole": [1.0, None, 1.5], "exact": pyarrow.array([0.1, 0.5, 1], pyarrow.float32()),
         "flag": [1, 0, 2], "note": [7, 8, 9], "data": [b"abcd", b"\xff\x00", b"x"],
+        "seq": [1, 1, 1],
     }  # fmt: skip
-    other = {"id": ["4"], "whole": [2], "exact": [0.1], "flag": [True], "note": ["x"], "data": ["YWI="]}
+    other = {"id": ["4"], "whole": [2], "exact": [0.1], "flag": [True], "note": ["x"], "data": ["YWI="], "seq": [1]}
     for folder, days in (("together", (1, 1)), ("apart", (1, 2))):
         for number, (content, of_day) in enumerate(zip((of_pandas, other), days, strict=True)):
             file = tmp_path / folder / day(of_day) / f"{number}.parquet"

@@ -21,6 +21,7 @@ from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.writes import merge, snapshot
 from incload_assets.loading.writes import merging as fences
 from incload_assets.loading.writes.merging import LANDING_SHIFT, fence_number
+from resources.lake import Lake
 
 PATIENCE_SECONDS = 240
 HERE = threading.local()
@@ -88,7 +89,7 @@ def put_up_gates(patch: pytest.MonkeyPatch) -> None:
     """Before each step of the model."""
     detect, commit, look, version = load.detect, landing.commit, Context.snapshot, ChangeLog.version
     opened = ChangeLog.open
-    merging, fenced = merge.merge, fences.fenced
+    fenced, committed = fences.fenced, Lake.commit
 
     def looks(*args: Any) -> Any:
         if not HERE.starts:  # the first look at the source is part of the start
@@ -111,22 +112,31 @@ def put_up_gates(patch: pytest.MonkeyPatch) -> None:
         HERE.has_landed = commit(*args, **options)
         return bool(HERE.has_landed)
 
-    def merges(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
-        stop("merge", pair(fence_number(at)))
-        HERE.merges = True
-        try:
-            return merging(context, at, plan)
-        finally:
-            HERE.merges = False
+    def merges(by: Callable[[Context, Snapshot, Plan], Merged | None]) -> Callable[..., Merged | None]:
+        def merging(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+            stop("merge", pair(fence_number(at)))
+            HERE.merges = True
+            try:
+                return by(context, at, plan)
+            finally:
+                HERE.merges = False
+
+        return merging
 
     def moves_fence(context: Context, fence: str, number: int) -> AbstractContextManager[None]:
         if not getattr(HERE, "merges", False):
             HERE.starts = False
+            stop("move merge", pair(number))
+        return fenced(context, fence, number)
+
+    def moves_fence_of_log(lake: Lake, at: DeltaTable, added: Any, fence: str, number: int, **more: Any) -> bool:
+        if not added:
+            HERE.starts = False
             if fence.endswith("/compaction"):
                 stop("removal" if getattr(HERE, "compacts", False) else "move", number)
             else:
-                stop("move landing" if fence.endswith("/landing") else "move merge", pair(number))
-        return fenced(context, fence, number)
+                stop("move landing", pair(number))
+        return committed(lake, at, added, fence, number, **more)
 
     def marks(context: Context, fence: str, number: int) -> AbstractContextManager[None]:
         stop("intent", number)
@@ -158,11 +168,13 @@ def put_up_gates(patch: pytest.MonkeyPatch) -> None:
         (ranges, "detect", looks_again),
         (landing, "commit", lands),
         (ranges, "commit", lands_together),
-        (merge, "merge", merges),
-        (snapshot, "merge", merges),
+        (merge, "merge", merges(merge.merge)),
+        (merge, "rewrite", merges(merge.rewrite)),
+        (snapshot, "merge", merges(merge.merge)),
         (compaction, "fenced", marks),
         (compaction, "commit", removes),
         (fences, "fenced", moves_fence),
+        (Lake, "commit", moves_fence_of_log),
         (Context, "snapshot", reads_table),
         (ChangeLog, "open", reads_log),
         (ChangeLog, "version", reads_to_compact),

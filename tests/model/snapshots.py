@@ -10,7 +10,7 @@ from tests.model.terms import Case, Change, Landed, Plan, Run, State, newest, on
 SNAPSHOT_SWITCHES = {
     "scope fence": "all windows share one fence, so that a MERGE planned before a newer window's is refused after it",
 }
-NEEDLESS = frozenset({"reconcile", "guard", "markers", "carried markers"})
+NEEDLESS = frozenset({"reconcile", "guard", "markers", "newer", "carried markers"})
 """Parts of the protocol that snapshots do without: plans are made in full, and the fence refuses all that is stale."""
 
 
