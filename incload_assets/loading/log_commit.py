@@ -73,7 +73,8 @@ def bare_fence(context: Context, app_id: str, *, odd: bool = False) -> int:
         at = log.open()
         number = (at.transaction_version(app_id) or 0) + 1
         number += odd and number % 2 == 0
-        if log.lake.commit(at, [], app_id, number):
+        log.lake.commit(at, [], app_id, number)
+        if log.open().transaction_version(app_id) == number:  # moved by this commit, or by another that was sent for it
             return number
     raise unmoved(context.table.name, app_id)
 

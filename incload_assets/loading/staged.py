@@ -141,7 +141,7 @@ class Staged:
         with suppress(OSError, IncrementalLoadError), self.log.lake.files(self.log.uri) as files:
             for folder in self._folders:
                 for found in files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True)):
-                    if found.type == pafs.FileType.File and found.path not in kept:
+                    if _is_of_data(found) and found.path not in kept:
                         files.delete_file(found.path)
 
     def committing(self) -> list[StagedFile]:
@@ -156,7 +156,7 @@ class Staged:
         written = []
         with self.log.lake.files(self.log.uri) as files:
             for found in files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True)):
-                if found.type != pafs.FileType.File or found.base_name.startswith((".", "_")):
+                if not _is_of_data(found):
                     continue
                 place = dict(part.split("=", 1) for part in found.path.split("/") if "=" in part)
                 with files.open_input_file(found.path) as source:
@@ -165,6 +165,11 @@ class Staged:
                 told = statistics_of(footer, self.log.ranged)
                 written.append(StagedFile(found.path, found.size, window, place["_kind"], footer.num_rows, told))
         return written
+
+
+def _is_of_data(found: pafs.FileInfo) -> bool:
+    """Whether it is a data file, and no folder: on S3 what stands for a folder is listed as a file."""
+    return bool(found.type == pafs.FileType.File and found.base_name.endswith(".parquet"))
 
 
 def remove_unfinished(lake: Lake, uri: str, before: datetime) -> int:
@@ -181,7 +186,7 @@ def remove_unfinished(lake: Lake, uri: str, before: datetime) -> int:
     count = 0
     with lake.files(uri) as files:
         for found in files.get_file_info(pafs.FileSelector(FOLDER, recursive=True, allow_not_found=True)):
-            if found.type == pafs.FileType.File and f"/{UNFINISHED}/" in found.path and found.mtime < before:
+            if _is_of_data(found) and f"/{UNFINISHED}/" in found.path and found.mtime < before:
                 files.delete_file(found.path)
                 count += 1
     return count
