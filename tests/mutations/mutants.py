@@ -167,7 +167,7 @@ MUTANTS = [
            (f"{ACCOUNTING}a_broken_step_fails_the_load[landing_loses_a_row-ReconciliationFailed-"
             "3 rows were read, but 2 applied]",)),
     Mutant("row-wise function", BINS, f"{LOADING}/landing.py",
-           "    if read != judged:", "    if False:",
+           "    if read == written:", "    if True:",
            (f"{ACCOUNTING}a_broken_step_fails_the_load[judging_loses_a_row-DeclarationError-made 2 rows of 3]",)),
     Mutant("a key in two partitions is looked for", CONVERGENCE, f"{LOADING}/facts.py",
            "return not torn.isEmpty()", "return False",
