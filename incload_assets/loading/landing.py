@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.loading import window as windows
 from incload_assets.loading.broken_conditions import conditions_told
+from incload_assets.loading.combining import combined
 from incload_assets.loading.context import Context
 from incload_assets.loading.contract_threshold import check_threshold
 from incload_assets.loading.control_rows import Control
@@ -89,7 +90,8 @@ def _with_former(context: Context, landing: Landing, staged: Staged, facts: Fact
     """Stage what follows from the rows and from what the log has of the window: rows that stay, marks, and markers."""
     table, window, content = context.table, landing.window, staged.read()
     more: list[DataFrame] = []
-    if landing.before is not None and (staying := staying_rows(context, landing, content)) is not None:
+    former = context.log.read(context.spark, landing.log_version, [window.key]) if landing.before is not None else None
+    if former is not None and (staying := staying_rows(context, landing, former, content)) is not None:
         content, more = content.unionByName(staying), [staying]
     if table.changes.snapshot_when:
         extracts = extracts_of(content, table, [window.key])
@@ -99,11 +101,9 @@ def _with_former(context: Context, landing: Landing, staged: Staged, facts: Fact
         if (marks := marks_of(content, table, extracts)) is not None:
             content, more = content.unionByName(marks, allowMissingColumns=True), [*more, marks]
     table.write.guard(context, landing, facts)
-    if landing.before is not None and (markers := replaced_rows(context, landing, content)) is not None:
+    if former is not None and (markers := replaced_rows(context, landing, former, content)) is not None:
         more.append(markers)
-    if not more:
-        return facts
-    if not staged.write(reduce(partial(DataFrame.unionByName, allowMissingColumns=True), more)):
+    if not more or not staged.write(combined(partial(DataFrame.unionByName, allowMissingColumns=True), more)):
         return facts
     now = facts_of(staged.read(), table, [window])[window.key]
     return replace(now, extracts=facts.extracts, unseen=facts.unseen)
@@ -154,7 +154,7 @@ def _stage(
     unseen = tuple(name for at, name in zip(fields_seen, table.control_fields, strict=True) if values.get(at) is False)
     facts = {key: replace(fact, unseen=unseen) for key, fact in facts.items()}
     if values.get("rows") != rows:  # nothing is observed of an empty frame, and too much of a repeated task
-        judged_all = values.get("rows") == seen.get.get("rows") if len(positions) == 1 else False
+        judged_all = len(positions) == 1 and values.get("rows") == seen.get.get("rows")
         _check_counts(table, min(at_source), extracted.count(), rows, judged_all=judged_all)
     return staged, facts
 

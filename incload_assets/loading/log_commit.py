@@ -9,7 +9,7 @@ commits look whether a version is there and then write it, so that one of these 
 a landing. Nothing is lost by that: the window's record is not the checkpoint's then, and the window is asked for again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cache
 from uuid import uuid4
@@ -47,7 +47,7 @@ def commit(
     """
     log, at = context.log, windows.now()
     staged.given.update(controls)
-    files = [*staged.committing(), *(_control_file(context, key, control) for key, control in controls.items())]
+    files = [*staged.committing(), *_control_files(context, controls)]
     added, replaced = [file.as_added(at) for file in files], {"_window": list(controls)}
     log.lake.commit(log.open(), added, app_id, number, replaced=replaced, note=note)
     # whatever the answer was: it may have been lost, and another commit may have come right after
@@ -69,35 +69,53 @@ def bare_fence(context: Context, app_id: str, *, odd: bool = False) -> int:
         ConcurrentLoad: Others kept moving the fence.
     """
     log = context.log
+    return move_fence(context, log.uri, app_id, lambda number: log.lake.commit(log.open(), [], app_id, number), odd=odd)
+
+
+def move_fence(context: Context, uri: str, app_id: str, send: Callable[[int], object], *, odd: bool = False) -> int:
+    """Move a fence to a number above all before it, in a bounded number of attempts.
+
+    Args:
+        context: Of the load.
+        uri: Of the table or its log.
+        app_id: Identifier of the fence.
+        send: Commits nothing but the fence with the number that it is given, unless another came first.
+        odd: Whether the number has to be odd.
+
+    Returns:
+        The number.
+
+    Raises:
+        ConcurrentLoad: Others kept moving the fence.
+    """
     for _ in range(FENCES):
-        at = log.open()
-        number = (at.transaction_version(app_id) or 0) + 1
+        number = (context.lake.transaction_version(uri, app_id) or 0) + 1
         number += odd and number % 2 == 0
-        log.lake.commit(at, [], app_id, number)
-        if log.open().transaction_version(app_id) == number:  # moved by this commit, or by another that was sent for it
+        send(number)
+        if (
+            context.lake.transaction_version(uri, app_id) == number
+        ):  # by this commit, or by another that was sent for it
             return number
-    raise unmoved(context.table.name, app_id)
-
-
-def unmoved(table: str, app_id: str) -> ConcurrentLoad:
-    """The error of a fence that others kept moving."""
-    return ConcurrentLoad(
-        f"{table}: the fence {app_id} could not be moved in {FENCES} attempts",
+    raise ConcurrentLoad(
+        f"{context.table.name}: the fence {app_id} could not be moved in {FENCES} attempts",
         rule="a load moves a fence a bounded number of times",
         remedy="it is tried again later",
     )
 
 
-def _control_file(context: Context, key: str, control: Control) -> StagedFile:
-    """A control row, in a file of its own."""
-    folder = f"{FOLDER}/{uuid4().hex}/_kind={CONTROL}"
-    path, row = f"{folder}/control.parquet", pa.Table.from_pylist([{"_control": asdict(control)}], _control_schema())
+def _control_files(context: Context, controls: Mapping[str, Control]) -> list[StagedFile]:
+    """Control rows, each in a file of its own."""
+    written = []
     with context.lake.files(context.log.uri) as files:
-        files.create_dir(folder, recursive=True)
-        with files.open_output_stream(path) as out:
-            pq.write_table(row, out)
-            size = out.tell()
-    return StagedFile(path, size, key, CONTROL, rows=1, statistics='{"numRecords":1}')
+        for key, control in controls.items():
+            folder = f"{FOLDER}/{uuid4().hex}/_kind={CONTROL}"
+            path = f"{folder}/control.parquet"
+            files.create_dir(folder, recursive=True)
+            with files.open_output_stream(path) as out:
+                pq.write_table(pa.Table.from_pylist([{"_control": asdict(control)}], _control_schema()), out)
+                size = out.tell()
+            written.append(StagedFile(path, size, key, CONTROL, rows=1, statistics='{"numRecords":1}'))
+    return written
 
 
 @cache

@@ -30,14 +30,14 @@ STAYING = (*UPSERTS, DELETE, TRUNCATE)
 """Kinds of old rows that may stay; the marks of snapshots are made anew."""
 
 
-def staying_rows(context: Context, landing: Landing, fresh: DataFrame) -> DataFrame | None:
+def staying_rows(context: Context, landing: Landing, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
     """The old rows that stay; None where the source tells that none do.
 
     The old rows are judged by the contract as it is now; of those that were rejected only the payload is left, so they
     stay rejected.
     """
     table = context.table
-    if (staying := _staying(context, landing, _former(context, landing), fresh)) is None:
+    if (staying := _staying(context, landing, former, fresh)) is None:
         return None
     reasons = table.contract.reasons(given=sets if table.by_column else None)
     is_upsert = F.col("_kind").isin(*UPSERTS)
@@ -48,7 +48,7 @@ def staying_rows(context: Context, landing: Landing, fresh: DataFrame) -> DataFr
     return kept.select(*map(col, context.log.schema.names))
 
 
-def replaced_rows(context: Context, landing: Landing, fresh: DataFrame) -> DataFrame | None:
+def replaced_rows(context: Context, landing: Landing, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
     """A marker for each key that had a row taken away; None where the table is not written by key.
 
     A marked key has to be folded in full: the table may hold what was taken away. So it may, of any key, where other
@@ -58,7 +58,7 @@ def replaced_rows(context: Context, landing: Landing, fresh: DataFrame) -> DataF
     Where the newest change of a key is its row, no marker stands for what a newer change of the same window takes the
     place of: the fold is the same with it and without it.
     """
-    table, former = context.table, _former(context, landing)
+    table = context.table
     names = table.write.marked(table.contract, table.changes)
     if not names:  # written by scope: nothing to be told of single rows
         return None
@@ -76,11 +76,6 @@ def replaced_rows(context: Context, landing: Landing, fresh: DataFrame) -> DataF
         taken = taken.unionByName(former.filter(F.col("_kind") == REPLACED).select(row_id, *marked))
     markers = taken.dropDuplicates(["_id"]).drop("_id").withColumn("_kind", F.lit(REPLACED))
     return markers.withColumn("_window", F.lit(landing.window.key))
-
-
-def _former(context: Context, landing: Landing) -> DataFrame:
-    """What the log holds of the window."""
-    return context.log.read(context.spark, landing.log_version, [landing.window.key])
 
 
 def _staying(context: Context, landing: Landing, former: DataFrame, fresh: DataFrame) -> DataFrame | None:

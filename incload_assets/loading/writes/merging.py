@@ -16,7 +16,7 @@ from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
 from incload_assets.loading.kept import Kept
-from incload_assets.loading.log_commit import FENCES, unmoved
+from incload_assets.loading.log_commit import move_fence
 from incload_assets.loading.plan import PENDING, Merged, Plan
 from incload_assets.loading.pruning import BROADCAST_ROWS, bucket_sql, place_sql, touched_sql
 from incload_assets.loading.statement import named, settings
@@ -100,19 +100,17 @@ def bare_merge_fence(context: Context, app_id: str) -> None:
     Raises:
         ConcurrentLoad: Others kept moving the fence.
     """
-    uri = context.uri
-    for _ in range(FENCES):
-        number = (context.lake.transaction_version(uri, app_id) or 0) + 1
+
+    def send(number: int) -> None:
+        nothing = f"MERGE INTO {context.lake.sql_name(context.uri)} AS t USING (SELECT 1 WHERE false) AS s ON false"
         try:
             with fenced(context, app_id, number):
-                nothing = f"MERGE INTO {context.lake.sql_name(uri)} AS t USING (SELECT 1 WHERE false) AS s ON false"
                 context.spark.sql(f"{nothing} WHEN MATCHED THEN DELETE").first()
         except PySparkException as error:
             if not lost_the_race(error):
                 raise
-        if context.lake.transaction_version(uri, app_id) == number:
-            return
-    raise unmoved(context.table.name, app_id)
+
+    move_fence(context, context.uri, app_id, send)
 
 
 def matching_sql(table: Table, plan: Plan) -> str:
