@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from markdown_it import MarkdownIt
 
@@ -61,6 +61,22 @@ class Clone:
             text=True,
             timeout=500,
             check=False,
+        )
+
+    def dev(self, port: int, said: IO[bytes] | IO[str]) -> "subprocess.Popen[bytes]":
+        """Start ``incload dev`` without the sample shop.
+
+        Args:
+            port: Of the UI.
+            said: Takes what it prints.
+        """
+        return subprocess.Popen(
+            self.command("dev", "--port", str(port)),
+            cwd=self.root,
+            env=self.environment(INCLOAD_SAMPLES="false"),
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
         )
 
     def status(self, table: str, **environment: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ FINGERPRINT_TAG = "incload/fingerprint"
 ATTEMPT_TAG = "incload/attempt"
 CODE_VERSION_TAG = "incload/code_version"
 SERIALIZED_TAG = "incload/serialized"
-"""Of a table that any of its loads may touch; ``dagster.yaml`` has the queue launch one of them at a time."""
+"""The tag of loads that may touch any row of their table; ``dagster.yaml`` has the queue launch one at a time."""
 PRIORITY_TAG = "dagster/priority"
 
 

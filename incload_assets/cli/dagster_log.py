@@ -1,4 +1,4 @@
-"""What goes wrong in Dagster's own log, drawn from it in one line each."""
+"""The errors of Dagster's own log, in one line each."""
 
 import re
 from pathlib import Path

@@ -61,7 +61,7 @@ class DagsterProcess:
             return False
 
     def exit_code(self) -> int | None:
-        """What it ended with; None while it goes on."""
+        """The exit code; None while the process runs."""
         return self._process.poll()
 
     def bound_log(self) -> None:

@@ -18,7 +18,7 @@ from incload_assets.cli.project import enter_project
 from resources.command_socket import Command, address, send
 
 COMMANDS = ("check", "compact", "load", "status")
-"""Those that need the code location."""
+"""The commands that need the code location."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 

@@ -94,7 +94,7 @@ class Loads:
         self.progress.update(self._bar, completed=before + len(loaded))
 
     def _show(self, what: str) -> None:
-        """What takes long before a load begins, such as Spark's start; else the name of what is loaded."""
+        """The line of progress: what a load waits for, such as Spark's start; else the name of what is loaded."""
         self.progress.update(self._bar, description=what or self._name)
         if self.progress.disable:
             self._now_and_again(what)

@@ -1,4 +1,4 @@
-"""What ``incload dev`` says while Dagster runs: that it is up, that Spark is, and what is loaded."""
+"""The lines of ``incload dev`` while Dagster runs: that it is up, that Spark is, and what is loaded."""
 
 import subprocess
 import time

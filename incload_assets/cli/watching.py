@@ -1,4 +1,4 @@
-"""What happens in a Dagster instance, told in few lines: what is loaded, what is green, what failed."""
+"""The events of a Dagster instance in few lines: loads, partitions that turn green, failures."""
 
 import time
 from collections import Counter
@@ -16,7 +16,7 @@ SUM_SECONDS = 60.0
 PAUSE_SECONDS = 10.0
 QUIET_SECONDS = 60.0
 _OVERLAP = timedelta(seconds=5)
-"""What is written later may be dated earlier, by as much as a write takes."""
+"""Of two looks at the runs: a record that is written later may be dated earlier, by as much as a write takes."""
 _FAILED = {dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
 
 
@@ -46,7 +46,7 @@ class Watch:
 
     @property
     def doing(self) -> str:
-        """What is under way, in one line; empty if nothing is."""
+        """The loads under way, in one line; empty if there are none."""
         names = sorted(self._loading.values())
         more = f" and {len(names) - 2} more" if len(names) > 2 else ""
         return f"loading {', '.join(names[:2])}{more}; green so far: {len(self._green)}" if names else ""

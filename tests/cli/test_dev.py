@@ -20,6 +20,7 @@ from incload_assets.loading.errors import IncrementalLoadError
 from incload_assets.loading.window import now
 from incload_assets.runs.warm_servers import code_locations
 from incload_assets.shop import Shop
+from resources.local_server import free_port
 from resources.settings import Settings
 from tests.clone import PROJECT, Clone, readme_files
 from tests.servers.postgres import sample_database_ends
@@ -114,18 +115,9 @@ def test_dev_tells_which_table_is_declared_wrongly(tmp_path: Path, spark_url: st
 @contextmanager
 def _dev(clone: Clone) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
     """``incload dev``, and the file that it prints into."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     said = clone.root / "said"
     with said.open("wb") as out:
-        dev = subprocess.Popen(
-            clone.command("dev", "--port", str(port)),
-            cwd=clone.root,
-            env=clone.environment(INCLOAD_SAMPLES="false"),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-        )
+        dev = clone.dev(free_port(), out)
     try:
         yield dev, said
     finally:

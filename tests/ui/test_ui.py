@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -18,6 +17,7 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from incload_assets.checks import CHEAP
+from resources.local_server import free_port
 from tests.clone import PROJECT, Clone, readme_files
 
 PICTURES = PROJECT / ".artefacts" / "ui"
@@ -43,18 +43,10 @@ def address(tmp_path: Path, spark_url: str) -> Iterator[str]:
     clone = Clone.of(tmp_path, spark_url)
     for path, content in readme_files().items():
         clone.write(path.replace("2026-01-05", DAY), content)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     PICTURES.mkdir(parents=True, exist_ok=True)
     with (PICTURES / "dev.log").open("w") as log:
-        dev = subprocess.Popen(
-            clone.command("dev", "--port", str(port)),
-            cwd=clone.root,
-            env=clone.environment(INCLOAD_SAMPLES="false"),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
+        dev = clone.dev(port, log)
         try:
             _wait_until_up(f"http://127.0.0.1:{port}", dev)
             yield f"http://127.0.0.1:{port}"
