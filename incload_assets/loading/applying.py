@@ -59,6 +59,7 @@ def apply_changes(
     app_id: str,
     *,
     of_range: bool = False,
+    is_again: Callable[[Snapshot], bool],
     is_quiet: Callable[[Snapshot], bool],
     phases: Phases,
     say: Callable[[str], None],
@@ -70,6 +71,8 @@ def apply_changes(
         windows: All of them landed.
         app_id: Identifier of the fence.
         of_range: Whether it is the fence of a range.
+        is_again: Whether what a snapshot holds was loaded before. Then its keys are folded in full: whoever asks for it
+            once more doubts the table, and the fast fold trusts rows of the table that are newer than the changes.
         is_quiet: Whether a snapshot is known to be reconciled, so that looking is enough.
         phases: Takes the times.
         say: Called with one line per step.
@@ -87,6 +90,7 @@ def apply_changes(
         held.callback(context.kept.release)
         for _ in range(MERGES):
             at = context.snapshot(windows, app_id, of_range=of_range)
+            full = full or is_again(at)
             with phases.timed("merge"):
                 plan = _plan(context, at, full, held)
             if (committed and is_merged(at)) or is_quiet(at):

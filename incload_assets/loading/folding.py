@@ -7,7 +7,9 @@ Both are the same query, so what is merged and what is checked cannot drift apar
 Two folds give the same table (a property test says so):
 
 * fast, for keys that only gained changes: the newest change of the windows, the newest delete or truncate anywhere in
-  the log, and the row that the table holds decide. The log's history is not read.
+  the log, and the row that the table holds decide. The log's history is not read. Where the table holds other content
+  of the very same sequence, this fold cannot tell whether another window brought it, or somebody edited the row: the
+  key is *unknown* to it, and pending until folded in full.
 * full, for keys that had a row taken away, and for repairs: all changes of the key in the log decide, the row in the
   table is only compared.
 """
@@ -26,10 +28,11 @@ from incload_assets.loading.columns import (
     row_order_sql,
     truncate_order,
 )
+from incload_assets.loading.combining import all_of
 from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.ledger import entry
-from incload_assets.loading.plan import PENDING, Plan
+from incload_assets.loading.plan import PENDING, UNKNOWN, Plan
 from incload_assets.loading.pruning import near, of_keys
 
 KEPT_ROWS = 1_000_000
@@ -48,9 +51,9 @@ def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
     which judges each row in any case: two of three looks at the table less.
 
     Returns:
-        Its actions have, beside what every plan has, ``_action`` same (the window's newest change is in effect) or
-        stale (something newer is) where nothing is to do; ``_order``, ``_seen``: order of the deciding change and of
-        the row seen in the table; ``_mine_order``: of the window's newest change of the key, NULL where it has none
+        Its actions have, beside what every plan has, ``_action`` same (the window's newest change is in effect), stale
+        (something newer is) or unknown where nothing is to do; ``_order``, ``_seen``: order of the deciding change and
+        of the row seen in the table; ``_mine_order``: of the window's newest change of the key, NULL where it has none
         any more; ``_full``; ``_rows``, ``_distinct``: changes of the key in the window, and how many of them differ.
     """
     table = context.table
@@ -206,6 +209,8 @@ def _compared(wanted: DataFrame, present: DataFrame, table: Table) -> DataFrame:
     order = F.col("_order")
     gone, absent = _is_gone(order), F.col("_seen").isNull()
     older = F.col("_seen") < F.col("_order")
+    sequence = [F.col("_seen")[f"s{i}"].eqNullSafe(order[f"s{i}"]) for i in range(len(table.changes.sequence_by))]
+    tied = all_of([F.col("_seen").isNotNull(), ~gone, F.col("_seen") > order, *sequence])
     differs = ~F.col("_seen").eqNullSafe(F.col("_order"))
     overtaken = ~F.col("_full") & F.col("_seen").isNotNull() & (F.col("_seen") > F.col("_order"))
     in_effect = F.coalesce((F.col("_mine_order") == F.col("_order")) & ~overtaken, F.lit(False))
@@ -215,6 +220,7 @@ def _compared(wanted: DataFrame, present: DataFrame, table: Table) -> DataFrame:
         .when(~gone & absent, "insert")
         .when(~gone & older, "update")
         .when(absent | ~differs, settled)
+        .when(tied, UNKNOWN)
         .otherwise("stale")
     )
     fully = (
@@ -232,7 +238,7 @@ def ledger_of(actions: DataFrame) -> DataFrame:
     present = in_effect & F.col("_seen").isNotNull()
     columns = entry(
         keys=F.lit(1),
-        pending=F.col("_action").isin(*PENDING),
+        pending=F.col("_action").isin(*PENDING, UNKNOWN),
         applied=has_change & in_effect,
         stale=F.when(has_change, F.col("_distinct") - in_effect.cast("long")),
         duplicate=F.when(has_change, F.col("_rows") - F.col("_distinct")),

@@ -106,10 +106,14 @@ def load_window(
         with phases.timed("prepare"):
             call_off_merges(context, window)
 
-    def is_quiet(at: Snapshot) -> bool:
-        return not landed and checkpoint == Checkpoint(at.controls[window.key].fingerprint, clean=True)
+    def is_again(at: Snapshot) -> bool:
+        return checkpoint.fingerprint == at.controls[window.key].fingerprint
 
-    applied = apply_changes(context, (window,), app_id(table, window), is_quiet=is_quiet, phases=phases, say=say)
+    def is_quiet(at: Snapshot) -> bool:
+        return not landed and checkpoint.clean and is_again(at)
+
+    fence = app_id(table, window)
+    applied = apply_changes(context, (window,), fence, is_again=is_again, is_quiet=is_quiet, phases=phases, say=say)
     return report_of(applied, window, landed=landed, seconds=phases.seconds)
 
 

@@ -38,6 +38,8 @@ class Plan:
 
 PENDING = ("insert", "update", "delete")
 """The actions that change something."""
+UNKNOWN = "unknown"
+"""The action of a fast fold that cannot tell; the key is left to a full one."""
 
 
 @dataclass(frozen=True)

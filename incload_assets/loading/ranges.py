@@ -106,7 +106,9 @@ def _load_together(
     def never(_: Snapshot) -> bool:
         return False
 
-    applied = apply_changes(context, landed, app_id, of_range=True, is_quiet=never, phases=phases, say=say)
+    applied = apply_changes(
+        context, landed, app_id, of_range=True, is_again=never, is_quiet=never, phases=phases, say=say
+    )
     share = {name: seconds / len(landed) for name, seconds in phases.seconds.items()}
     return [report_of(applied, window, landed=True, seconds=share) for window in landed]
 

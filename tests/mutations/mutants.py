@@ -23,6 +23,7 @@ HISTORY, APPEND, SNAPSHOT, FULL_RELOAD, OVERWRITE, DELETE_INSERT, PARTIAL, SOFT_
 )  # fmt: skip
 FOLD = f"{IN_WRITES}/test_fold.py::test_a_late_window_is_added_and_one_landed_again_contributes_what_it_now_holds"
 REWRITING = f"{IN_WRITES}/test_rewriting.py::test_"
+RECONCILED = "tests/checks/test_reconciliation.py::test_"
 ROLLBACK = "tests/checks/test_rollback.py::test_"
 MOVES = "tests/loading/test_moves.py::test_"
 PLAIN = f"{IN_WRITES}/test_merge_plain.py::test_"
@@ -47,6 +48,13 @@ MUTANTS = [
     Mutant("older deletes", CONVERGENCE, f"{LOADING}/folding.py",
            'F.when(gone & ~absent & older, "delete")', 'F.when(gone & ~absent, "delete")',
            (f"{LOAD}older_changes_are_known_to_be_stale_before_anything_is_merged",)),
+    Mutant("edits under the same sequence", CONVERGENCE, f"{LOADING}/folding.py",
+           ".when(tied, UNKNOWN)", ".when(F.lit(False), UNKNOWN)",
+           (f"{PLAIN}rows_edited_under_the_same_sequence_are_put_right_even_by_a_load_that_knows_of_no_other",)),
+    Mutant("what is loaded once more is folded in full", CONVERGENCE, f"{LOADING}/applying.py",
+           "full = full or is_again(at)", "full = full or False",
+           (f"{RECONCILED}rows_edited_by_hand_are_put_right_when_their_partition_is_loaded_again"
+            "[name = 'edited', seq = seq + 1]",)),
     Mutant("deletes looked up in the log", CONVERGENCE, f"{LOADING}/folding.py",
            'order = F.greatest("_delete_order", "_best")', 'order = F.col("_best")',
            (f"{LOAD}deletes_are_remembered_and_older_rows_stay_out",)),

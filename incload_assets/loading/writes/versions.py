@@ -35,15 +35,13 @@ from incload_assets.loading.columns import (
 from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.kept import Kept
 from incload_assets.loading.ledger import entry
-from incload_assets.loading.plan import PENDING, Plan
+from incload_assets.loading.plan import PENDING, UNKNOWN, Plan
 from incload_assets.loading.pruning import BROADCAST_ROWS
 
 if TYPE_CHECKING:
     from incload_assets.loading.declaration import Table
     from incload_assets.loading.writes.history import History
 
-UNKNOWN = "unknown"
-"""The action of a fast fold that cannot tell; the key is left to a full one."""
 WORTH_HOLDING_BYTES = 16 * 2**20
 """Size of what is looked at of the table from which Spark holds what it found there: a plan asks for it twice."""
 

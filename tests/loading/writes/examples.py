@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from incload_assets.loading import Quarantine
+from incload_assets.loading.checkpoint import Checkpoint
 from incload_assets.loading.compaction import compact
 from incload_assets.loading.context import Context, Snapshot
 from incload_assets.loading.load import LoadReport
@@ -150,6 +151,21 @@ class Run:
             }
             compact(self.context, now(), lambda _: at_rest, run_id="", say=lambda _: None)
             self.settled()
+
+    def edited(self) -> None:
+        """Somebody deletes and edits rows of the table; its windows are then loaded once more as they are."""
+        if not self.loaded:
+            return
+        delta, table = self.context.lake.sql_name(self.table.uri), self.table.table
+        first, names = table.columns[0], set(table.schema.names)
+        edits = {} if table.write.is_content(table.changes) else {"value": "'edited'", "seq": "coalesce(seq, 0) + 1000"}
+        self.table.spark.sql(f"DELETE FROM {delta} WHERE pmod(hash({first}), 4) = 0").first()
+        for rest, edit in enumerate(({"value"}, {"value", "seq"}), 1):
+            if edit <= names & edits.keys():
+                assign = ", ".join(f"{name} = {edits[name]}" for name in sorted(edit))
+                self.table.spark.sql(f"UPDATE {delta} SET {assign} WHERE pmod(hash({first}), 4) = {rest}").first()
+        for key, control in self.context.log.controls().items():
+            self.table.load(key, checkpoint=Checkpoint(control.fingerprint, clean=True))
 
     def settled(self) -> None:
         """Plans made in full would change nothing."""

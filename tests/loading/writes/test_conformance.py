@@ -60,6 +60,7 @@ def examples(draw: st.DrawFn, case: Case) -> Example:
         ("compact_but", (last, lastly)),
         ("rewrite", (last,)),
         ("rewrite", (lastly,)),
+        ("edited", ()),
         ("settled", ()),
     ]
     return Example(steps, draw(content), draw(content))

@@ -53,6 +53,19 @@ def test_a_unique_value_may_change_hands_within_a_batch_but_not_stand_under_two_
     assert table.log("rejected", "id", "_reasons") == [("twin 1", reason), ("twin 2", reason), ("twin 2", reason)]
 
 
+def test_rows_edited_under_the_same_sequence_are_put_right_even_by_a_load_that_knows_of_no_other(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    changes = [item(str(number), "right", 1) for number in range(8)]  # the hash of one in two grows by the edit
+    table = make(spark, tmp_path, {day(1): changes})
+    table.load(1)
+    spark.sql(f"UPDATE {table.lake.sql_name(table.uri)} SET value = 'edited'").first()
+
+    table.load(1)
+
+    assert table.rows() == {(str(number), "right", 1) for number in range(8)}
+
+
 def test_keys_a_microsecond_apart_are_two_keys_to_a_unique_value(spark: SparkSession, tmp_path: Path) -> None:
     stamps = ["2026-01-01T00:00:00.123456Z", "2026-01-01T00:00:00.123457Z"]
     table = make(
