@@ -14,11 +14,12 @@ from incload_assets.loading import window as windows
 from incload_assets.loading.broken_conditions import conditions_told
 from incload_assets.loading.combining import combined
 from incload_assets.loading.context import Context
-from incload_assets.loading.contract_threshold import check_threshold
+from incload_assets.loading.contract_threshold import check_threshold, is_tolerated
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
-from incload_assets.loading.errors import DeclarationError, ReconciliationFailed
+from incload_assets.loading.errors import DeclarationError, ReconciliationFailed, SourceUnreadable
 from incload_assets.loading.facts import Facts, asked, facts_of, has_torn_keys, told
+from incload_assets.loading.gains import gain_of, with_before
 from incload_assets.loading.judging import judge
 from incload_assets.loading.log_commit import commit
 from incload_assets.loading.lost_files import lost_file
@@ -28,6 +29,7 @@ from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.read_errors import read_error
 from incload_assets.loading.staged import Staged
 from incload_assets.loading.staying import replaced_rows, staying_rows
+from incload_assets.loading.tuning import tune_landing
 from incload_assets.loading.window import Window
 
 
@@ -63,6 +65,8 @@ def landing_app_id(table: Table, window: Window) -> str:
 def land(context: Context, landing: Landing, say: Callable[[str], None] = lambda _: None) -> bool:
     """Replace a window of the log by what the source holds now, control row included, in one fenced commit.
 
+    Where the source has only gained something, only that is added; see :mod:`incload_assets.loading.gains`.
+
     Returns:
         Whether this landing was committed; False if another one of the same window came first.
 
@@ -72,6 +76,10 @@ def land(context: Context, landing: Landing, say: Callable[[str], None] = lambda
         DeclarationError: The table's function does not fit its contract, or does not keep one row per row.
     """
     table, window = context.table, landing.window
+    if (gain := gain_of(context, landing)) is not None and (
+        done := _land_gain(context, landing, gain, say)
+    ) is not None:
+        return done
     with staged_rows(context, {window: landing.position}) as (staged, found):
         facts = found[window.key]
         table.source.check_skipped(table.name, window, facts.only_skipped)
@@ -79,11 +87,35 @@ def land(context: Context, landing: Landing, say: Callable[[str], None] = lambda
         say(f"{table.name} {window.key}: read {facts.rows} rows, {facts.rejected} to quarantine")
         for name in facts.unseen:
             say(f"{table.name} {window.key}: no record has a value in {name!r}, for which a condition of changes asks")
-        facts = _with_former(context, landing, staged, facts, say)
-        number = max(landing.before.landing if landing.before else 0, landing.fence) + 1
-        control = control_of(table, landing, facts, number)
-        note = f"landed {window.key}, run {landing.run_id}"
-        return commit(context, staged, {window.key: control}, landing_app_id(table, window), number, note=note)
+        return _commit(context, landing, staged, _with_former(context, landing, staged, facts, say))
+
+
+def _land_gain(context: Context, landing: Landing, gain: Position, say: Callable[[str], None]) -> bool | None:
+    """Add what the source has gained; None where something is wrong with it, which is told of the whole window."""
+    table, window, before = context.table, landing.window, landing.before
+    assert before is not None
+    tune_landing(context.spark, None, [window], gain.size)
+    try:
+        with staged_rows(context, {window: gain}) as (staged, found):
+            new = found[window.key]
+            facts = with_before(context, before, new)
+            if not is_tolerated(table, facts.rows, facts.rejected):
+                return None
+            say(
+                f"{table.name} {window.key}: read {new.rows} rows that have come since {before.rows_read} were landed, "
+                f"{new.rejected} to quarantine"
+            )
+            return _commit(context, landing, staged, facts, base=before)
+    except SourceUnreadable:  # a column, say, that the other files of the window have
+        return None
+
+
+def _commit(context: Context, landing: Landing, staged: Staged, facts: Facts, *, base: Control | None = None) -> bool:
+    table, window = context.table, landing.window
+    number = max(landing.before.landing if landing.before else 0, landing.fence) + 1
+    controls = {window.key: control_of(table, landing, facts, number)}
+    note = f"landed {window.key}, run {landing.run_id}"
+    return commit(context, staged, controls, landing_app_id(table, window), number, note=note, base=base)
 
 
 def _with_former(context: Context, landing: Landing, staged: Staged, facts: Facts, say: Callable[[str], None]) -> Facts:

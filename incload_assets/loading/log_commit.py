@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from incload_assets.loading import window as windows
 from incload_assets.loading.columns import CONTROL
 from incload_assets.loading.context import Context
-from incload_assets.loading.control_rows import CONTROL_TYPE, Control
+from incload_assets.loading.control_rows import CONTROL_TYPE, Control, controls_of
 from incload_assets.loading.errors import ConcurrentLoad
 from incload_assets.loading.staged import FOLDER, Staged, StagedFile
 
@@ -30,9 +30,16 @@ FENCES = 8
 
 
 def commit(
-    context: Context, staged: Staged, controls: Mapping[str, Control], app_id: str, number: int, *, note: str
+    context: Context,
+    staged: Staged,
+    controls: Mapping[str, Control],
+    app_id: str,
+    number: int,
+    *,
+    note: str,
+    base: Control | None = None,
 ) -> bool:
-    """Replace windows of the log in one commit fenced by ``(app_id, number)``.
+    """Replace windows of the log, or add to one, in one commit fenced by ``(app_id, number)``.
 
     Args:
         context: Of the load.
@@ -41,15 +48,22 @@ def commit(
         app_id: Identifier of the fence.
         number: Its number.
         note: What the commit says of itself to people.
+        base: The control row of the one window whose rows stay, and are added to; None: the windows are replaced. A log
+            that holds another one now is left as it is: it has been restored, or landed again.
 
     Returns:
         Whether it was this commit that the log holds now.
     """
     log, at = context.log, windows.now()
+    log_now, replaced = log.open(), {"_window": list(controls)}
+    if base is not None:
+        if controls_of(log_now, only=list(controls)) != dict.fromkeys(controls, base):
+            return False
+        replaced["_kind"] = [CONTROL]
     staged.given.update(controls)
     files = [*staged.committing(), *_control_files(context, controls)]
-    added, replaced = [file.as_added(at) for file in files], {"_window": list(controls)}
-    log.lake.commit(log.open(), added, app_id, number, replaced=replaced, note=note)
+    added = [file.as_added(at) for file in files]
+    log.lake.commit(log_now, added, app_id, number, replaced=replaced, note=note)
     # whatever the answer was: it may have been lost, and another commit may have come right after
     return log.controls(only=list(controls)) == dict(controls)
 

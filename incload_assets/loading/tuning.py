@@ -56,16 +56,16 @@ _now: "WeakKeyDictionary[SparkSession, dict[str, str]]" = WeakKeyDictionary()
 """What they have: each setting is a question to the server, and a small load would ask thirty."""
 
 
-def tune_landing(spark: SparkSession, log: DeltaTable, windows: Iterable[Window], change_bytes: int) -> None:
+def tune_landing(spark: SparkSession, log: DeltaTable | None, windows: Iterable[Window], change_bytes: int) -> None:
     """Set the session for landing: it reads the source, and what the log holds of the windows.
 
     Args:
         spark: The load's session.
-        log: Of the table's changes.
+        log: Of the table's changes; None where nothing of it is read.
         windows: Which.
         change_bytes: Size of what the source holds for them.
     """
-    before = bytes_in(data_files(log), "_window", [window.key for window in windows])
+    before = bytes_in(data_files(log), "_window", [window.key for window in windows]) if log is not None else 0
     _tune(spark, SMALL if change_bytes <= SMALL_CHANGE_BYTES and before <= SMALL_READ_BYTES else {})
 
 

@@ -9,6 +9,7 @@ BUCKETS = "tests/loading/writes/test_buckets.py::test_"
 IN_ORDER = "tests/loading/test_in_order.py::test_"
 FILES = "tests/loading/test_parquet_files.py::test_"
 LAWS = "tests/mutations/test_laws.py::test_"
+GAINS = "tests/loading/test_gains.py::test_"
 STAGED = "tests/loading/test_staged.py::test_"
 CRASHES = "tests/integration/test_crashes.py::test_"
 CONCURRENCY = "tests/integration/test_concurrency.py::test_"
@@ -55,6 +56,15 @@ MUTANTS = [
            "full = full or is_again(at)", "full = full or False",
            (f"{RECONCILED}rows_edited_by_hand_are_put_right_when_their_partition_is_loaded_again"
             "[name = 'edited', seq = seq + 1]",)),
+    Mutant("what a new file is added to is what it was", CONVERGENCE, f"{LOADING}/log_commit.py",
+           "if controls_of(log_now, only=list(controls)) != dict.fromkeys(controls, base):", "if False:",
+           (f"{GAINS}a_landing_whose_log_is_restored_meanwhile_adds_nothing_to_older_rows",)),
+    Mutant("a changed file is no new one", CONVERGENCE, "incload_assets/loading/sources/files.py",
+           "not old < new", "not new - old",
+           (f"{GAINS}what_is_more_than_new_files_is_landed_as_a_whole",)),
+    Mutant("rows judged by others are judged with them", CONVERGENCE, f"{LOADING}/gains.py",
+           "table.contract.unique\n", "False\n",
+           (f"{GAINS}where_a_row_is_judged_by_others_the_window_is_landed_as_a_whole",)),
     Mutant("deletes looked up in the log", CONVERGENCE, f"{LOADING}/folding.py",
            'order = F.greatest("_delete_order", "_best")', 'order = F.col("_best")',
            (f"{LOAD}deletes_are_remembered_and_older_rows_stay_out",)),

@@ -300,6 +300,13 @@ class Source(ABC):
         ]
         return union_of(frames)
 
+    def gained(self, before: Position, now: Position) -> Position | None:
+        """What a position of a window holds beside everything of an earlier one, as a position that can be extracted.
+
+        None where that is not all that is different, or where the source cannot tell. Default: it cannot.
+        """
+        return None
+
     def empty_position(self, window: Window) -> Position:
         """The position of a window that is declared empty."""
         return Position(fingerprint="empty", detail={}, summary="nothing at the source")

@@ -253,6 +253,13 @@ class Files(Source):
         """The keys of the files that are gone and whose rows stay."""
         return [file.key for file in gone_from(position)]
 
+    def gained(self, before: Position, now: Position) -> Position | None:
+        """The files that have come; None where one has changed or is gone, or had gone before."""
+        old, new = set(files_in(before)), set(files_in(now))
+        if gone_from(before) or gone_from(now) or not old or not old < new:
+            return None
+        return position_of(new - old)
+
     def _template(self, table: str) -> Template:
         return Template.parse(table, self.path, current_settings().landing_root)
 
