@@ -3,19 +3,22 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from incload_assets.loading.checkpoint import Checkpoint
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import Contest, Loads
-from tests.benchmarks.items import Batch, Items
+from tests.benchmarks.items import Items
 from tests.benchmarks.pairs import Comparison
 from tests.benchmarks.rows.small import small_items
 
 FEW = 100
 """Rows by which a window grows."""
 
-Change = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+Rows = list[dict[str, Any]]
+Change = Callable[[Path, Rows], None]
+"""What happens to a file of rows."""
 
 
 def again(bench: Bench) -> Iterator[Comparison]:
@@ -26,12 +29,14 @@ def again(bench: Bench) -> Iterator[Comparison]:
         name = f"window landed again, all rows changed, {told} sequences / the same as news"
         yield _compared(bench, name, contest.loads(), change, news.write, news.load, bound=1.3)
     few = replace(contest, items=replace(contest.items, changes=FEW)).loads()
-    name = f"window of {contest.items.changes:,} rows grown by {FEW} / a window of {FEW}"
-    yield _compared(bench, name, contest.loads(), _grown, few.write, few.load, bound=1.5)
+    for how, change in _GROWTH:
+        name = f"window of {contest.items.changes:,} rows {how} / a window of {FEW}"
+        yield _compared(bench, name, contest.loads(), change, few.write, few.load, bound=1.5)
     big = Contest.of(bench, Items(rows=bench.sizes.big, days=2, changes=bench.sizes.big // 5))
     few = replace(big, items=replace(big.items, changes=FEW)).loads()
-    name = f"window of {big.items.changes:,} rows grown by {FEW} / a window of {FEW}"
-    yield _compared(bench, name, big.loads(), _grown, few.write, few.load, bound=3, small=False)
+    for how, change in _GROWTH:
+        name = f"window of {big.items.changes:,} rows {how} / a window of {FEW}"
+        yield _compared(bench, name, big.loads(), change, few.write, few.load, bound=3, small=False)
 
 
 def _compared(
@@ -51,7 +56,7 @@ def _compared(
         write(number)
         batch = loads.write(number)
         loads.load(number)
-        _rewrite(batch, change)
+        change(batch.file, [json.loads(line) for line in batch.file.read_text().splitlines()])
 
     def load_again(number: int) -> None:
         known = Checkpoint(loads.reports[number].control.fingerprint, clean=True)
@@ -62,18 +67,28 @@ def _compared(
     return replace(found, note=loads.profile(rounds["warm_up"], found.median))
 
 
-def _rewrite(batch: Batch, change: Change) -> None:
-    rows = change([json.loads(line) for line in batch.file.read_text().splitlines()])
-    batch.file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+def _write(file: Path, rows: Rows) -> None:
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def _newer(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [row | {"value": f"{row['value']}, again", "seq": row["seq"] + 1} for row in rows]
+def _newer(file: Path, rows: Rows) -> None:
+    _write(file, [row | {"value": f"{row['value']}, again", "seq": row["seq"] + 1} for row in rows])
 
 
-def _corrected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [row | {"value": f"{row['value']}, again"} for row in rows]
+def _corrected(file: Path, rows: Rows) -> None:
+    _write(file, [row | {"value": f"{row['value']}, again"} for row in rows])
 
 
-def _grown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return rows + [rows[-1] | {"id": f"{rows[-1]['id']}-{number}"} for number in range(FEW)]
+def _longer(file: Path, rows: Rows) -> None:
+    _write(file, rows + _more(rows))
+
+
+def _beside(file: Path, rows: Rows) -> None:
+    _write(file.with_name(f"more-{file.name}"), _more(rows))
+
+
+def _more(rows: Rows) -> Rows:
+    return [rows[-1] | {"id": f"{rows[-1]['id']}-{number}"} for number in range(FEW)]
+
+
+_GROWTH = ((f"grown by {FEW}", _longer), (f"grown by a file of {FEW}", _beside))
