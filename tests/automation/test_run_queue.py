@@ -98,6 +98,8 @@ def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
     (tmp_path / "jobs.py").write_text(JOBS)
     (tmp_path / "dagster").mkdir()
     shutil.copy(PROJECT / ".dagster_home" / "dagster.yaml", tmp_path / "dagster")
+    with (tmp_path / "dagster" / "dagster.yaml").open("a") as config:
+        config.write("\ncode_servers: {wait_for_local_processes_on_shutdown: true}\n")
     target = PythonFileTarget(str(tmp_path / "jobs.py"), None, str(PROJECT), "jobs")
     with (
         dg.DagsterInstance.from_config(str(tmp_path / "dagster")) as instance,
