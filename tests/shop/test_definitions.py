@@ -75,8 +75,11 @@ def test_the_schedule_asks_for_the_minutes_up_to_the_present_when_files_are_due(
 
 def test_the_schedule_skips_with_the_time_of_the_next_file_when_nothing_is_due(instance: dg.DagsterInstance) -> None:
     shop = Shop(Settings(), scale=0.25)
-    shop.advance(days=30)
-    skipped = tick(instance)
+    for _ in range(3):  # a file may become due between the two
+        shop.advance(days=30)
+        skipped = tick(instance)
+        if isinstance(skipped, dg.SkipReason):
+            break
     assert isinstance(skipped, dg.SkipReason)
     assert skipped.skip_message == f"The next file is due at {shop.next_due():%Y-%m-%d %H:%M} UTC."
 

@@ -84,7 +84,7 @@ def _read_group(
     # else Spark makes "\n" of line breaks within quotes
     ends = {} if shape.finds_line_ends else {"lineSep": "\n"}
     # pruned columns would not be counted
-    lines = reader_of(spark, columnPruning="false").csv(
+    lines = reader_of(spark, paths, columnPruning="false").csv(
         [spark_path(path) for path in paths],
         schema=", ".join(f"{name} string" for name in [*names, *more, "__text"]),
         header=True,

@@ -51,7 +51,7 @@ def read_json(
         return []
     text = F.col("value")
     lines = (
-        reader_of(spark)
+        reader_of(spark, paths)
         .text([spark_path(path) for path in paths])
         .where(text.rlike(r"\S"))
         .select(

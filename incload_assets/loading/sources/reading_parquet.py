@@ -150,12 +150,12 @@ def _read_group(
     # What is set here stays set, as it must until the rows are read; of other files it changes no value.
     if kinds:  # to Spark these are the number they are stored as, or nothing
         spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
-    frame = reader_of(spark, mergeSchema="false").parquet(*map(spark_path, paths))
+    frame = reader_of(spark, paths, mergeSchema="false").parquet(*map(spark_path, paths))
     if INT96 in kinds:  # whose bytes the quicker reader does not give
         spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
         stored = with_bytes(frame.schema, pa.struct(schema))
         assert isinstance(stored, StructType)
-        frame = reader_of(spark).schema(stored).parquet(*map(spark_path, paths))
+        frame = reader_of(spark, paths).schema(stored).parquet(*map(spark_path, paths))
     metadata = frame.metadataColumn("_metadata")
     values = {name: with_times(F.col(quoted(name)), kind) for name, kind in schema}
     told = {name: with_times(F.col(quoted(name)), kind, iso=True) for name, kind in schema}

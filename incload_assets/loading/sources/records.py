@@ -15,17 +15,24 @@ from incload_assets.loading.sources.template import Template
 TIMES_AS_JSON = {**TIMES_IN_JSON, "ignoreNullFields": "false"}
 """Options of ``to_json`` that lose neither microseconds nor the difference between NULL and absent."""
 
-AS_IT_LIES = {
+_WHOLE = {
+    # whatever the session says: what cannot be read is an error
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+}
+"""Options of Spark's readers, by which a file is read whole, or not at all."""
+_AS_IT_LIES = {
     # else Hadoop would compare a local file with a checksum beside it, ".<name>.crc", which may be of a former content,
     # and could not read names with a colon
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     # else the session would get whichever file system it used first
     "fs.file.impl.disable.cache": "true",
-    # whatever the session says: what cannot be read is an error
-    "ignoreCorruptFiles": "false",
-    "ignoreMissingFiles": "false",
 }
-"""Options of Spark's readers, by which a file is read whole, whatever lies beside it, or not at all."""
+"""And of those of local files, by which these are read whatever lies beside them.
+
+Not of S3: who first opens a bucket gives its file system these options for as long as the server runs, and what is
+written to S3 goes through local files of the usual file system.
+"""
 
 WORTH_READING_TWICE_BYTES = 8 * 2**20
 _NUMBER_IN_TASK = 2**33 - 1
@@ -47,9 +54,9 @@ class Records:
     varied: bool = False
 
 
-def reader_of(spark: SparkSession, **options: str) -> DataFrameReader:
-    """Spark's reader of files, with options."""
-    return spark.read.options(**AS_IT_LIES, **options)
+def reader_of(spark: SparkSession, paths: Sequence[str], **options: str) -> DataFrameReader:
+    """Spark's reader of files, all on S3 or none, with options."""
+    return spark.read.options(**_WHOLE, **({} if all(map(is_s3, paths)) else _AS_IT_LIES), **options)
 
 
 def spark_path(path: str) -> str:

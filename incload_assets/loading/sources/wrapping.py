@@ -82,6 +82,10 @@ class Wrapping(Source):
         """See :meth:`Source.prepare`."""
         self.source.prepare(spark, table, windows, landed, lake)
 
+    def gained(self, before: Position, now: Position) -> Position | None:
+        """See :meth:`Source.gained`."""
+        return self.source.gained(before, now)
+
     def empty_position(self, window: Window) -> Position:
         """See :meth:`Source.empty_position`."""
         return self.source.empty_position(window)
