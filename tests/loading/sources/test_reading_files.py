@@ -21,6 +21,7 @@ from incload_assets.loading.sources import Files, Position, read_error
 from incload_assets.loading.sources.file_hashes import local_hashes
 from incload_assets.loading.sources.file_position import File
 from incload_assets.loading.sources.file_position import position_of as position_of_files
+from incload_assets.loading.sources.records import reader_of
 from tests.loading.sources.case import Place
 from tests.loading.sources.case_files import S3Files
 from tests.loading.sources.support import FIRST, day, days, extracted, raw, write
@@ -327,3 +328,13 @@ def test_ten_thousand_small_files_in_a_window(spark: SparkSession, landing: Path
     frame = source.extract(spark, "orders", position_of(source), ["id"])
     found = frame.agg(F.count("*"), F.countDistinct("_source.file"), F.sum(F.col("_raw.id").cast("bigint"))).first()
     assert found == (10_000, 10_000, sum(range(10_000)))
+
+
+@pytest.mark.parametrize(("path", "expected"), [("/landing/a.json", True), ("s3://landing/a.json", False)])
+def test_readers_change_how_local_files_are_read_only_for_local_files(
+    spark: SparkSession, path: str, expected: bool
+) -> None:
+    """The file system of a bucket keeps the options of its first reader, and writes through local files."""
+    options = reader_of(spark, [path])._options  # type: ignore[attr-defined]
+    assert any(name.startswith("fs.file.") for name in options) is expected
+    assert options["ignoreCorruptFiles"] == options["ignoreMissingFiles"] == "false"
