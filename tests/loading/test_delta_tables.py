@@ -20,7 +20,7 @@ from tests.loading.tables import day, item, make
 
 WINDOWS = "incload.windows 0 0 * * * UTC %Y-%m-%d"
 OF_A_LOG = {f"delta.{what}RetentionDuration": "interval 2 days" for what in ("log", "deletedFile")} | dict(
-    [WINDOWS.split(" ", 1)]
+    [WINDOWS.split(" ", 1), ("delta.checkpointInterval", "10")]
 )
 
 

@@ -123,7 +123,7 @@ def test_groups_of_a_partitioned_table_are_looked_for_in_their_partition_only(
         (
             DeleteInsert(by=["other"]),
             VERSIONED,
-            r"with 'other', which Item does not have.*Remedy: name some of day, id, value",
+            r"with 'other', which DatedItem does not have.*Remedy: name some of day, id, value",
         ),
         (DeleteInsert(by=["seq"]), VERSIONED, "of plain types, other than the sequence"),
         (DeleteInsert(by=["id"], partition_by="day"), VERSIONED, "all rows of a group lie in one partition"),
