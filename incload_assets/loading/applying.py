@@ -59,8 +59,8 @@ def apply_changes(
     app_id: str,
     *,
     of_range: bool = False,
-    is_again: Callable[[Snapshot], bool],
-    is_quiet: Callable[[Snapshot], bool],
+    is_again: Callable[[Snapshot], bool] = lambda _: False,
+    is_quiet: Callable[[Snapshot], bool] = lambda _: False,
     phases: Phases,
     say: Callable[[str], None],
 ) -> Applied:
@@ -73,7 +73,7 @@ def apply_changes(
         of_range: Whether it is the fence of a range.
         is_again: Whether what a snapshot holds was loaded before. Then its keys are folded in full: whoever asks for it
             once more doubts the table, and the fast fold trusts rows of the table that are newer than the changes.
-        is_quiet: Whether a snapshot is known to be reconciled, so that looking is enough.
+        is_quiet: Whether a snapshot is known to be reconciled, so that looking is enough. Default of both: never.
         phases: Takes the times.
         say: Called with one line per step.
 

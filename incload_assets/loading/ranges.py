@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
 
 from incload_assets.loading.applying import Phases, apply_changes
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.context import Context
 from incload_assets.loading.contract_threshold import is_tolerated
 from incload_assets.loading.control_rows import Control, controls_of
 from incload_assets.loading.declaration import Table
@@ -103,12 +103,7 @@ def _load_together(
     if not landed:
         return []
 
-    def never(_: Snapshot) -> bool:
-        return False
-
-    applied = apply_changes(
-        context, landed, app_id, of_range=True, is_again=never, is_quiet=never, phases=phases, say=say
-    )
+    applied = apply_changes(context, landed, app_id, of_range=True, phases=phases, say=say)
     share = {name: seconds / len(landed) for name, seconds in phases.seconds.items()}
     return [report_of(applied, window, landed=True, seconds=share) for window in landed]
 

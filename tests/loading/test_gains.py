@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,18 @@ def log_files(table: Loaded) -> set[str]:
     return {uri for uri in delta.file_uris() if "_kind=control" not in uri}
 
 
+def before_the_commit(patch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
+    """Have something happen once, when the next new file is read and not yet committed."""
+    with_before = landing.with_before
+
+    def meanwhile(*args: Any) -> Facts:
+        patch.setattr(landing, "with_before", with_before)
+        happens()
+        return with_before(*args)
+
+    patch.setattr(landing, "with_before", meanwhile)
+
+
 def test_a_file_that_comes_into_a_window_is_landed_beside_what_was_there(
     spark: SparkSession, tmp_path: Path, area: Path
 ) -> None:
@@ -122,9 +135,7 @@ def test_file_by_file_the_log_and_the_table_become_what_one_landing_of_all_makes
     assert (table.rows(), report.evidence) == (whole.rows(), at_once.evidence), f"INCLOAD_TEST_SEED={SEED}"
 
 
-def test_what_is_more_than_new_files_is_landed_as_a_whole(
-    spark: SparkSession, tmp_path: Path, area: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_more_than_new_files_is_landed_as_a_whole(spark: SparkSession, tmp_path: Path, area: Path) -> None:
     table = table_of(spark, tmp_path / "lake")
     first = deliver(area, "a", item("1", "a", 1), item("2", "a", 1))
     load(table)
@@ -196,14 +207,7 @@ def test_a_landing_that_another_one_overtakes_adds_nothing_to_what_that_has_land
     deliver(area, "a", item("1", "a", 1))
     load(table)
     deliver(area, "b", item("2", "b", 1))
-    with_before = landing.with_before
-
-    def overtaken(*args: Any) -> Facts:
-        monkeypatch.setattr(landing, "with_before", with_before)
-        load(table)
-        return with_before(*args)
-
-    monkeypatch.setattr(landing, "with_before", overtaken)
+    before_the_commit(monkeypatch, lambda: load(table))
     load(table)
     assert [row[0] for row in table.log("upsert", "id")] == ["1", "2"]
 
@@ -218,14 +222,7 @@ def test_a_landing_whose_log_is_restored_meanwhile_adds_nothing_to_older_rows(
     deliver(area, "b", item("2", "b", 1))
     load(table)
     deliver(area, "c", item("3", "c", 1))
-    with_before = landing.with_before
-
-    def restored(*args: Any) -> Facts:
-        monkeypatch.setattr(landing, "with_before", with_before)
-        table.restore(versions)
-        return with_before(*args)
-
-    monkeypatch.setattr(landing, "with_before", restored)
+    before_the_commit(monkeypatch, lambda: table.restore(versions))
     load(table)
     assert table.rows() == {("1", "a", 1), ("2", "b", 1), ("3", "c", 1)}
     assert [row[0] for row in table.log("upsert", "id")] == ["1", "2", "3"]
