@@ -14,7 +14,6 @@ ATTEMPT_TAG = "incload/attempt"
 CODE_VERSION_TAG = "incload/code_version"
 SERIALIZED_TAG = "incload/serialized"
 """The tag of loads that may touch any row of their table; ``dagster.yaml`` has the queue launch one at a time."""
-PRIORITY_TAG = "dagster/priority"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.checks.look import records, several, verdict
+from incload_assets.delta.sql import col, content_hash_sql
 from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.columns import DELETE, UPSERTS, col, content_hash_sql, sets
+from incload_assets.loading.columns import DELETE, UPSERTS, sets
+from incload_assets.loading.contract import MASK
 from incload_assets.loading.declaration import Table
-from incload_assets.loading.materialization import MASK
 from incload_assets.loading.sources.several import Several
 from incload_assets.loading.sources.several_rows import NAME as SOURCE_NAME
 from incload_assets.loading.sources.several_rows import PRIORITY, source_of

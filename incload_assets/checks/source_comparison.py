@@ -16,6 +16,7 @@ from incload_assets.loading.reconciliation import Evidence, examine
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.merging import app_id
+from incload_assets.writes.strategy import strategy_of
 from resources.lake import Lake
 
 KINDS = (*UPSERTS, DELETE, TRUNCATE, REJECTED)
@@ -107,7 +108,7 @@ def table_evidence(spark: SparkSession, table: Table, lake: Lake, log: ChangeLog
     if lake.version(context.uri) is None or log.control(window.key) is None:
         return None
     at = context.snapshot((window,), app_id(table, window))
-    plan = table.write.plan(context, at, full=True)
+    plan = strategy_of(table).plan(context, at, full=True)
     try:
         return examine(plan, at)[window.key]
     finally:

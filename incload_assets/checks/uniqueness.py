@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, GroupedData, Row, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.checks.look import records, several, verdict
-from incload_assets.loading.columns import col
+from incload_assets.delta.sql import col
+from incload_assets.loading.contract import MASK
 from incload_assets.loading.declaration import Table
-from incload_assets.loading.materialization import MASK
 from resources.lake import Lake
 
 NAME = "uniqueness"

@@ -13,7 +13,7 @@ from incload_assets.cli import screen
 from incload_assets.cli.partition_keys import shown, stretches
 from incload_assets.cli.project import Project
 from incload_assets.cli.runs import COUNTS, Outcome, load_partitions
-from incload_assets.loading.compaction import REWRITE_COMPACTED_TAG
+from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.window import now
 from incload_assets.operations import progress_of, undone_windows, with_undone

@@ -1,7 +1,8 @@
 """What a table's author needs; the modules beside this one are the road a row takes."""
 
 from incload_assets.loading.asset import incremental_asset
-from incload_assets.loading.declaration import Changes, Freshness, Quarantine
+from incload_assets.loading.changes import Changes
+from incload_assets.loading.declaration import Freshness, Quarantine
 from incload_assets.loading.derived import derived_asset
 from incload_assets.loading.sources.debezium import Debezium
 from incload_assets.loading.sources.files import Files

@@ -2,7 +2,8 @@
 
 from pyspark.errors import PySparkException
 
-from incload_assets.loading.columns import UPSERTS, literal
+from incload_assets.delta.sql import literal
+from incload_assets.loading.columns import UPSERTS
 from incload_assets.loading.context import Context
 from incload_assets.loading.delta_tables import lost_the_race, schema_of
 from incload_assets.loading.errors import ConcurrentLoad

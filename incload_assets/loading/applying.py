@@ -7,7 +7,8 @@ from time import monotonic
 
 from pyspark.sql import functions as F
 
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.change_log.read_view import Snapshot
+from incload_assets.loading.context import Context
 from incload_assets.loading.copies import copies_told
 from incload_assets.loading.errors import ConcurrentLoad, ReconciliationFailed
 from incload_assets.loading.overflow import overflow_told
@@ -16,6 +17,7 @@ from incload_assets.loading.reconciliation import Evidence, check_bins, examine
 from incload_assets.loading.tuning import tune_plan
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.merging import is_merged
+from incload_assets.writes.strategy import strategy_of
 
 MERGES = 8
 
@@ -107,7 +109,7 @@ def apply_changes(
                     plan = _plan(context, at, full, held)
             with phases.timed("merge"):
                 planned = _planned(plan, len(windows)) if len(windows) > 1 else {}
-                done = table.write.apply(context, at, plan)
+                done = strategy_of(table).apply(context, at, plan)
             if done is None:
                 lost += 1
                 say(f"{where}: another load committed first, planning anew")
@@ -130,8 +132,11 @@ def apply_changes(
 
 
 def _plan(context: Context, at: Snapshot, full: bool, held: ExitStack) -> Plan:
-    tune_plan(context, at, full=full)
-    plan = context.table.write.plan(context, at, full=full)
+    strategy = strategy_of(context.table)
+    all_changes = full or at.replaced or at.empties or not strategy.reads_windows(context.table.changes)
+    log_bytes = at.log_bytes if all_changes else at.windows_bytes
+    tune_plan(context.spark, at.changes, at.near_bytes + log_bytes)
+    plan = strategy.plan(context, at, full=full)
     held.callback(plan.release)
     return plan
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import dagster as dg
 
-from incload_assets.loading.declaration import INTERVAL, Changes, Freshness, Quarantine, RowFunction, Table, declare
+from incload_assets.declaration.declare import declare
+from incload_assets.loading.changes import Changes
+from incload_assets.loading.declaration import INTERVAL, Freshness, Quarantine, RowFunction, Table
 from incload_assets.loading.declaration_rules import key_of
 from incload_assets.loading.declared_types import as_columns, as_in_dagster, check_arguments
 from incload_assets.loading.range_fences import WINDOWS_AT_ONCE

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import quoted
+from incload_assets.delta.sql import quoted
 from incload_assets.loading.control_rows import CONTROL_TYPE, Control, controls_of
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.parquet_files import parquet_files

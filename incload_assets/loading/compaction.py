@@ -21,21 +21,20 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from incload_assets.delta.fences import fenced
+from incload_assets.delta.sql import literal
+from incload_assets.load.compacted import compaction_app_id
 from incload_assets.loading import window as windows
-from incload_assets.loading.columns import CHANGES, CONTROL, literal
+from incload_assets.loading.columns import CHANGES, CONTROL
 from incload_assets.loading.context import Context
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
-from incload_assets.loading.errors import ConcurrentLoad, WindowCompacted
+from incload_assets.loading.errors import ConcurrentLoad
 from incload_assets.loading.log_commit import bare_fence, commit
-from incload_assets.loading.sources.base import Position
 from incload_assets.loading.staged import Staged
 from incload_assets.loading.window import Window, known_windows
-from incload_assets.loading.writes.merging import fenced
-
-REWRITE_COMPACTED_TAG = "incload/rewrite_compacted"
-"""Of a run that may replace windows whose log was compacted."""
+from incload_assets.writes.strategy import strategy_of
 
 AtRest = Callable[[Collection[str]], Mapping[str, str]]
 """From partition keys to the checkpointed fingerprints of those that no run has in hand or has failed to load since."""
@@ -84,7 +83,7 @@ def compact(
     rest = [window for window, control in controls.items() if known.get(window.key) == control.fingerprint]
     busy = tuple(window.key for window in controls if window not in rest)
     new = [window.key for window in rest if controls[window].compacted_at is None]
-    last = context.lake.transaction_version(log.uri, _app_id(table)) or 0
+    last = context.lake.transaction_version(log.uri, compaction_app_id(table)) or 0
     if not new and last % 2 == 0:
         return Compaction(windows=sum(control.compacted_at is not None for control in controls.values()), busy=busy)
     say(f"{table.name}: compacting the log of {len(new)} more windows that ended by {older_than:%Y-%m-%d %H:%M} UTC")
@@ -100,41 +99,6 @@ def compact(
     return Compaction(len(settled), len(new), busy, before, removed)
 
 
-def refuse_rewrite(context: Context, window: Window, landed: Control, position: Position) -> None:
-    """Do not replace a compacted window.
-
-    Raises:
-        WindowCompacted: With what changed, and how to choose.
-    """
-    name = context.table.name
-    changed = (
-        f"the source has changed: landed was {landed.summary or landed.fingerprint}, now it is "
-        f"{position.summary or position.fingerprint}"
-        if landed.fingerprint != position.fingerprint
-        else f"the table's code has changed ({landed.code_version}, now {context.table.code_version})"
-    )
-    raise WindowCompacted(
-        f"{name} {window.key}: its log was compacted on {landed.compacted_at:%Y-%m-%d}, and {changed}",
-        rule="a window older than log_retention is replaced only by choice: changes that it had overtaken may be gone "
-        "from the log, so that they cannot come back",
-        remedy=f"to replace it nevertheless: incload load {name} --partitions {window.key} --rewrite-compacted, or "
-        f"materialize it with the run tag {REWRITE_COMPACTED_TAG}",
-    )
-
-
-def hold_off(context: Context) -> None:
-    """Refuse whatever a compaction may be about to remove: a load is going to land one of its windows.
-
-    Raises:
-        ConcurrentLoad: Others kept moving the fence.
-    """
-    bare_fence(context, _app_id(context.table), odd=True)
-
-
-def _app_id(table: Table) -> str:
-    return f"{table.name}/compaction"
-
-
 def _old(table: Table, controls: Mapping[str, Control], older_than: datetime) -> dict[Window, Control]:
     """The windows that ended by then, oldest first; a key that is no window any more is left alone."""
     known = known_windows(table.partitions_def, controls)
@@ -147,12 +111,12 @@ def _mark(context: Context, keys: Collection[str], number: int) -> None:
     chosen = f"_kind = '{CONTROL}' AND _window IN ({', '.join(map(literal, keys))})" if keys else "false"
     statement = f"UPDATE {context.lake.sql_name(log.uri)} SET _control.compacted_at = TIMESTAMP'{at}' WHERE {chosen}"
     try:
-        with fenced(context, _app_id(context.table), number):
+        with fenced(context.spark, compaction_app_id(context.table), number):
             context.spark.sql(statement).first()
     except PySparkException as error:
         if not lost_the_race(error):
             raise
-    if context.lake.transaction_version(log.uri, _app_id(context.table)) != number:
+    if context.lake.transaction_version(log.uri, compaction_app_id(context.table)) != number:
         raise _overtaken(context.table)
 
 
@@ -163,7 +127,7 @@ def _remove(
     table, log = context.table, context.log
     rows = log.read(context.spark, version, [window.key for window in rest])
     changes = rows.filter(F.col("_kind").isin(*CHANGES))
-    decisive = table.write.decisive(table, changes, rest).persist()
+    decisive = strategy_of(table).decisive(table, changes, rest).persist()
     try:
         before, after = _by_window(changes, len(rest)), _by_window(decisive, len(rest))
         gone = {window.key: before.get(window.key, 0) - after.get(window.key, 0) for window in rest}
@@ -173,14 +137,14 @@ def _remove(
             if gone[window.key]
         }
         if not controls:
-            bare_fence(context, _app_id(table))
+            bare_fence(context, compaction_app_id(table))
             return sum(before.values()), 0
         others = rows.filter(~F.col("_kind").isin(*CHANGES, CONTROL))
         content = decisive.unionByName(others).filter(F.col("_window").isin(*controls))
         staged = Staged(log, context.spark, list(controls))
         staged.write(content)
         note = f"compacted {min(controls)}..{max(controls)}, run {run_id}"
-        if not commit(context, staged, controls, _app_id(table), number, note=note):
+        if not commit(context, staged, controls, compaction_app_id(table), number, note=note):
             raise _overtaken(table)
         return sum(before.values()), sum(gone.values())
     finally:

@@ -1,20 +1,14 @@
 """The conditions that tell what kind a change is, and the fields of the source that they need."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
+from incload_assets.loading.changes import Changes
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.sources.base import Source
 from incload_assets.loading.sources.own_fields import check_own_values
 from incload_assets.loading.sql_conditions import columns_in, condition_of_a_row
-
-if TYPE_CHECKING:
-    from incload_assets.loading.declaration import Changes
-    from incload_assets.loading.sources.base import Source
-    from incload_assets.loading.writes.base import Write
+from incload_assets.loading.writes.base import Write
 
 CONDITIONS = ("delete_when", "truncate_when", "snapshot_when", "moved_when")
 """The conditions of ``Changes``."""

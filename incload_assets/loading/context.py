@@ -1,6 +1,6 @@
 """What every step of a load works with, and what it saw."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -8,14 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from incload_assets.change_log.read_view import Snapshot, first_sequences
 from incload_assets.loading.change_log import ChangeLog
 from incload_assets.loading.columns import CONTROL, DELETE, EMPTIES, MOVED, REJECTED
 from incload_assets.loading.control_rows import Control, controls_of
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.in_order import is_newer, without_older
 from incload_assets.loading.kept import Kept
-from incload_assets.loading.parquet_files import ParquetFiles, parquet_files
-from incload_assets.loading.pruning import laid_out_by, touched_sql
+from incload_assets.loading.parquet_files import parquet_files
+from incload_assets.loading.places import laid_out_by, touched_sql
 from incload_assets.loading.window import Window
 from resources.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of
 
@@ -63,7 +64,7 @@ class Context:
         else:
             path = self.lake.spark_uri(self.uri)
             rows = self.spark.read.format("delta").option("versionAsOf", at.table_version).load(path)
-        touched = touched_sql(self.table, at) if near else None
+        touched = touched_sql(self.table, at.partitions) if near else None
         return rows.filter(touched) if touched else rows
 
     def changes(self, at: "Snapshot") -> DataFrame:
@@ -148,101 +149,3 @@ class Context:
             return False
         column = self.table.changes.sequence_by[0]
         return all(is_newer(first, column, self.table.type_of(column), files) for first in firsts)
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The versions that one plan is made from.
-
-    Args:
-        table_version: Delta version of the table.
-        log_version: Delta version of the log.
-        app_id: Identifier of the fence that a merge of the plan carries.
-        fence: Its last committed number in ``table_version``; 0 if none.
-        controls: The control rows in ``log_version`` of the windows that the plan is for, by partition key.
-        whole: Whether the plan concerns the whole table.
-        of_range: Whether the fence is that of a range.
-        by_place: Whether the control rows tell which part of the table their windows touch.
-        table_bytes: Size of the table's files.
-        near_bytes: Of those in the partitions that the windows touch, where Delta's log tells; else of all.
-        log_bytes: Of the log's files.
-        windows_bytes: Of those of the windows, and of these deletes and truncates of the others.
-        others_delete: Whether other windows of the log hold truncates, or deletes that may be newer than a change of
-            these.
-        empties: Whether the windows hold truncates.
-        moves: Whether the log holds upserts that gave a row a new key and left values under the old one.
-        newer: Whether all that the windows bring is known to be newer than the rows that ``near_bytes`` counts.
-        near_rows: How many rows these are, as Delta's statistics tell; 0 where they do not.
-        feeds: Whether Delta keeps a change feed of the table.
-        near_files: Those that ``near_bytes`` counts; None where Delta has to read them.
-        window_files: Of the log, those of the windows, and of the others' deletes that may be newer; None likewise.
-    """
-
-    table_version: int
-    log_version: int
-    app_id: str
-    fence: int
-    controls: dict[str, Control]
-    whole: bool
-    of_range: bool
-    by_place: bool
-    table_bytes: int
-    near_bytes: int
-    log_bytes: int
-    windows_bytes: int
-    others_delete: bool
-    empties: bool
-    moves: bool
-    newer: bool
-    near_rows: int
-    feeds: bool
-    near_files: ParquetFiles | None
-    window_files: ParquetFiles | None
-
-    @property
-    def landing(self) -> int:
-        """The landing that outdates merges of earlier ones; 0 for a fence that many windows share.
-
-        Such a fence is moved by a bare fence, or refuses every older plan, whatever has been landed again since.
-        """
-        if self.whole or self.of_range:
-            return 0
-        (control,) = self.controls.values()
-        return control.landing
-
-    @property
-    def changes(self) -> int:
-        """How many rows the log has of the windows, about."""
-        return sum(control.rows_read + control.replaced for control in self.controls.values())
-
-    @property
-    def replaced(self) -> bool:
-        """Whether a landing took rows away."""
-        return any(control.replaced for control in self.controls.values())
-
-    @property
-    def partitions(self) -> list[str] | None:
-        """The table's partition values, or buckets, that the windows touch; None for all of them."""
-        if not self.by_place or self.empties:
-            return None
-        known: set[str] = set()
-        for control in self.controls.values():
-            if control.partitions is None:
-                return None
-            known.update(control.partitions)
-        return sorted(known) if len(known) <= MAX_PARTITIONS else None
-
-    @property
-    def first_sequences(self) -> list[str] | None:
-        """Smallest value of the first sequence column in each window that has one; None where a change has none."""
-        return first_sequences(self.controls.values())
-
-
-def first_sequences(controls: Iterable[Control]) -> list[str] | None:
-    """Smallest value of the first sequence column in each window that has one; None where a change has none."""
-    firsts = [control.first_sequence for control in controls]
-    return None if None in firsts else [first for first in firsts if first is not None]
-
-
-MAX_PARTITIONS = 200
-"""Longest list of partition values that Delta prunes exactly; a load that touches more reads without pruning."""

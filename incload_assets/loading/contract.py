@@ -221,3 +221,6 @@ def compile_contract(model: type[Any], table: str) -> Contract:
     """
     fields, unique = read_model(model, table)
     return Contract(model.__name__, fields, unique)
+
+
+MASK = "***"

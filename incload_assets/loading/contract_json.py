@@ -11,7 +11,7 @@ import pyspark.sql.types as T
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import let
+from incload_assets.delta.sql import let
 from incload_assets.loading.exact_json import all_marked, is_single, parsed, plain_number, unmarked
 
 Convert = Callable[[Column, T.DataType], Column]

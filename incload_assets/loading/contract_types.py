@@ -16,7 +16,7 @@ from pandera.engines import pyspark_engine
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import TIMES_IN_JSON
+from incload_assets.delta.sql import TIMES_IN_JSON
 from incload_assets.loading.contract_instants import INSTANTS, in_years, instant_of_text
 from incload_assets.loading.contract_json import from_json
 from incload_assets.loading.contract_numbers import number_of_number, number_of_text

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import col
+from incload_assets.delta.sql import col
 from incload_assets.loading.context import Context
 from incload_assets.loading.errors import ReconciliationFailed
 

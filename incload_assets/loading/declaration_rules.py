@@ -1,23 +1,19 @@
 """The rules that a declaration has to keep, but for those of a contract, a condition, a source or a way of writing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import dagster as dg
 import pyspark.sql.types as T
 
+from incload_assets.loading.changes import Changes
 from incload_assets.loading.contract import Contract
+from incload_assets.loading.declaration import Freshness, Quarantine
 from incload_assets.loading.declared_types import check_arguments
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.writes.base import Write
 from resources.lake import OWN_FOLDERS
-
-if TYPE_CHECKING:
-    from incload_assets.loading.declaration import Changes, Freshness, Quarantine
 
 SHORTEST_INTERVAL = timedelta(seconds=1)
 

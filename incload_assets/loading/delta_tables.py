@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.columns import literal, quoted
+from incload_assets.delta.sql import literal, quoted
 from incload_assets.loading.errors import SchemaMismatch
 from resources.lake import Lake
 

@@ -8,7 +8,7 @@ import dagster as dg
 from pyspark.sql import DataFrame
 
 from incload_assets.loading.asset import incremental_asset
-from incload_assets.loading.declaration import Changes
+from incload_assets.loading.changes import Changes
 from incload_assets.loading.declaration_rules import key_of
 from incload_assets.loading.declared_types import as_columns, as_in_dagster
 from incload_assets.loading.sources.base import Absent

@@ -7,11 +7,12 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import DELETE, REJECTED, REPLACED, SKIPPED, SNAPSHOT, TRUNCATE, UPSERTS, col
-from incload_assets.loading.context import MAX_PARTITIONS
+from incload_assets.change_log.read_view import MAX_PARTITIONS
+from incload_assets.delta.sql import col
+from incload_assets.loading.columns import DELETE, REJECTED, REPLACED, SKIPPED, SNAPSHOT, TRUNCATE, UPSERTS
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.judging import tearing_column
-from incload_assets.loading.pruning import place_sql
+from incload_assets.loading.places import place_sql
 from incload_assets.loading.snapshots import Extract
 from incload_assets.loading.window import Window
 

@@ -18,22 +18,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import (
-    DELETE,
-    EMPTIES,
-    REPLACED,
-    UPSERTS,
-    col,
-    log_order,
-    row_order_sql,
-    truncate_order,
-)
-from incload_assets.loading.combining import all_of
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.change_log.read_view import Snapshot, near, of_keys
+from incload_assets.delta.sql import all_of, col
+from incload_assets.loading.columns import DELETE, EMPTIES, REPLACED, UPSERTS, log_order, row_order_sql, truncate_order
+from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.ledger import entry
 from incload_assets.loading.plan import PENDING, UNKNOWN, Plan
-from incload_assets.loading.pruning import near, of_keys
 
 KEPT_ROWS = 1_000_000
 """Most changes whose fold Spark holds from the MERGE to its reconciliation; more are read and folded again."""

@@ -11,6 +11,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
+from incload_assets.change_log.read_view import Snapshot, near, of_keys
+from incload_assets.delta.sql import all_of, any_of, col, content_hash_sql
 from incload_assets.loading.columns import (
     DELETE,
     EMPTIES,
@@ -18,19 +20,15 @@ from incload_assets.loading.columns import (
     REPLACED,
     TRUNCATE,
     UPSERTS,
-    col,
-    content_hash_sql,
     log_order,
     sets,
     truncate_order,
 )
-from incload_assets.loading.combining import all_of, any_of
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.ledger import entry
 from incload_assets.loading.moves import Moves, links_of
 from incload_assets.loading.plan import PENDING, Plan, nothing_held
-from incload_assets.loading.pruning import near, of_keys
 
 
 def column_plan(context: Context, at: Snapshot, *, soft_delete: str | None) -> Plan:

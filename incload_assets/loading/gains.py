@@ -6,24 +6,21 @@ what is judged of a record depends on the record alone. Where it does not, or wh
 rows, the window is landed as a whole.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from incload_assets.loading.columns import CONTROL, literal
-from incload_assets.loading.context import MAX_PARTITIONS, Context
+from incload_assets.change_log.read_view import MAX_PARTITIONS
+from incload_assets.delta.sql import literal
+from incload_assets.ingest.ingestion import Landing
+from incload_assets.loading.columns import CONTROL
+from incload_assets.loading.context import Context
+from incload_assets.loading.control_rows import Control
+from incload_assets.loading.declaration import Table
 from incload_assets.loading.facts import Facts
 from incload_assets.loading.judging import tearing_column
 from incload_assets.loading.sources.base import Position
 from resources.lake import data_files, files_in
-
-if TYPE_CHECKING:
-    from incload_assets.loading.control_rows import Control
-    from incload_assets.loading.declaration import Table
-    from incload_assets.loading.landing import Landing
 
 MOST_FILES = 24
 """Most files of a window in the log to which others are added; a window of more is landed as a whole, in few files."""

@@ -7,20 +7,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import (
-    DELETE,
-    MOVED,
-    REJECTED,
-    SKIPPED,
-    TRUNCATE,
-    UPSERT,
-    UPSERTS,
-    col,
-    content_hash_sql,
-    order_sql,
-    sets,
-)
-from incload_assets.loading.combining import all_of
+from incload_assets.delta.sql import all_of, col, content_hash_sql
+from incload_assets.loading.columns import DELETE, MOVED, REJECTED, SKIPPED, TRUNCATE, UPSERT, UPSERTS, order_sql, sets
 from incload_assets.loading.contract import not_null, unless_said
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
@@ -185,7 +173,7 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
         absent = F.concat(absent, not_null(F.when(undated, text)))
     elsewhere = []
     for window in windows:
-        if broken := table.write.reasons(table, window):
+        if broken := table.write.reasons(table.contract, table.partitions_def, window):
             here = record.getField("_window") == window.key
             elsewhere.append(F.when(here, not_null(*broken)).otherwise(F.array()))
     of_types = record.getField("_type_reasons")

@@ -3,16 +3,17 @@
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
+from incload_assets.delta.sql import combined
+from incload_assets.ingest.ingestion import Landing, landing_app_id
 from incload_assets.loading import window as windows
 from incload_assets.loading.broken_conditions import conditions_told
-from incload_assets.loading.combining import combined
 from incload_assets.loading.context import Context
 from incload_assets.loading.contract_threshold import check_threshold, is_tolerated
 from incload_assets.loading.control_rows import Control
@@ -29,40 +30,14 @@ from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.read_errors import read_error
 from incload_assets.loading.staged import Staged
 from incload_assets.loading.staying import replaced_rows, staying_rows
-from incload_assets.loading.tuning import tune_landing
+from incload_assets.loading.tuning import tune_ingest
 from incload_assets.loading.window import Window
 
-
-@dataclass(frozen=True)
-class Landing:
-    """One window about to be landed.
-
-    Args:
-        window: Which.
-        position: What the source holds for it.
-        before: The control row of the landing it replaces, None for the first.
-        log_version: The log's version in which ``before`` was read.
-        settled: Whether ``before`` is known to be reconciled and checkpointed, so that the keys it took away are done.
-        run_id: The Dagster run.
-        fence: The number of the last landing that the log's commits tell of in that version, 0 if none. A log that was
-            restored to an older version has older control rows, but refuses every number that was ever committed.
-    """
-
-    window: Window
-    position: Position
-    before: Control | None
-    log_version: int
-    settled: bool
-    run_id: str
-    fence: int = 0
+Guard = Callable[[Context, Landing, Facts], None]
+"""Raises ``ContractViolation`` where what is about to be ingested must not be."""
 
 
-def landing_app_id(table: Table, window: Window) -> str:
-    """The identifier that fences the landings of a window."""
-    return f"{table.name}/{window.key}/landing"
-
-
-def land(context: Context, landing: Landing, say: Callable[[str], None] = lambda _: None) -> bool:
+def land(context: Context, landing: Landing, guard: Guard, say: Callable[[str], None] = lambda _: None) -> bool:
     """Replace a window of the log by what the source holds now, control row included, in one fenced commit.
 
     Where the source has only gained something, only that is added; see :mod:`incload_assets.loading.gains`.
@@ -87,14 +62,14 @@ def land(context: Context, landing: Landing, say: Callable[[str], None] = lambda
         say(f"{table.name} {window.key}: read {facts.rows} rows, {facts.rejected} to quarantine")
         for name in facts.unseen:
             say(f"{table.name} {window.key}: no record has a value in {name!r}, for which a condition of changes asks")
-        return _commit(context, landing, staged, _with_former(context, landing, staged, facts, say))
+        return _commit(context, landing, staged, _with_former(context, landing, staged, facts, guard, say))
 
 
 def _land_gain(context: Context, landing: Landing, gain: Position, say: Callable[[str], None]) -> bool | None:
     """Add what the source has gained; None where something is wrong with it, which is told of the whole window."""
     table, window, before = context.table, landing.window, landing.before
     assert before is not None
-    tune_landing(context.spark, None, [window], gain.size)
+    tune_ingest(context.spark, None, [window.key], gain.size)
     try:
         with staged_rows(context, {window: gain}) as (staged, found):
             new = found[window.key]
@@ -118,7 +93,9 @@ def _commit(context: Context, landing: Landing, staged: Staged, facts: Facts, *,
     return commit(context, staged, controls, landing_app_id(table, window), number, note=note, base=base)
 
 
-def _with_former(context: Context, landing: Landing, staged: Staged, facts: Facts, say: Callable[[str], None]) -> Facts:
+def _with_former(
+    context: Context, landing: Landing, staged: Staged, facts: Facts, guard: Guard, say: Callable[[str], None]
+) -> Facts:
     """Stage what follows from the rows and from what the log has of the window: rows that stay, marks, and markers."""
     table, window, content = context.table, landing.window, staged.read()
     more: list[DataFrame] = []
@@ -132,7 +109,7 @@ def _with_former(context: Context, landing: Landing, staged: Staged, facts: Fact
         facts = replace(facts, extracts=extracts[window.key])
         if (marks := marks_of(content, table, extracts)) is not None:
             content, more = content.unionByName(marks, allowMissingColumns=True), [*more, marks]
-    table.write.guard(context, landing, facts)
+    guard(context, landing, facts)
     if former is not None and (markers := replaced_rows(context, landing, former, content)) is not None:
         more.append(markers)
     if not more or not staged.write(combined(partial(DataFrame.unionByName, allowMissingColumns=True), more)):

@@ -10,26 +10,29 @@ from dataclasses import dataclass, field
 import pyspark.sql.types as T
 from pyspark.sql import SparkSession
 
+from incload_assets.change_log.read_view import Snapshot
+from incload_assets.ingest.ingestion import Landing, landing_app_id
+from incload_assets.load.compacted import hold_off, refuse_rewrite
 from incload_assets.loading.added_columns import leave_unset
 from incload_assets.loading.applying import Applied, Phases, apply_changes
 from incload_assets.loading.checkpoint import NOTHING_KNOWN, Checkpoint
-from incload_assets.loading.compaction import hold_off, refuse_rewrite
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.context import Context
 from incload_assets.loading.control_rows import Control, controls_of
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import ensure_table
 from incload_assets.loading.errors import SourceChanged, SourceMissing
-from incload_assets.loading.landing import Landing, land, landing_app_id
+from incload_assets.loading.landing import land
 from incload_assets.loading.looking_ahead import look_ahead
 from incload_assets.loading.placement import refuse_misplaced
 from incload_assets.loading.plan import Merged
 from incload_assets.loading.range_fences import call_off_landings, call_off_merges
 from incload_assets.loading.reconciliation import Evidence
 from incload_assets.loading.sources.base import Position
-from incload_assets.loading.tuning import tune_landing
+from incload_assets.loading.tuning import tune_ingest
 from incload_assets.loading.window import Window, first_window
 from incload_assets.loading.writes.base import BUCKET
 from incload_assets.loading.writes.merging import app_id
+from incload_assets.writes.strategy import strategy_of
 from resources.lake import Lake
 
 LANDINGS = 5
@@ -208,14 +211,14 @@ def _land(
     Unless the log's content is known to be settled it is landed again even if it is what the source holds: a killed
     load's landing may still be on its way, and only a later landing refuses it.
     """
-    landed, held_off, log = False, False, context.log
+    landed, held_off, log, guard = False, False, context.log, strategy_of(context.table).guard
     for _ in range(LANDINGS):
         with phases.timed("detect"):
             position = _detect(context, window)
             at = log.open()
             before = controls_of(at, only=[window.key]).get(window.key)
             fence = at.transaction_version(landing_app_id(context.table, window)) or 0
-            tune_landing(context.spark, at, [window], position.size)
+            tune_ingest(context.spark, at, [window.key], position.size)
         settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not landed
         same = before and (before.fingerprint, before.code_version) == (
             position.fingerprint,
@@ -233,7 +236,7 @@ def _land(
         with phases.timed("land"):
             landing = Landing(window, position, before, at.version(), settled, run_id, fence)
             look_ahead(context)
-            landed = land(context, landing, say) or landed
+            landed = land(context, landing, guard, say) or landed
         if landed and context.table.source.moves:
             return True
     raise SourceChanged(

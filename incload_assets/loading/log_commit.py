@@ -9,7 +9,7 @@ commits look whether a version is there and then write it, so that one of these 
 a landing. Nothing is lost by that: the window's record is not the checkpoint's then, and the window is asked for again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from uuid import uuid4
@@ -19,14 +19,12 @@ import pyarrow.parquet as pq
 import pyspark.sql.types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from incload_assets.delta.fences import move_fence
 from incload_assets.loading import window as windows
 from incload_assets.loading.columns import CONTROL
 from incload_assets.loading.context import Context
 from incload_assets.loading.control_rows import CONTROL_TYPE, Control, controls_of
-from incload_assets.loading.errors import ConcurrentLoad
 from incload_assets.loading.staged import FOLDER, Staged, StagedFile
-
-FENCES = 8
 
 
 def commit(
@@ -83,38 +81,11 @@ def bare_fence(context: Context, app_id: str, *, odd: bool = False) -> int:
         ConcurrentLoad: Others kept moving the fence.
     """
     log = context.log
-    return move_fence(context, log.uri, app_id, lambda number: log.lake.commit(log.open(), [], app_id, number), odd=odd)
 
+    def send(number: int) -> None:
+        log.lake.commit(log.open(), [], app_id, number)
 
-def move_fence(context: Context, uri: str, app_id: str, send: Callable[[int], object], *, odd: bool = False) -> int:
-    """Move a fence to a number above all before it, in a bounded number of attempts.
-
-    Args:
-        context: Of the load.
-        uri: Of the table or its log.
-        app_id: Identifier of the fence.
-        send: Commits nothing but the fence with the number that it is given, unless another came first.
-        odd: Whether the number has to be odd.
-
-    Returns:
-        The number.
-
-    Raises:
-        ConcurrentLoad: Others kept moving the fence.
-    """
-    for _ in range(FENCES):
-        number = (context.lake.transaction_version(uri, app_id) or 0) + 1
-        number += odd and number % 2 == 0
-        send(number)
-        if (
-            context.lake.transaction_version(uri, app_id) == number
-        ):  # by this commit, or by another that was sent for it
-            return number
-    raise ConcurrentLoad(
-        f"{context.table.name}: the fence {app_id} could not be moved in {FENCES} attempts",
-        rule="a load moves a fence a bounded number of times",
-        remedy="it is tried again later",
-    )
+    return move_fence(log.lake, log.uri, app_id, send, table_name=context.table.name, odd=odd)
 
 
 def _control_files(context: Context, controls: Mapping[str, Control]) -> list[StagedFile]:

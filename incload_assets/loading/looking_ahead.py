@@ -6,7 +6,7 @@ works: 0.2 s on the way of a small load, next to nothing beside it. The log is c
 
 from concurrent.futures import ThreadPoolExecutor
 
-from incload_assets.loading.columns import col
+from incload_assets.delta.sql import col
 from incload_assets.loading.context import Context
 
 

@@ -8,8 +8,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
+from incload_assets.delta.sql import col
 from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.columns import DELETE, UPSERTS, col
+from incload_assets.loading.columns import DELETE, UPSERTS
+from incload_assets.loading.contract import MASK
 from incload_assets.loading.contract_types import as_text
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.load import LoadReport
@@ -18,7 +20,6 @@ from resources.lake import Lake
 
 SAMPLE_ROWS = 5
 SHOWN_CHARACTERS = 120
-MASK = "***"
 
 Metadata = dict[str, dg.MetadataValue]
 

@@ -14,8 +14,8 @@ from uuid import uuid4
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import DELETE, MOVED, UPSERTS, col, log_order, truncate_order
-from incload_assets.loading.combining import union_of
+from incload_assets.delta.sql import col, union_of
+from incload_assets.loading.columns import DELETE, MOVED, UPSERTS, log_order, truncate_order
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.statement import named
 

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import col
+from incload_assets.delta.sql import col
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import ContractViolation
 

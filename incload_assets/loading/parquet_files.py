@@ -18,8 +18,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import col
-from incload_assets.loading.combining import union_of
+from incload_assets.delta.sql import col, union_of
 from incload_assets.loading.delta_tables import schema_of
 from resources.lake import bytes_of
 

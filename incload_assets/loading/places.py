@@ -1,16 +1,20 @@
-"""Which values can be those of a partition.
+"""Where a row of a table is stored: its partition or hash bucket, and which values a partition can have.
 
 Delta names a partition's folder after its value, and keeps the value as text in its log. Not every value is found again
 there, or can be the name of a folder at all; a row with such a value would stop the load of its window.
 """
 
+from collections.abc import Collection
+
 import pyspark.sql.types as T
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import col
+from incload_assets.delta.sql import col, literal, quoted
 from incload_assets.loading.contract import reason
 from incload_assets.loading.contract_model import Field
+from incload_assets.loading.declaration import Table
+from incload_assets.loading.writes.base import BUCKET
 
 LONGEST_NAME = 255
 """Bytes of a folder's name, as most file systems have it. An object store allows more, but a table may be moved."""
@@ -63,3 +67,48 @@ def _is_too_long(name: str, value: Column) -> Column:
     plain = F.octet_length(F.translate(value, _ESCAPED, ""))
     size = F.octet_length(value)
     return (size > room // 3) & (3 * size - 2 * plain > room)  # most values are too short for a closer look
+
+
+_SAME_IN_DELTA = (T.DateType, T.StringType, T.IntegralType)
+
+
+def bucket_sql(table: Table, alias: str = "") -> str | None:
+    """SQL of the bucket of a row (int; NULL where its key has a NULL); None for a table without buckets."""
+    if table.write.buckets is None:
+        return None
+    keys = [f"{alias}.{quoted(c)}" if alias else quoted(c) for c in table.changes.keys]
+    bucket = f"CAST(pmod(xxhash64({', '.join(keys)}), {table.write.buckets}) AS INT)"
+    return f"IF({' AND '.join(f'{key} IS NOT NULL' for key in keys)}, {bucket}, NULL)"
+
+
+def place_sql(table: Table) -> str | None:
+    """SQL of what a landing writes down of a change; None: it may concern any row of the table."""
+    by = table.write.partition_by
+    return quoted(by) if by is not None else bucket_sql(table)
+
+
+def laid_out_by(table: Table) -> str | None:
+    """The column whose values, as a landing writes them down, are the same as in Delta's own log of files."""
+    if table.write.buckets is not None:
+        return BUCKET
+    by = table.write.partition_by
+    return by if by is not None and isinstance(table.type_of(by), _SAME_IN_DELTA) else None
+
+
+def touched_sql(table: Table, values: Collection[str] | None, alias: str = "") -> str | None:
+    """SQL condition on rows of the table that selects some partitions or buckets; None where it would select all.
+
+    The condition compares with literals, because Delta skips files by nothing else. The log is not laid out by buckets,
+    so that a condition on buckets is for the table alone.
+
+    Args:
+        table: The declaration.
+        values: Values of the partition column, or numbers of buckets, as strings; None: all.
+        alias: Of the frame.
+    """
+    column = BUCKET if table.write.buckets is not None else table.write.partition_by
+    if column is None or values is None:
+        return None
+    kind = "int" if column == BUCKET else table.type_of(column).simpleString()
+    name = f"{alias}.{quoted(column)}" if alias else quoted(column)
+    return f"{name} IN ({', '.join(f'CAST({literal(value)} AS {kind})' for value in values)})" if values else "false"

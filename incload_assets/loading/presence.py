@@ -10,7 +10,7 @@ import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import col
+from incload_assets.delta.sql import col
 from incload_assets.loading.contract import not_null
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.sources.base import PRESENT

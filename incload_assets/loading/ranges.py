@@ -11,6 +11,7 @@ The commits of a range are fenced, too; see :mod:`incload_assets.loading.range_f
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
 
+from incload_assets.ingest.ingestion import Landing, landing_app_id
 from incload_assets.loading.applying import Phases, apply_changes
 from incload_assets.loading.context import Context
 from incload_assets.loading.contract_threshold import is_tolerated
@@ -18,13 +19,13 @@ from incload_assets.loading.control_rows import Control, controls_of
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import SourceUnreadable
 from incload_assets.loading.facts import Facts
-from incload_assets.loading.landing import Landing, control_of, landing_app_id, staged_rows
+from incload_assets.loading.landing import control_of, staged_rows
 from incload_assets.loading.load import LoadReport, detect, ensure_tables, report_of
 from incload_assets.loading.log_commit import bare_fence, commit
 from incload_assets.loading.placement import refuse_misplaced
 from incload_assets.loading.range_fences import FIRST_LANDING, range_app_id
 from incload_assets.loading.sources.base import Position
-from incload_assets.loading.tuning import tune_landing
+from incload_assets.loading.tuning import tune_ingest
 from incload_assets.loading.window import Window
 
 BYTES_AT_ONCE = 256 * 2**20
@@ -90,7 +91,9 @@ def _load_together(
     chunk = _never_landed(context, {w: position for w, position in chunk.items() if w.key in first})
     if len(chunk) < 2:
         return []
-    tune_landing(context.spark, log.open(), chunk, sum(position.size for position in chunk.values()))
+    tune_ingest(
+        context.spark, log.open(), [window.key for window in chunk], sum(position.size for position in chunk.values())
+    )
     say(f"{table.name}: loading {len(chunk)} windows together, {min(chunk).key} to {max(chunk).key}")
     with phases.timed("land"):
         controls = _land(context, chunk, run_id, f"{app_id}/landing", intent + 1)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import functions as F
 
-from incload_assets.loading.context import Snapshot
+from incload_assets.change_log.read_view import Snapshot
 from incload_assets.loading.errors import ReconciliationFailed
 from incload_assets.loading.ledger import HASHES, NUMBERS
 from incload_assets.loading.plan import Plan

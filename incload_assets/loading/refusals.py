@@ -2,10 +2,10 @@
 
 from pyspark.errors import PySparkException
 
-from incload_assets.loading.columns import quoted
+from incload_assets.delta.sql import quoted
+from incload_assets.loading.contract import MASK
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import SchemaMismatch
-from incload_assets.loading.materialization import MASK
 
 
 def refusal(error: PySparkException, table: Table, uri: str) -> SchemaMismatch | None:

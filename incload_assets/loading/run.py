@@ -10,8 +10,8 @@ from typing import Any
 import dagster as dg
 from pyspark.sql import SparkSession
 
+from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG, Checkpoint, checkpoint_of, untried
-from incload_assets.loading.compaction import REWRITE_COMPACTED_TAG
 from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import ContractViolation, IncrementalLoadError, SourceMissing

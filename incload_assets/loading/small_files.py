@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 
-from incload_assets.loading.columns import literal, quoted
+from incload_assets.delta.sql import literal, quoted
 from incload_assets.loading.context import Context
 from incload_assets.loading.delta_tables import lost_the_race
 from incload_assets.loading.statement import settings

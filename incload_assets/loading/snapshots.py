@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import REJECTED, SKIPPED, SNAPSHOT, col, content_hash_sql
+from incload_assets.delta.sql import col, content_hash_sql
+from incload_assets.loading.columns import REJECTED, SKIPPED, SNAPSHOT
 from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import ContractViolation

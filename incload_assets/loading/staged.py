@@ -23,9 +23,9 @@ from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.delta.sql import col, union_of
 from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.columns import SKIPPED, col
-from incload_assets.loading.combining import union_of
+from incload_assets.loading.columns import SKIPPED
 from incload_assets.loading.errors import IncrementalLoadError
 from incload_assets.loading.file_statistics import statistics_of
 from incload_assets.loading.sources.storage import is_s3

@@ -1,12 +1,10 @@
 """A window that is landed again: which of its old rows stay, and which keys lost one."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from incload_assets.delta.sql import col, row_id_sql, union_of
+from incload_assets.ingest.ingestion import Landing
 from incload_assets.loading.columns import (
     CHANGES,
     DELETE,
@@ -15,16 +13,10 @@ from incload_assets.loading.columns import (
     TRUNCATE,
     UPSERT,
     UPSERTS,
-    col,
     order_sql,
-    row_id_sql,
     sets,
 )
-from incload_assets.loading.combining import union_of
 from incload_assets.loading.context import Context
-
-if TYPE_CHECKING:
-    from incload_assets.loading.landing import Landing
 
 STAYING = (*UPSERTS, DELETE, TRUNCATE)
 """Kinds of old rows that may stay; the marks of snapshots are made anew."""

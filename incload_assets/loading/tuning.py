@@ -17,14 +17,12 @@ read such tables); a state table joined and written anew (about as long as its M
 before).
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.context import Context, Snapshot
-from incload_assets.loading.window import Window
 from resources.lake import bytes_in, data_files
 
 SMALL_CHANGE_BYTES = 8 * 2**20
@@ -56,32 +54,28 @@ _now: "WeakKeyDictionary[SparkSession, dict[str, str]]" = WeakKeyDictionary()
 """What they have: each setting is a question to the server, and a small load would ask thirty."""
 
 
-def tune_landing(spark: SparkSession, log: DeltaTable | None, windows: Iterable[Window], change_bytes: int) -> None:
-    """Set the session for landing: it reads the source, and what the log holds of the windows.
+def tune_ingest(spark: SparkSession, log: DeltaTable | None, keys: Sequence[str], change_bytes: int) -> None:
+    """Set the session for an ingestion, which reads the source and the rows that the log has of the windows.
 
     Args:
         spark: The load's session.
-        log: Of the table's changes; None where nothing of it is read.
-        windows: Which.
-        change_bytes: Size of what the source holds for them.
+        log: The log of the table's changes; None where nothing of it is read.
+        keys: The partition keys of the windows.
+        change_bytes: Size of what the source holds for the windows.
     """
-    before = bytes_in(data_files(log), "_window", [window.key for window in windows]) if log is not None else 0
+    before = bytes_in(data_files(log), "_window", keys) if log is not None else 0
     _tune(spark, SMALL if change_bytes <= SMALL_CHANGE_BYTES and before <= SMALL_READ_BYTES else {})
 
 
-def tune_plan(context: Context, at: Snapshot, *, full: bool) -> None:
+def tune_plan(spark: SparkSession, changes: int, read_bytes: int) -> None:
     """Set the session for a plan and its commit.
 
     Args:
-        context: Of the load.
-        at: What the plan is made from.
-        full: As for :meth:`~incload_assets.loading.writes.base.Write.plan`.
+        spark: The load's session.
+        changes: How many rows the log has of the windows.
+        read_bytes: Size of the files of table and log that the plan reads.
     """
-    table = context.table
-    everything = full or at.replaced or at.empties or not table.write.reads_windows(table.changes)
-    log = at.log_bytes if everything else at.windows_bytes
-    small = at.changes <= SMALL_CHANGE_ROWS and at.near_bytes + log <= SMALL_READ_BYTES
-    _tune(context.spark, SMALL if small else {})
+    _tune(spark, SMALL if changes <= SMALL_CHANGE_ROWS and read_bytes <= SMALL_READ_BYTES else {})
 
 
 def tune_merge(spark: SparkSession, actions: int, text: int) -> None:

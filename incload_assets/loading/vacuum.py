@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.columns import literal
+from incload_assets.delta.sql import literal
 from incload_assets.loading.context import Context
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.staged import remove_unfinished

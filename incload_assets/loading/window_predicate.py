@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import dagster as dg
 import pyspark.sql.types as T
 
-from incload_assets.loading.columns import quoted
+from incload_assets.delta.sql import quoted
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.window import first_window
 

@@ -21,7 +21,8 @@ import pyspark.sql.types as T
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.loading.asset import incremental_asset, table_of
-from incload_assets.loading.declaration import Changes, Quarantine, Table
+from incload_assets.loading.changes import Changes
+from incload_assets.loading.declaration import Quarantine, Table
 from incload_assets.loading.load import load_window
 from incload_assets.loading.sources.files import Files
 from incload_assets.loading.sources.storage import store_of

@@ -13,7 +13,9 @@ import dagster as dg
 import pandera.pyspark as pa
 import pyspark.sql.types as T
 
-from incload_assets.loading.declaration import Changes, Quarantine, declare
+from incload_assets.declaration.declare import declare
+from incload_assets.loading.changes import Changes
+from incload_assets.loading.declaration import Quarantine
 from incload_assets.loading.load import load_window
 from incload_assets.loading.sources.files import Files
 from incload_assets.loading.window import window_of

@@ -23,3 +23,6 @@ def own_tag(run: dg.DagsterRun, name: str) -> str | None:
     """What a run told of itself; None if nothing, as when the tag is that of a run which this one repeats."""
     value, _, run_id = run.tags.get(name, "").rpartition(" ")
     return value if run_id == run.run_id else None
+
+
+PRIORITY_TAG = "dagster/priority"

@@ -3,9 +3,9 @@
 import dagster as dg
 from pyspark.sql import SparkSession
 
-from incload_assets.automation.tags import PRIORITY_TAG
+from incload_assets.delta.sql import literal
 from incload_assets.loading.checkpoint import UPKEEP
-from incload_assets.loading.columns import literal
+from incload_assets.runs.own_tags import PRIORITY_TAG
 from resources.lake import Lake
 from resources.settings import Settings
 from resources.spark import SparkResource

@@ -13,7 +13,7 @@ from incload_assets.loading import Files, History, Merge
 from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.load import ensure_tables
-from incload_assets.loading.pruning import bucket_sql
+from incload_assets.loading.places import bucket_sql
 from incload_assets.loading.writes.base import BUCKET, Write
 from tests.loading.tables import DatedItem, Loaded, make
 

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.checks.reconciliation import ReconciliationConfig, chosen_windows, first_verdict, reconciliation
-from incload_assets.loading.columns import content_hash_sql
+from incload_assets.delta.sql import content_hash_sql
 from resources.settings import Settings
 from tests.house import guest, house, key
 

@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.change_log.read_view import Snapshot
 from incload_assets.loading import Merge, applying, landing
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.context import Context
 from incload_assets.loading.errors import DeclarationError, ReconciliationFailed
 from incload_assets.loading.plan import Plan
 from incload_assets.loading.staged import Staged

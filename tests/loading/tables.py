@@ -11,9 +11,11 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame, SparkSession
 
+from incload_assets.declaration.declare import declare
 from incload_assets.loading.asset import incremental_asset
+from incload_assets.loading.changes import Changes
 from incload_assets.loading.checkpoint import Checkpoint
-from incload_assets.loading.declaration import Changes, Quarantine, Table, declare
+from incload_assets.loading.declaration import Quarantine, Table
 from incload_assets.loading.load import LoadReport, load_window
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.sources.files import Files

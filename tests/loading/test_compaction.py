@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from incload_assets.loading import FullReload, History, Merge, Snapshot, load
 from incload_assets.loading import compaction as module
+from incload_assets.loading.changes import Changes
 from incload_assets.loading.checkpoint import Checkpoint
 from incload_assets.loading.compaction import Compaction, compact
 from incload_assets.loading.context import Context
-from incload_assets.loading.declaration import Changes
 from incload_assets.loading.delta_tables import ensure_table
 from incload_assets.loading.errors import ConcurrentLoad, DeclarationError, WindowCompacted
 from tests.loading.literal_source import Record

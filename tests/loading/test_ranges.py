@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.change_log.read_view import Snapshot
 from incload_assets.loading import Files, Merge, Quarantine, load, ranges
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.context import Context
 from incload_assets.loading.landing import staged_rows
 from incload_assets.loading.load import LoadReport, detect, ensure_tables
 from incload_assets.loading.plan import Plan

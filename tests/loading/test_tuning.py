@@ -8,7 +8,7 @@ from incload_assets.loading.tuning import (
     SMALL_CHANGE_ROWS,
     SMALL_CHANGE_TEXT,
     UNSORTED,
-    tune_landing,
+    tune_ingest,
     tune_merge,
 )
 from resources.settings import Settings
@@ -25,7 +25,7 @@ def test_after_a_small_load_a_large_one_has_the_settings_of_the_server(spark_url
         assert {name: spark.conf.get(name) for name in own} == own | SMALL
         log = loaded.lake.delta(loaded.lake.log_uri(loaded.table.key.path))
         assert log is not None
-        tune_landing(spark, log, [], SMALL_CHANGE_BYTES + 1)
+        tune_ingest(spark, log, [], SMALL_CHANGE_BYTES + 1)
         assert {name: spark.conf.get(name) for name in own} == own
         for many, long in ((SMALL_CHANGE_ROWS + 1, 0), (1, SMALL_CHANGE_TEXT + 1)):
             tune_merge(spark, many, long)

@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.delta.sql import all_of, any_of, combined
 from incload_assets.loading import Append, Changes, DeleteInsert, Files, Merge, Quarantine
-from incload_assets.loading.combining import all_of, any_of, combined
 from incload_assets.loading.compaction import compact
 from incload_assets.loading.context import Context
 from incload_assets.loading.errors import DeclarationError

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from incload_assets.change_log.read_view import Snapshot
 from incload_assets.loading import compaction, landing, load, ranges
 from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.context import Context
 from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.writes import merge, snapshot
 from incload_assets.loading.writes import merging as fences
@@ -123,11 +124,11 @@ def put_up_gates(patch: pytest.MonkeyPatch) -> None:
 
         return merging
 
-    def moves_fence(context: Context, fence: str, number: int) -> AbstractContextManager[None]:
+    def moves_fence(spark: SparkSession, fence: str, number: int) -> AbstractContextManager[None]:
         if not getattr(HERE, "merges", False):
             HERE.starts = False
             stop("move merge", pair(number))
-        return fenced(context, fence, number)
+        return fenced(spark, fence, number)
 
     def moves_fence_of_log(lake: Lake, at: DeltaTable, added: Any, fence: str, number: int, **more: Any) -> bool:
         if not added:
@@ -138,9 +139,9 @@ def put_up_gates(patch: pytest.MonkeyPatch) -> None:
                 stop("move landing", pair(number))
         return committed(lake, at, added, fence, number, **more)
 
-    def marks(context: Context, fence: str, number: int) -> AbstractContextManager[None]:
+    def marks(spark: SparkSession, fence: str, number: int) -> AbstractContextManager[None]:
         stop("intent", number)
-        return fenced(context, fence, number)
+        return fenced(spark, fence, number)
 
     def removes(*args: Any, **options: Any) -> bool:
         stop("removal", args[4])

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from pyspark.sql import SparkSession
 
 from incload_assets.loading import landing, load, ranges
+from incload_assets.loading.changes import Changes
 from incload_assets.loading.checkpoint import Checkpoint
 from incload_assets.loading.compaction import compact
 from incload_assets.loading.context import Context
-from incload_assets.loading.declaration import Changes
 from incload_assets.loading.errors import ConcurrentLoad, WindowCompacted
 from incload_assets.loading.load import LoadReport
 from incload_assets.loading.range_fences import range_app_id

@@ -7,15 +7,17 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from incload_assets.ingest.ingestion import Landing
 from incload_assets.loading import Append, Changes, Merge, parquet_files
 from incload_assets.loading.applying import Phases
 from incload_assets.loading.context import Context
-from incload_assets.loading.landing import Landing, land
+from incload_assets.loading.landing import land
 from incload_assets.loading.load import Checkpoint, _land, ensure_tables
 from incload_assets.loading.reconciliation import examine
 from incload_assets.loading.window import Window, window_of
 from incload_assets.loading.writes.merging import app_id, merge
 from resources.lake import Lake, data_files
+from incload_assets.writes.strategy import strategy_of
 from tests.loading.literal_source import Record
 from tests.loading.tables import DAYS, DatedItem, Loaded, day, item, make
 
@@ -131,7 +133,7 @@ def test_a_landing_that_was_held_back_is_refused_after_its_repetition(spark: Spa
     position = make(spark, tmp_path, wrong).table.source.detect("items", [FIRST], {})[FIRST.key]
     held = Landing(FIRST, position, control, version, settled=False, run_id="")
     table.load(1)
-    assert not land(context(table), held)
+    assert not land(context(table), held, strategy_of(table.table).guard)
     assert table.log("upsert", "id", "value") == [("k", "right")]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.loading import Merge
-from incload_assets.loading.compaction import REWRITE_COMPACTED_TAG
 from incload_assets.operations.log_compaction import STEP_NAME, compaction_job, compaction_schedule
 from resources.settings import Settings
 from tests.house import House, guest, house, key

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading.combining import union_of
+from incload_assets.delta.sql import union_of
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.sources.declared import Declared
 from incload_assets.loading.sources.own_fields import OwnField

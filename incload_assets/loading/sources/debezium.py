@@ -4,10 +4,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from pyspark.sql import DataFrame, SparkSession
 
+from incload_assets.loading.changes import Changes
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.declared_types import as_columns, check_types
 from incload_assets.loading.errors import DeclarationError, SourceUnreadable
@@ -21,9 +22,6 @@ from incload_assets.loading.sources.own_fields import OwnField
 from incload_assets.loading.sources.replication_slot import ReplicationSlot
 from incload_assets.loading.sources.wrapping import Wrapping
 from incload_assets.loading.window import Window
-
-if TYPE_CHECKING:
-    from incload_assets.loading.declaration import Changes
 
 TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring"]
 Decimals = Literal["precise", "double", "string"]
@@ -150,7 +148,7 @@ class Debezium(Wrapping):
                 False where the way of writing knows none, as with ``partition_by``: then they are quarantined.
         """
         # this module is a part of what the declaration is made of
-        from incload_assets.loading.declaration import Changes
+        from incload_assets.loading.changes import Changes
 
         whole = self.replica_identity == "full"
         return Changes(

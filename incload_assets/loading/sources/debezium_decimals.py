@@ -3,7 +3,7 @@
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import let
+from incload_assets.delta.sql import let
 
 _WORD = 2**32
 _DIGITS = 32

@@ -7,7 +7,7 @@ import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading.combining import any_of
+from incload_assets.delta.sql import any_of
 from incload_assets.loading.exact_json import unmarked
 from incload_assets.loading.sources.base import PRESENT, SKIPPED
 from incload_assets.loading.sources.debezium_envelope import (

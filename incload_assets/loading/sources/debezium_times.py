@@ -7,7 +7,7 @@ the text is as PostgreSQL writes it: a string column keeps it, every other type 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import let
+from incload_assets.delta.sql import let
 
 _DAY = 86_400_000_000
 _DAYS = (-2_440_588, 2_145_031_948)

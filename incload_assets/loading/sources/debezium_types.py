@@ -14,7 +14,7 @@ import pyspark.sql.types as T
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import let
+from incload_assets.delta.sql import let
 from incload_assets.loading.exact_json import is_marked, unmarked
 from incload_assets.loading.sources.debezium_decimals import decimal_text
 from incload_assets.loading.sources.debezium_times import iso_text, time_text

@@ -86,7 +86,7 @@ def with_times(value: Column, kind: pa.DataType, *, iso: bool = False) -> Column
     Args:
         value: Of any type.
         kind: Its type in the file, without nanoseconds in the keys of maps.
-        iso: Whether to write as :data:`~incload_assets.loading.columns.TIMES_IN_JSON` does; else as Spark casts.
+        iso: Whether to write as :data:`~incload_assets.delta.sql.TIMES_IN_JSON` does; else as Spark casts.
     """
     if not any(map(is_nanoseconds, kinds_in(kind))):
         return value

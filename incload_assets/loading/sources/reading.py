@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType
 
-from incload_assets.loading.combining import union_of
+from incload_assets.delta.sql import union_of
 from incload_assets.loading.contract_types import bytes_faults, text_for
 from incload_assets.loading.errors import SourceChanged, SourceUnreadable
 from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
-from incload_assets.loading.columns import quoted
+from incload_assets.delta.sql import quoted
 from incload_assets.loading.exact_json import (
     is_single,
     loses_digits,

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from incload_assets.loading.columns import quoted
+from incload_assets.delta.sql import quoted
 from incload_assets.loading.errors import SourceUnreadable
 from incload_assets.loading.sources.file_columns import FileColumns
 from incload_assets.loading.sources.parquet_types import (

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from incload_assets.loading.columns import TIMES_IN_JSON
+from incload_assets.delta.sql import TIMES_IN_JSON
 from incload_assets.loading.sources.storage import is_s3
 from incload_assets.loading.sources.template import Template
 

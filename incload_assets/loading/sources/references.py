@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import col, row_id_sql
+from incload_assets.delta.sql import col, row_id_sql
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.delta_files import digest
 from incload_assets.loading.sources.reference_notes import Notes, Settled

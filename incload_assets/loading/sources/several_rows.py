@@ -7,7 +7,7 @@ import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading.combining import union_of
+from incload_assets.delta.sql import union_of
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.contract_types import bytes_faults, text_for
 from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT, SKIPPED

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import col
+from incload_assets.delta.sql import col
 from incload_assets.loading.errors import DeclarationError, SourceChanged, SourceMissing
 from incload_assets.loading.sources.base import Absent, Position, Sees, Source
 from incload_assets.loading.sources.delta_files import DeltaFiles, digest

@@ -8,19 +8,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import REPLACED, UPSERT, col, content_hash_sql, order_sql, row_id_sql
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.change_log.read_view import Snapshot, near
+from incload_assets.delta.sql import col, content_hash_sql, row_id_sql
+from incload_assets.loading.changes import Changes
+from incload_assets.loading.columns import REPLACED, UPSERT, order_sql
+from incload_assets.loading.context import Context
 from incload_assets.loading.contract import Contract
-from incload_assets.loading.declaration import Changes, Table
+from incload_assets.loading.declaration import Table
 from incload_assets.loading.folding import ledger_of
 from incload_assets.loading.plan import Merged, Plan
-from incload_assets.loading.pruning import near
-from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge
+from incload_assets.writes.strategy import Strategy
 
 
 @dataclass(frozen=True, kw_only=True)
-class Append(Write):
+class Append(Strategy):
     """Add events that never change: insert-only, each one once.
 
     With ``changes.keys`` an event is what its key names, and what it says is settled when it first happens: of two

@@ -1,39 +1,27 @@
-"""What a way of writing has to offer: how changes become rows of the table."""
+"""The declaration of a write strategy: what an author chooses, and what other rooms have to know of the choice."""
 
-from __future__ import annotations
-
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import dagster as dg
 import pyspark.sql.types as T
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 
+from incload_assets.loading.changes import Changes
 from incload_assets.loading.contract import Contract
+from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import Window
-
-if TYPE_CHECKING:
-    from incload_assets.loading.context import Context, Snapshot
-    from incload_assets.loading.control_rows import Control
-    from incload_assets.loading.declaration import Changes, Table
-    from incload_assets.loading.facts import Facts
-    from incload_assets.loading.landing import Landing
-    from incload_assets.loading.plan import Merged, Plan
-    from incload_assets.loading.sources.base import Source
 
 BUCKET = "_bucket"
 """Partition column of a table that is divided into hash buckets."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Write(ABC):
-    """How the changes in the log become the table.
+class Write:
+    """The declared part of a write strategy.
 
-    A way of writing says what rows the table should have for the keys (or the scope) that some landed windows concern,
-    as a :class:`~incload_assets.loading.plan.Plan` against the rows it has. The plan depends only on what log and
-    table hold, never on the order in which they came to it: so whatever the order of loads, the table is the same.
+    The part that the engine executes is :class:`~incload_assets.writes.strategy.Strategy`, a subclass.
 
     Args:
         partition_by: Column that partitions the table; None: not partitioned.
@@ -69,24 +57,12 @@ class Write(ABC):
         """Whether the log can do without some of its changes, as :meth:`decisive` says."""
         return False
 
-    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, Control]) -> DataFrame:
-        """Those changes of some windows without which the table could become another one.
-
-        Changes of other windows may come, and go again; so nothing may be left out because of them.
-
-        Args:
-            table: The declaration.
-            changes: Rows of the log: all changes of the windows.
-            controls: The windows, oldest first, with their control rows.
-        """
-        return changes
-
     @property
     def serialized(self) -> bool:
         """Whether loads of different windows may touch the same rows, so that they wait for each other."""
         return self.whole or self.partition_by is None
 
-    def validate(  # noqa: B027 - nothing more to check unless a way of writing says so
+    def validate(
         self, table: str, contract: Contract, changes: Changes, source: Source
     ) -> None:
         """Check the declaration beyond keys, sequence and partition.
@@ -95,7 +71,7 @@ class Write(ABC):
             DeclarationError: With table, field, why, and what to write instead.
         """
 
-    def validate_windows(  # noqa: B027 - any windows will do unless a way of writing says so
+    def validate_windows(
         self, table: str, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition
     ) -> None:
         """Check that the table's windows fit.
@@ -163,31 +139,8 @@ class Write(ABC):
         """Columns that identify a row of the whole table, and a SQL condition on the rows meant; empty: none do."""
         return tuple(changes.keys), None
 
-    def reasons(self, table: Table, window: Window) -> list[Column]:
+    def reasons(
+        self, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition, window: Window
+    ) -> list[Column]:
         """Reasons (string, NULL if fine), beyond the contract's, why a row of the window cannot be accepted."""
         return []
-
-    def guard(self, context: Context, landing: Landing, facts: Facts) -> None:  # noqa: B027 - nothing, by default
-        """Look at what is about to be landed.
-
-        Raises:
-            ContractViolation: It must not be; the log keeps its old rows.
-        """
-
-    @abstractmethod
-    def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
-        """What the table needs for the windows of a snapshot.
-
-        Args:
-            context: Of the load.
-            at: The versions to read, and the windows (``at.controls``).
-            full: Take nothing from the table's present rows on trust.
-        """
-
-    @abstractmethod
-    def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
-        """Carry a plan out in one commit that carries the fence of the snapshot, also when there is nothing to do.
-
-        Returns:
-            The rows changed, or None if another load committed first and the plan has to be made anew.
-        """

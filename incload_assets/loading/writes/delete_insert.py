@@ -2,30 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import DELETE, REPLACED, UPSERT, col, content_hash_sql
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.change_log.read_view import Snapshot, near
+from incload_assets.delta.sql import col, content_hash_sql
+from incload_assets.loading.changes import Changes
+from incload_assets.loading.columns import DELETE, REPLACED, UPSERT
+from incload_assets.loading.context import Context
 from incload_assets.loading.contract import Contract
+from incload_assets.loading.declaration import Table
 from incload_assets.loading.declared_types import as_columns
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.ledger import entry
 from incload_assets.loading.plan import Merged, Plan
-from incload_assets.loading.pruning import near
 from incload_assets.loading.sources.base import Source
-from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge
-
-if TYPE_CHECKING:
-    from incload_assets.loading.declaration import Changes, Table
+from incload_assets.writes.strategy import Strategy
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeleteInsert(Write):
+class DeleteInsert(Strategy):
     """Replace groups of rows as a whole: whatever the newest set of a group does not have is gone.
 
     The rows of a group come together, in one window, at one sequence (the version of the invoice): they are a *set*.

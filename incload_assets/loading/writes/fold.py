@@ -8,23 +8,25 @@ import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import REPLACED, UPSERT, col, content_hash_sql, log_order
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.change_log.read_view import Snapshot, of_keys
+from incload_assets.delta.sql import col, content_hash_sql
+from incload_assets.loading.changes import Changes
+from incload_assets.loading.columns import REPLACED, UPSERT, log_order
+from incload_assets.loading.context import Context
 from incload_assets.loading.contract import Contract
-from incload_assets.loading.declaration import Changes, Table
+from incload_assets.loading.declaration import Table
 from incload_assets.loading.declared_types import as_columns
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.ledger import entry
 from incload_assets.loading.overflow import sum_of
 from incload_assets.loading.plan import PENDING, Merged, Plan
-from incload_assets.loading.pruning import of_keys
 from incload_assets.loading.sources.base import Source
-from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge
+from incload_assets.writes.strategy import Strategy
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fold(Write):
+class Fold(Strategy):
     """Fold what the windows say of a key into one row, whatever the order in which they are loaded.
 
     - Every row of a window is a contribution to its key. A window that is landed again contributes what it now holds,

@@ -7,25 +7,27 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import UPSERT, col
+from incload_assets.change_log.read_view import Snapshot as At
+from incload_assets.delta.sql import col
+from incload_assets.ingest.ingestion import Landing
+from incload_assets.loading.changes import Changes
+from incload_assets.loading.columns import UPSERT
 from incload_assets.loading.context import Context
-from incload_assets.loading.context import Snapshot as At
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.control_rows import Control
-from incload_assets.loading.declaration import Changes, Table
+from incload_assets.loading.declaration import Table
 from incload_assets.loading.facts import Facts
-from incload_assets.loading.landing import Landing
 from incload_assets.loading.ledger import entry
 from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import Window
-from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.replacing import content_plan, replace_content
 from incload_assets.loading.writes.shrinkage import check_max_shrink, guard_shrinkage, landed_windows
+from incload_assets.writes.strategy import Strategy
 
 
 @dataclass(frozen=True, kw_only=True)
-class FullReload(Write):
+class FullReload(Strategy):
     """Replace the whole table by the newest window, which holds all of it: for small tables.
 
     The table has exactly the accepted rows of the newest window that was landed, in the order of windows, not of loads:

@@ -6,21 +6,22 @@ from typing import ClassVar
 
 import pyspark.sql.types as T
 
-from incload_assets.loading.columns import quoted
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.change_log.read_view import Snapshot
+from incload_assets.delta.sql import quoted
+from incload_assets.loading.changes import Changes
+from incload_assets.loading.context import Context
 from incload_assets.loading.contract import Contract
-from incload_assets.loading.declaration import Changes
 from incload_assets.loading.declared_types import as_columns
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.sources.base import Source
-from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge
-from incload_assets.loading.writes.versions import version_plan
+from incload_assets.loading.writes.versions import VersionColumns, version_plan
+from incload_assets.writes.strategy import Strategy
 
 
 @dataclass(frozen=True, kw_only=True)
-class History(Write):
+class History(Strategy):
     """A row per version of a key, in effect in ``[valid_from, valid_to)`` (slowly changing dimension type 2).
 
     - Source time rules: the windows are made of values of the first sequence column, the other ones only break ties.
@@ -149,7 +150,9 @@ class History(Write):
 
     def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
         """The versions of the keys concerned; see :mod:`incload_assets.loading.writes.versions`."""
-        return version_plan(context, at, self, full=full)
+        tracked = self.tracked(context.table.columns, context.table.changes)
+        names = VersionColumns(self.valid_from, self.valid_to, self.is_current, tracked)
+        return version_plan(context, at, names, full=full)
 
     def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
         """One fenced MERGE."""

@@ -9,29 +9,31 @@ from pyspark.sql import DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import DELETE, EMPTIES, UPSERTS, col, log_order, sets
-from incload_assets.loading.combining import any_of
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.change_log.read_view import Snapshot
+from incload_assets.delta.sql import any_of, col
+from incload_assets.ingest.ingestion import Landing
+from incload_assets.loading.changes import Changes
+from incload_assets.loading.columns import DELETE, EMPTIES, UPSERTS, log_order, sets
+from incload_assets.loading.context import Context
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.control_rows import Control
-from incload_assets.loading.declaration import Changes, Table
+from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.facts import Facts
 from incload_assets.loading.folding import fold_plan
 from incload_assets.loading.folding_columns import column_plan
-from incload_assets.loading.landing import Landing
 from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.snapshots import guard_snapshots
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import Window
-from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge
 from incload_assets.loading.writes.rewriting import pays, rewrite
 from incload_assets.loading.writes.shrinkage import check_max_shrink
+from incload_assets.writes.strategy import Strategy
 
 
 @dataclass(frozen=True, kw_only=True)
-class Merge(Write):
+class Merge(Strategy):
     """Upsert by key (slowly changing dimension type 1) with deletes.
 
     The table holds one row per key, as its newest change made it, in whatever order changes were loaded:

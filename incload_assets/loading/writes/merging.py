@@ -6,19 +6,18 @@ moved since is refused by Delta, or skipped, and counts as lost. So a MERGE that
 finishes it) changes nothing once a later attempt has committed. See Delta's protocol, *Transaction Identifiers*.
 """
 
-from contextlib import AbstractContextManager
-
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import literal, quoted
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.change_log.read_view import BROADCAST_ROWS, Snapshot
+from incload_assets.delta.fences import fenced, move_fence
+from incload_assets.delta.sql import literal, quoted
+from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
 from incload_assets.loading.kept import Kept
-from incload_assets.loading.log_commit import move_fence
+from incload_assets.loading.places import bucket_sql, place_sql, touched_sql
 from incload_assets.loading.plan import PENDING, Merged, Plan
-from incload_assets.loading.pruning import BROADCAST_ROWS, bucket_sql, place_sql, touched_sql
 from incload_assets.loading.statement import named, settings
 from incload_assets.loading.tuning import tune_merge
 from incload_assets.loading.window import Window
@@ -52,12 +51,6 @@ def commit_note(at: Snapshot) -> str:
     return f"merged {keys[0]}{f'..{keys[-1]}' if len(keys) > 1 else ''}, run {', '.join(runs)}"
 
 
-def fenced(context: Context, app_id: str, number: int) -> AbstractContextManager[None]:
-    """The fence of one statement: skipped if a number as large was committed, refused if that happens meanwhile."""
-    values = {"spark.databricks.delta.write.txnAppId": app_id, "spark.databricks.delta.write.txnVersion": str(number)}
-    return settings(context.spark, values)
-
-
 def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     """Carry out a plan in one commit; without pending actions the commit carries only the fence.
 
@@ -80,7 +73,7 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
             ).first()
             assert size is not None
             tune_merge(context.spark, size["rows"], size["text"] or 0)
-        fence = fenced(context, at.app_id, fence_number(at))
+        fence = fenced(context.spark, at.app_id, fence_number(at))
         with named(pending, "_plan") as actions, fence, settings(context.spark, values):
             counts = context.spark.sql(_statement(context, at, plan, actions)).first()
     except PySparkException as error:
@@ -104,13 +97,13 @@ def bare_merge_fence(context: Context, app_id: str) -> None:
     def send(number: int) -> None:
         nothing = f"MERGE INTO {context.lake.sql_name(context.uri)} AS t USING (SELECT 1 WHERE false) AS s ON false"
         try:
-            with fenced(context, app_id, number):
+            with fenced(context.spark, app_id, number):
                 context.spark.sql(f"{nothing} WHEN MATCHED THEN DELETE").first()
         except PySparkException as error:
             if not lost_the_race(error):
                 raise
 
-    move_fence(context, context.uri, app_id, send)
+    move_fence(context.lake, context.uri, app_id, send, table_name=context.table.name)
 
 
 def matching_sql(table: Table, plan: Plan) -> str:
@@ -130,7 +123,7 @@ def _valid_sql(plan: Plan) -> str:
 
 def _statement(context: Context, at: Snapshot, plan: Plan, actions: str) -> str:
     table, on, valid = context.table, matching_sql(context.table, plan), _valid_sql(plan)
-    if touched := touched_sql(table, at, "t"):
+    if touched := touched_sql(table, at.partitions, "t"):
         on = f"{touched} AND {on}"
     names = table.schema.names
     assign = ", ".join(f"t.{quoted(c)} = s._row.{quoted(c)}" for c in names)

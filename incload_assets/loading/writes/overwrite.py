@@ -8,21 +8,24 @@ import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import UPSERT, col, literal, quoted
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.change_log.read_view import Snapshot
+from incload_assets.delta.sql import col, literal, quoted
+from incload_assets.loading.changes import Changes
+from incload_assets.loading.columns import UPSERT
+from incload_assets.loading.context import Context
 from incload_assets.loading.contract import Contract, reason
-from incload_assets.loading.declaration import Changes, Table
+from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import Window, window_of
 from incload_assets.loading.window_predicate import check_whole_days, inside_sql
-from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.replacing import content_plan, replace_content
+from incload_assets.writes.strategy import Strategy
 
 
 @dataclass(frozen=True, kw_only=True)
-class Overwrite(Write):
+class Overwrite(Strategy):
     """Replace the rows of a window, atomically, by what the source now holds for it.
 
     The partition column tells which window a row belongs to: a date or an instant lies in the window, in the time zone
@@ -71,12 +74,14 @@ class Overwrite(Write):
         """Nothing: all rows of the partition are compared."""
         return ()
 
-    def reasons(self, table: Table, window: Window) -> list[Column]:
+    def reasons(
+        self, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition, window: Window
+    ) -> list[Column]:
         """The row belongs to another window."""
         assert self.partition_by is not None
-        [field] = [field for field in table.contract.fields if field.name == self.partition_by]
+        [field] = [field for field in contract.fields if field.name == self.partition_by]
         value = col(self.partition_by).cast("string")
-        inside = F.expr(_condition(table, window))
+        inside = F.expr(_inside_sql(self.partition_by, contract, partitions_def, window))
         text = reason(field, value, f"does not lie in the window {window.key}")
         return [F.when(~inside, text)]
 
@@ -88,7 +93,7 @@ class Overwrite(Write):
         """The accepted rows of the windows, against the rows of their partitions."""
         table = context.table
         present = context.rows(at).filter(_part(table, at))
-        inside = [F.when(F.expr(_condition(table, window)), window.key) for window in _windows(table, at)]
+        inside = [F.when(F.expr(_inside(table, window)), window.key) for window in _windows(table, at)]
         return content_plan(table, _wanted(context, at), present.withColumn("_window", F.coalesce(*inside)))
 
     def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
@@ -107,14 +112,19 @@ def _windows(table: Table, at: Snapshot) -> list[Window]:
 
 def _part(table: Table, at: Snapshot) -> str:
     """The table's rows that belong to the windows of a snapshot."""
-    return " OR ".join(f"({_condition(table, window)})" for window in _windows(table, at))
+    return " OR ".join(f"({_inside(table, window)})" for window in _windows(table, at))
 
 
-def _condition(table: Table, window: Window) -> str:
-    """SQL with literals: whether a row belongs to a window."""
-    name = table.write.partition_by
-    assert name is not None
-    kind = table.type_of(name)
+def _inside(table: Table, window: Window) -> str:
+    assert table.write.partition_by is not None
+    return _inside_sql(table.write.partition_by, table.contract, table.partitions_def, window)
+
+
+def _inside_sql(
+    column: str, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition, window: Window
+) -> str:
+    """SQL with literals: whether a row belongs to a window, by its value of a column."""
+    kind = contract.type_of(column)
     if isinstance(kind, T.StringType):
-        return f"{quoted(name)} = {literal(window.key)}"
-    return inside_sql(name, kind, window.start, window.end, table.partitions_def.timezone)
+        return f"{quoted(column)} = {literal(window.key)}"
+    return inside_sql(column, kind, window.start, window.end, partitions_def.timezone)

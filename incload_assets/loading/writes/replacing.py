@@ -11,8 +11,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import col, row_id_sql
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.change_log.read_view import Snapshot
+from incload_assets.delta.sql import col, row_id_sql
+from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
 from incload_assets.loading.ledger import entry

@@ -13,10 +13,11 @@ before, as for a MERGE, it takes as long as sorting).
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import col
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.change_log.read_view import Snapshot
+from incload_assets.delta.sql import col
+from incload_assets.loading.context import Context
+from incload_assets.loading.places import bucket_sql, touched_sql
 from incload_assets.loading.plan import PENDING, Merged, Plan
-from incload_assets.loading.pruning import bucket_sql, touched_sql
 from incload_assets.loading.writes.base import BUCKET
 from incload_assets.loading.writes.merging import matching_sql
 from incload_assets.loading.writes.replacing import fenced_overwrite
@@ -51,7 +52,7 @@ def rewrite(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     Returns:
         The rows changed, or None if another load committed first and the plan has to be made anew.
     """
-    part = touched_sql(context.table, at)
+    part = touched_sql(context.table, at.partitions)
     counts = Observation()
     rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
     rows = rows.filter(part) if part is not None else rows

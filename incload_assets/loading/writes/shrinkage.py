@@ -2,12 +2,12 @@
 
 from pyspark.sql import functions as F
 
+from incload_assets.ingest.ingestion import Landing
 from incload_assets.loading.columns import CONTROL
 from incload_assets.loading.context import Context
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.errors import ContractViolation, DeclarationError
 from incload_assets.loading.facts import Facts
-from incload_assets.loading.landing import Landing
 from incload_assets.loading.window import Window, known_windows
 
 

@@ -4,30 +4,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+import dagster as dg
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import REJECTED, REPLACED, UPSERT, col, content_hash_sql, log_order
+from incload_assets.change_log.read_view import Snapshot as At
+from incload_assets.delta.sql import col, content_hash_sql
+from incload_assets.ingest.ingestion import Landing
+from incload_assets.loading.changes import Changes
+from incload_assets.loading.columns import REJECTED, REPLACED, UPSERT, log_order
 from incload_assets.loading.context import Context
-from incload_assets.loading.context import Snapshot as At
 from incload_assets.loading.contract import Contract
 from incload_assets.loading.control_rows import Control
-from incload_assets.loading.declaration import Changes, Table
+from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.facts import Facts
-from incload_assets.loading.landing import Landing
 from incload_assets.loading.ledger import entry
 from incload_assets.loading.plan import PENDING, Merged, Plan
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.sql_conditions import columns_in, condition_of_a_row
 from incload_assets.loading.window import Window
-from incload_assets.loading.writes.base import Write
 from incload_assets.loading.writes.merging import merge
 from incload_assets.loading.writes.shrinkage import check_max_shrink, guard_shrinkage, landed_windows
+from incload_assets.writes.strategy import Strategy
 
 
 @dataclass(frozen=True, kw_only=True)
-class Snapshot(Write):
+class Snapshot(Strategy):
     """Make the table equal to the newest complete extract, by key; what is missing from it is deleted.
 
     * The newest extract is that of the latest window that was landed, in the order of windows, not of loads. An older
@@ -94,7 +97,9 @@ class Snapshot(Write):
         """The keys, unless all of the table is compared anyway."""
         return () if self.delete_missing else self.identity(changes)
 
-    def reasons(self, table: Table, window: Window) -> list[Column]:
+    def reasons(
+        self, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition, window: Window
+    ) -> list[Column]:
         """The row is outside the scope."""
         if self.scope is None:
             return []

@@ -13,46 +13,49 @@ Two folds give the same table:
   not known: the key is *unknown* to this fold, so that nothing is done with it, and it is pending until folded in full.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from incload_assets.loading.columns import (
-    DELETE,
-    REPLACED,
-    UPSERT,
-    col,
-    content_hash_sql,
-    literal,
-    log_order,
-    quoted,
-    row_order_sql,
-)
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.change_log.read_view import BROADCAST_ROWS, Snapshot
+from incload_assets.delta.sql import col, content_hash_sql, literal, quoted
+from incload_assets.loading.columns import DELETE, REPLACED, UPSERT, log_order, row_order_sql
+from incload_assets.loading.context import Context
+from incload_assets.loading.declaration import Table
 from incload_assets.loading.kept import Kept
 from incload_assets.loading.ledger import entry
 from incload_assets.loading.plan import PENDING, UNKNOWN, Plan
-from incload_assets.loading.pruning import BROADCAST_ROWS
-
-if TYPE_CHECKING:
-    from incload_assets.loading.declaration import Table
-    from incload_assets.loading.writes.history import History
 
 WORTH_HOLDING_BYTES = 16 * 2**20
 """Size of what is looked at of the table from which Spark holds what it found there: a plan asks for it twice."""
 
 
-def version_plan(context: Context, at: Snapshot, write: History, *, full: bool) -> Plan:
+@dataclass(frozen=True)
+class VersionColumns:
+    """The columns that make a row a version.
+
+    Args:
+        valid_from: Name of the column with the begin of a version.
+        valid_to: Name of the column with its end, exclusive.
+        is_current: Name of the boolean column that marks the open version of a key.
+        tracked: Columns whose change makes a version.
+    """
+
+    valid_from: str
+    valid_to: str
+    is_current: str
+    tracked: tuple[str, ...]
+
+
+def version_plan(context: Context, at: Snapshot, names: VersionColumns, *, full: bool) -> Plan:
     """The versions that the keys of the snapshot's windows should have, against those that the table has.
 
     Args:
         context: Of the load.
         at: The versions to read, and the windows.
-        write: Names and tracked columns.
+        names: Names and tracked columns.
         full: Take nothing from the table's present rows on trust.
 
     Returns:
@@ -67,7 +70,7 @@ def version_plan(context: Context, at: Snapshot, write: History, *, full: bool) 
     since = None if full or at.replaced else _since(at, table)
     not_before = "true"
     if since is not None:
-        not_before = f"(t.{quoted(write.valid_to)} IS NULL OR t.{quoted(write.valid_to)} >= {since})"
+        not_before = f"(t.{quoted(names.valid_to)} IS NULL OR t.{quoted(names.valid_to)} >= {since})"
         history = history.filter(col(table.changes.sequence_by[0]) >= F.expr(since))
     few = F.broadcast(concerned) if at.changes <= BROADCAST_ROWS else concerned
     present = present.alias("t").filter(not_before).join(few, keys)
@@ -76,13 +79,13 @@ def version_plan(context: Context, at: Snapshot, write: History, *, full: bool) 
         present = held.of("present", present)
     moments = _moments(history.join(concerned, keys), table, at)
     if since is not None:
-        began = col(write.valid_from)
+        began = col(names.valid_from)
         before = present.filter(began.isNull() | (began < F.expr(since)))
-        moments = moments.unionByName(_in_effect(before, table, write), allowMissingColumns=True)
-    actions = _compared(_versions(_stretches(moments, table, write), table, write), present, table, write)
+        moments = moments.unionByName(_in_effect(before, table, names), allowMissingColumns=True)
+    actions = _compared(_versions(_stretches(moments, table, names), table, names), present, table, names)
     return Plan(
         actions,
-        identity=(*keys, write.valid_from),
+        identity=(*keys, names.valid_from),
         valid=f"{content_hash_sql(table.schema.names, 't')} <=> s._seen",
         ledger=_ledger(actions, here, table),
         match=not_before,
@@ -97,12 +100,12 @@ def _since(at: Snapshot, table: Table) -> str | None:
     return f"array_min(array({', '.join(firsts)}))" if firsts else None
 
 
-def _in_effect(rows: DataFrame, table: Table, write: History) -> DataFrame:
+def _in_effect(rows: DataFrame, table: Table, names: VersionColumns) -> DataFrame:
     """Rows of the table as moments."""
     return rows.alias("t").select(
         *map(col, table.identity),
         "_lead",
-        col(write.valid_from, "t").alias("_at"),
+        col(names.valid_from, "t").alias("_at"),
         F.expr(row_order_sql(table, "t")).alias("_order"),
         F.struct(*(col(name, "t") for name in table.columns)).alias("_content"),
     )
@@ -139,11 +142,11 @@ def _moments(history: DataFrame, table: Table, at: Snapshot) -> DataFrame:
     )
 
 
-def _stretches(moments: DataFrame, table: Table, write: History) -> DataFrame:
+def _stretches(moments: DataFrame, table: Table, names: VersionColumns) -> DataFrame:
     """Moments in a row that say the same: since when (``_from``), and the newest change of them."""
     place = [*map(col, table.identity), F.col("_lead")]
     in_time = Over.partitionBy(*map(col, table.identity)).orderBy(F.asc_nulls_first("_at"))
-    tracked = F.expr(content_hash_sql(write.tracked(table.columns, table.changes), "_content"))
+    tracked = F.expr(content_hash_sql(names.tracked, "_content"))
     says = F.when(~F.col("_order").getField("delete"), tracked)
     counts = F.transform("_counts", lambda c: c.withField("_applied", c["_order"] == F.col("_order")))
     return (
@@ -160,14 +163,14 @@ def _stretches(moments: DataFrame, table: Table, write: History) -> DataFrame:
     )
 
 
-def _versions(stretches: DataFrame, table: Table, write: History) -> DataFrame:
+def _versions(stretches: DataFrame, table: Table, names: VersionColumns) -> DataFrame:
     """What the table should have of each stretch: ``_row``, NULL where the key is deleted."""
     in_time = Over.partitionBy(*map(col, table.identity)).orderBy("_stretch")
     row = F.struct(
         *(F.col("_content").getField(name).alias(name) for name in table.columns),
-        F.col("_from").alias(write.valid_from),
-        F.col("_to").alias(write.valid_to),
-        F.col("_to").isNull().alias(write.is_current),  # only the first stretch of a key can begin with NULL
+        F.col("_from").alias(names.valid_from),
+        F.col("_to").alias(names.valid_to),
+        F.col("_to").isNull().alias(names.is_current),  # only the first stretch of a key can begin with NULL
     )
     shows_later = F.coalesce(F.col("_newest").getField("s0") >= F.col("_to"), F.lit(False))
     return (
@@ -177,11 +180,11 @@ def _versions(stretches: DataFrame, table: Table, write: History) -> DataFrame:
     )
 
 
-def _compared(wanted: DataFrame, present: DataFrame, table: Table, write: History) -> DataFrame:
+def _compared(wanted: DataFrame, present: DataFrame, table: Table, names: VersionColumns) -> DataFrame:
     """Wanted and present versions side by side, with the action that makes them one."""
     seen = present.alias("t").select(
         *(col(name, "t") for name in table.identity),
-        col(write.valid_from, "t").alias("_from"),
+        col(names.valid_from, "t").alias("_from"),
         "_lead",
         F.expr(content_hash_sql(table.schema.names, "t")).alias("_seen"),
         F.expr(content_hash_sql(table.columns, "t")).alias("_seen_content"),
@@ -197,7 +200,7 @@ def _compared(wanted: DataFrame, present: DataFrame, table: Table, write: Histor
         .join(seen.alias("t"), same_version, "full")
         .select(
             *(F.coalesce(col(name, "w"), col(name, "t")).alias(name) for name in table.identity),
-            F.coalesce("w._from", "t._from").alias(write.valid_from),
+            F.coalesce("w._from", "t._from").alias(names.valid_from),
             F.coalesce("w._lead", "t._lead").alias("_window"),
             F.when(absent & unwanted, "same")
             .when(unwanted, "delete")

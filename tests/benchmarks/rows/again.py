@@ -28,15 +28,17 @@ def again(bench: Bench) -> Iterator[Comparison]:
         news = contest.loads()
         name = f"window landed again, all rows changed, {told} sequences / the same as news"
         yield _compared(bench, name, contest.loads(), change, news.write, news.load, bound=1.3)
-    few = replace(contest, items=replace(contest.items, changes=FEW)).loads()
+    few = replace(contest, items=replace(contest.items, changes=FEW))
     for how, change in _GROWTH:
+        news = few.loads()
         name = f"window of {contest.items.changes:,} rows {how} / a window of {FEW}"
-        yield _compared(bench, name, contest.loads(), change, few.write, few.load, bound=1.5)
+        yield _compared(bench, name, contest.loads(), change, news.write, news.load, bound=1.5)
     big = Contest.of(bench, Items(rows=bench.sizes.big, days=2, changes=bench.sizes.big // 5))
-    few = replace(big, items=replace(big.items, changes=FEW)).loads()
+    few = replace(big, items=replace(big.items, changes=FEW))
     for how, change in _GROWTH:
+        news = few.loads()
         name = f"window of {big.items.changes:,} rows {how} / a window of {FEW}"
-        yield _compared(bench, name, big.loads(), change, few.write, few.load, bound=3, small=False)
+        yield _compared(bench, name, big.loads(), change, news.write, news.load, bound=3, small=False)
 
 
 def _compared(

@@ -23,7 +23,7 @@ def tuning(bench: Bench) -> Iterator[Comparison]:
             side.write(number)
 
     def untuned(number: int) -> None:
-        with mock.patch.object(load, "tune_landing"), mock.patch.object(applying, "tune_plan"):
+        with mock.patch.object(load, "tune_ingest"), mock.patch.object(applying, "tune_plan"):
             plain.load(number)
 
     found = bench.compare("small load, tuned / untuned", tuned.load, untuned, prepare=write, sizes=tuned.items.sizes)

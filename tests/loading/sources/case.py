@@ -15,7 +15,7 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.declaration import Changes
+from incload_assets.loading.changes import Changes
 from incload_assets.loading.sources import Source
 from tests.loading.tables import DAYS
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.loading.changes import Changes
 from incload_assets.loading.checkpoint import Checkpoint
-from incload_assets.loading.declaration import Changes
 from incload_assets.loading.errors import DeclarationError, SourceMissing, SourceUnavailable, SourceUnreadable
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.kafka import Kafka

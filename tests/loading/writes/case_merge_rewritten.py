@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from incload_assets.change_log.read_view import Snapshot
 from incload_assets.loading import Merge
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.context import Context
 from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.writes import merge
 from tests.loading.tables import DatedItem, day

@@ -9,10 +9,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from incload_assets.change_log.read_view import Snapshot
 from incload_assets.loading import Quarantine
 from incload_assets.loading.checkpoint import Checkpoint
 from incload_assets.loading.compaction import compact
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.context import Context
 from incload_assets.loading.load import LoadReport
 from incload_assets.loading.plan import Plan
 from incload_assets.loading.ranges import load_first_windows

@@ -10,9 +10,10 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.change_log.read_view import Snapshot
 from incload_assets.checks.uniqueness import uniqueness
 from incload_assets.loading import Changes, History, Merge
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.context import Context
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.load import LoadReport
 from incload_assets.loading.plan import Merged, Plan

@@ -11,9 +11,10 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.change_log.read_view import Snapshot
 from incload_assets.loading import Merge
 from incload_assets.loading.applying import Phases
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.context import Context
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.load import Checkpoint, _land, ensure_tables
 from incload_assets.loading.materialization import metadata_of

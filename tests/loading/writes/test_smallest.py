@@ -6,8 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.change_log.read_view import Snapshot
 from incload_assets.loading import Merge
-from incload_assets.loading.context import Context, Snapshot
+from incload_assets.loading.context import Context
 from incload_assets.loading.plan import Plan
 from tests.loading.tables import day, item
 from tests.loading.writes.case import EXAMPLES, Case

@@ -1,0 +1,37 @@
+"""One window about to be ingested, and the fence of its ingestions."""
+
+from dataclasses import dataclass
+
+from incload_assets.loading.control_rows import Control
+from incload_assets.loading.declaration import Table
+from incload_assets.loading.sources.base import Position
+from incload_assets.loading.window import Window
+
+
+@dataclass(frozen=True)
+class Landing:
+    """One window about to be landed.
+
+    Args:
+        window: Which.
+        position: What the source holds for it.
+        before: The control row of the landing it replaces, None for the first.
+        log_version: The log's version in which ``before`` was read.
+        settled: Whether ``before`` is known to be reconciled and checkpointed, so that the keys it took away are done.
+        run_id: The Dagster run.
+        fence: The number of the last landing that the log's commits tell of in that version, 0 if none. A log that was
+            restored to an older version has older control rows, but refuses every number that was ever committed.
+    """
+
+    window: Window
+    position: Position
+    before: Control | None
+    log_version: int
+    settled: bool
+    run_id: str
+    fence: int = 0
+
+
+def landing_app_id(table: Table, window: Window) -> str:
+    """The identifier that fences the landings of a window."""
+    return f"{table.name}/{window.key}/landing"

@@ -1,0 +1,48 @@
+"""What a load does about windows whose log was compacted: it refuses to replace them, unless a run is allowed to."""
+
+from incload_assets.loading.context import Context
+from incload_assets.loading.control_rows import Control
+from incload_assets.loading.declaration import Table
+from incload_assets.loading.errors import WindowCompacted
+from incload_assets.loading.log_commit import bare_fence
+from incload_assets.loading.sources.base import Position
+from incload_assets.loading.window import Window
+
+REWRITE_COMPACTED_TAG = "incload/rewrite_compacted"
+"""Of a run that may replace windows whose log was compacted."""
+
+
+def refuse_rewrite(context: Context, window: Window, landed: Control, position: Position) -> None:
+    """Do not replace a compacted window.
+
+    Raises:
+        WindowCompacted: With what changed, and how to choose.
+    """
+    name = context.table.name
+    changed = (
+        f"the source has changed: landed was {landed.summary or landed.fingerprint}, now it is "
+        f"{position.summary or position.fingerprint}"
+        if landed.fingerprint != position.fingerprint
+        else f"the table's code has changed ({landed.code_version}, now {context.table.code_version})"
+    )
+    raise WindowCompacted(
+        f"{name} {window.key}: its log was compacted on {landed.compacted_at:%Y-%m-%d}, and {changed}",
+        rule="a window older than log_retention is replaced only by choice: changes that it had overtaken may be gone "
+        "from the log, so that they cannot come back",
+        remedy=f"to replace it nevertheless: incload load {name} --partitions {window.key} --rewrite-compacted, or "
+        f"materialize it with the run tag {REWRITE_COMPACTED_TAG}",
+    )
+
+
+def hold_off(context: Context) -> None:
+    """Refuse whatever a compaction may be about to remove: a load is going to land one of its windows.
+
+    Raises:
+        ConcurrentLoad: Others kept moving the fence.
+    """
+    bare_fence(context, compaction_app_id(context.table), odd=True)
+
+
+def compaction_app_id(table: Table) -> str:
+    """The identifier that fences the compactions of a table's log."""
+    return f"{table.name}/compaction"
