@@ -13,10 +13,8 @@ from incload_assets.loading.asset import table_of
 from incload_assets.loading.checkpoint import UPKEEP
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
-from incload_assets.operations.file_compaction import file_compaction_job, file_compaction_schedule
-from incload_assets.operations.log_compaction import compaction_job, compaction_schedule
-from incload_assets.operations.schedules import schedule_of
-from incload_assets.operations.vacuuming import vacuum_job, vacuum_schedule
+from incload_assets.maintenance import JOBS
+from incload_assets.operations.over_tables import schedule_of
 from resources.lake import Lake
 from resources.settings import Settings
 from resources.spark import SparkResource
@@ -58,19 +56,14 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
     _expect_distinct_targets(list(tables.values()), lake)
     jobs = {table.name: _load_job(table) for table in tables.values()}
     check_jobs = [job for name in CHECK_SCHEDULES if (job := _check_job(name, list(tables.values()))) is not None]
-    retaining = [table for table in tables.values() if table.log_retention is not None]
-    files = [file_compaction_job(list(tables.values()))] if tables else []
-    vacuums = [vacuum_job(list(tables.values()))] if tables else []
-    logs = [compaction_job(retaining)] if retaining else []
+    maintenance = [(done, each.cron) for each in JOBS if (done := each.definition(tables.values())) is not None]
     return dg.Definitions(
         assets=assets,
         asset_checks=[check for table in tables.values() for check in checks_for(table)],
-        jobs=[*jobs.values(), *check_jobs, *files, *vacuums, *logs],
+        jobs=[*jobs.values(), *check_jobs, *(job for job, _ in maintenance)],
         schedules=[
             *map(_check_schedule, check_jobs),
-            *map(file_compaction_schedule, files),
-            *map(vacuum_schedule, vacuums),
-            *map(compaction_schedule, logs),
+            *(schedule_of(job, cron) for job, cron in maintenance),
         ],
         sensors=[*(_sensor(asset, table, jobs[table.name]) for asset, table in tables.items()), orphaned_runs],
         resources={"spark": SparkResource(), "lake": lake},

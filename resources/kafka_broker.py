@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from resources.supervising import STOP_SECONDS
+from resources.supervising import STOP_SECONDS, SupervisedFolder
 
 HOST = "127.0.0.1"
 JARS = ("org.apache.kafka:kafka_2.13:4.3.1", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")
@@ -135,3 +135,13 @@ def java_command(
 def _identifier() -> str:
     """Sixteen random bytes as Kafka writes them."""
     return base64.urlsafe_b64encode(b"\x01" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
+
+
+@dataclass(frozen=True)
+class KafkaFiles(SupervisedFolder):
+    """The files beside the data, in a folder that only its owner may enter."""
+
+    @classmethod
+    def of(cls, home: Path) -> "KafkaFiles":
+        """Those under ``home``; the folder is made."""
+        return cls.under(home, "kafka")

@@ -22,8 +22,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from resources.kafka_broker import CONTROLLER, HOST, Broker, java_command
-from resources.kafka_files import KafkaFiles
+from resources.kafka_broker import CONTROLLER, HOST, Broker, KafkaFiles, java_command
 from resources.local_server import ServerFailed, free_port, sockets
 from resources.supervising import Process, Record, end, supervise
 

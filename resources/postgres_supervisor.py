@@ -20,8 +20,7 @@ from pathlib import Path
 import psycopg
 
 from resources.local_server import free_port
-from resources.postgres import HOST, Cluster, PostgresFailed, open_to_all, stop
-from resources.postgres_files import Account, PostgresFiles
+from resources.postgres import HOST, Account, Cluster, PostgresFailed, PostgresFiles, open_to_all, stop
 from resources.supervising import Process, Record, supervise
 
 USER = CATALOG = "shop"

@@ -14,8 +14,7 @@ from dataclasses import asdict
 
 from resources.databases import Database
 from resources.on_demand import OnDemand
-from resources.postgres import HOST
-from resources.postgres_files import PostgresFiles
+from resources.postgres import HOST, PostgresFiles
 from resources.postgres_supervisor import CATALOG, USER, Order
 from resources.settings import Settings
 

@@ -14,8 +14,7 @@ from datetime import timedelta
 from resources import jars
 from resources.java import java_home
 from resources.kafka import KafkaCluster
-from resources.kafka_broker import JARS
-from resources.kafka_files import KafkaFiles
+from resources.kafka_broker import JARS, KafkaFiles
 from resources.kafka_supervisor import Order, login
 from resources.on_demand import OnDemand
 from resources.settings import Settings

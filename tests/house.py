@@ -13,6 +13,9 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 
+from incload_assets.operations.over_tables import MaintenanceJob
+from incload_assets.loading.declaration import Table
+import dagster as dg
 from incload_assets.checks import checks_for
 from incload_assets.checks.look import Look, look
 from incload_assets.loading import Changes, Files, Freshness, Merge, Quarantine, incremental_asset
@@ -166,3 +169,10 @@ def house(
         return
     with dg.DagsterInstance.ephemeral() as own:
         yield House(root, spark, own, guests)
+
+
+def job_of(job: MaintenanceJob, table: Table) -> dg.JobDefinition:
+    """A maintenance job over one table."""
+    definition = job.definition([table])
+    assert definition is not None
+    return definition

@@ -14,9 +14,9 @@ from incload_assets.cli.project import Project
 from incload_assets.cli.reasons import reasons
 from incload_assets.cli.waiting import waiting
 from incload_assets.loading.checkpoint import RANGE_END_TAG, RANGE_START_TAG
+from incload_assets.loading.compaction import COMPACT_LOGS
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import IncrementalLoadError
-from incload_assets.operations.log_compaction import JOB_NAME, STEP_NAME
 from incload_assets.runs.process import process_tags
 
 STARTED_BY = {"incload/started_by": "command line"}
@@ -183,10 +183,10 @@ def run_compaction(project: Project, table: Table, *, verbose: bool) -> dict[str
     Raises:
         IncrementalLoadError: It was not compacted.
     """
-    result = project.definitions.resolve_job_def(JOB_NAME).execute_in_process(
+    result = project.definitions.resolve_job_def(COMPACT_LOGS.name).execute_in_process(
         instance=project.instance,
         tags=STARTED_BY,
-        run_config={"ops": {STEP_NAME: {"config": {"tables": [table.name]}}}, **_logging(verbose)},
+        run_config={"ops": {COMPACT_LOGS.step_name: {"config": {"tables": [table.name]}}}, **_logging(verbose)},
         raise_on_error=False,
     )
     for event in _of(result, "ASSET_OBSERVATION"):

@@ -3,7 +3,7 @@
 from incload_assets.loading.asset import incremental_asset
 from incload_assets.loading.changes import Changes
 from incload_assets.loading.declaration import Freshness, Quarantine
-from incload_assets.loading.derived import derived_asset
+from incload_assets.loading.derived import Upstream, derived_asset
 from incload_assets.loading.sources.debezium import Debezium
 from incload_assets.loading.sources.files import Files
 from incload_assets.loading.sources.kafka import Kafka
@@ -11,7 +11,6 @@ from incload_assets.loading.sources.query_by_id import QueryById
 from incload_assets.loading.sources.query_by_time import QueryByTime
 from incload_assets.loading.sources.replication_slot import ReplicationSlot
 from incload_assets.loading.sources.several import Several
-from incload_assets.loading.upstream import Upstream
 from incload_assets.loading.writes.append import Append
 from incload_assets.loading.writes.delete_insert import DeleteInsert
 from incload_assets.loading.writes.fold import Fold

@@ -9,11 +9,10 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.read_view import Snapshot
 from incload_assets.loading.context import Context
-from incload_assets.loading.copies import copies_told
 from incload_assets.loading.errors import ConcurrentLoad, ReconciliationFailed
 from incload_assets.loading.overflow import overflow_told
 from incload_assets.loading.plan import PENDING, Merged, Plan
-from incload_assets.loading.reconciliation import Evidence, check_bins, examine
+from incload_assets.loading.reconciliation import Evidence, check_bins, copies_told, examine
 from incload_assets.loading.tuning import tune_plan
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.merging import is_merged

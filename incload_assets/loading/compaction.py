@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import dagster as dg
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -25,15 +26,18 @@ from incload_assets.delta.fences import fenced
 from incload_assets.delta.sql import literal
 from incload_assets.load.compacted import compaction_app_id
 from incload_assets.loading import window as windows
+from incload_assets.loading.checkpoint import at_rest
 from incload_assets.loading.columns import CHANGES, CONTROL
 from incload_assets.loading.context import Context
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
 from incload_assets.loading.errors import ConcurrentLoad
+from incload_assets.loading.load import ensure_log
 from incload_assets.loading.log_commit import bare_fence, commit
 from incload_assets.loading.staged import Staged
 from incload_assets.loading.window import Window, known_windows
+from incload_assets.operations.over_tables import MaintenanceJob
 from incload_assets.writes.strategy import strategy_of
 
 AtRest = Callable[[Collection[str]], Mapping[str, str]]
@@ -161,3 +165,43 @@ def _overtaken(table: Table) -> ConcurrentLoad:
         rule="a compaction gives way to loads; nothing was removed",
         remedy="none: the next compaction does it",
     )
+
+
+def _compact(context: dg.OpExecutionContext, table: Table) -> Compaction:
+    assert table.log_retention is not None
+    older_than = windows.now() - table.log_retention
+    with context.resources.spark.session(table.name) as spark:
+        loads = Context(spark, table, context.resources.lake)
+        if loads.log.version() is None:
+            return Compaction()
+        ensure_log(loads)
+        return compact(
+            loads,
+            older_than,
+            lambda keys: at_rest(context.instance, table.key, table.partitions_def, keys, context.run.run_id),
+            run_id=context.run.run_id,
+            say=context.log.info,
+        )
+
+
+def _metadata(table: Table, done: Compaction) -> dict[str, dg.MetadataValue]:
+    return {
+        "log_windows_compacted": dg.MetadataValue.int(done.windows),
+        "log_windows_added": dg.MetadataValue.int(done.added),
+        "log_changes_before": dg.MetadataValue.int(done.before),
+        "log_changes_removed": dg.MetadataValue.int(done.removed),
+        "log_windows_busy": dg.MetadataValue.text(", ".join(done.busy) or "none"),
+        "log_retention": dg.MetadataValue.text(str(table.log_retention)),
+    }
+
+
+COMPACT_LOGS = MaintenanceJob(
+    name="compact_logs",
+    step_name="compact_each_log",
+    cron="20 3 * * *",
+    about="Removes from the logs of tables with a log_retention what no longer decides.",
+    whose="tables with a log_retention",
+    undone="logs not compacted",
+    applies_to=lambda table: table.log_retention is not None,
+    work=lambda context, table: _metadata(table, _compact(context, table)),
+)

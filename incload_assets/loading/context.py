@@ -14,9 +14,9 @@ from incload_assets.loading.columns import CONTROL, DELETE, EMPTIES, MOVED, REJE
 from incload_assets.loading.control_rows import Control, controls_of
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.in_order import is_newer, without_older
-from incload_assets.loading.kept import Kept
 from incload_assets.loading.parquet_files import parquet_files
 from incload_assets.loading.places import laid_out_by, touched_sql
+from incload_assets.loading.statement import Kept
 from incload_assets.loading.window import Window
 from resources.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of
 

@@ -23,8 +23,7 @@ from incload_assets.delta.sql import all_of, col
 from incload_assets.loading.columns import DELETE, EMPTIES, REPLACED, UPSERTS, log_order, row_order_sql, truncate_order
 from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
-from incload_assets.loading.ledger import entry
-from incload_assets.loading.plan import PENDING, UNKNOWN, Plan
+from incload_assets.loading.plan import PENDING, UNKNOWN, Plan, entry
 
 KEPT_ROWS = 1_000_000
 """Most changes whose fold Spark holds from the MERGE to its reconciliation; more are read and folded again."""

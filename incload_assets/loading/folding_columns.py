@@ -26,9 +26,8 @@ from incload_assets.loading.columns import (
 )
 from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
-from incload_assets.loading.ledger import entry
 from incload_assets.loading.moves import Moves, links_of
-from incload_assets.loading.plan import PENDING, Plan, nothing_held
+from incload_assets.loading.plan import PENDING, Plan, entry, nothing_held
 
 
 def column_plan(context: Context, at: Snapshot, *, soft_delete: str | None) -> Plan:

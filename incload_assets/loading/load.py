@@ -5,12 +5,14 @@ fence in the table's commits tells what was merged, and the reconciliation compa
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pyspark.sql.types as T
 from pyspark.sql import SparkSession
 
 from incload_assets.change_log.read_view import Snapshot
+from incload_assets.delta.sql import col
 from incload_assets.ingest.ingestion import Landing, landing_app_id
 from incload_assets.load.compacted import hold_off, refuse_rewrite
 from incload_assets.loading.added_columns import leave_unset
@@ -22,7 +24,6 @@ from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import ensure_table
 from incload_assets.loading.errors import SourceChanged, SourceMissing
 from incload_assets.loading.landing import land
-from incload_assets.loading.looking_ahead import look_ahead
 from incload_assets.loading.placement import refuse_misplaced
 from incload_assets.loading.plan import Merged
 from incload_assets.loading.range_fences import call_off_landings, call_off_merges
@@ -244,3 +245,24 @@ def _land(
         rule="a window is landed from a source that stands still while it is read",
         remedy="none if the writer pauses: the load is tried again; else write files under a temporary name",
     )
+
+
+def look_ahead(context: Context) -> None:
+    """Start the computation of Delta's state of the table in the background, while the source is read.
+
+    Spark's commits need the state, and Delta computes it anew after each commit, in a Spark job that waits more than it
+    works: 0.2 s of a small load. Errors are ignored here: the commit that needs the state raises them.
+
+    Args:
+        context: Of the load, with its table.
+    """
+    ahead = ThreadPoolExecutor(1, "incload-ahead")
+    ahead.submit(_look, context)
+    ahead.shutdown(wait=False)  # an error stays in its future
+
+
+def _look(context: Context) -> None:
+    """Ask for the files that hold no value: Delta needs the table's state to tell, and hardly ever names one."""
+    table = context.table
+    rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
+    rows.filter(col((*table.write.stored_by, *table.columns)[0]).isNull()).inputFiles()

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 
 def nothing_held() -> None:
@@ -20,7 +21,7 @@ class Plan:
             do; and whatever ``valid`` refers to.
         identity: Columns that tell the table's rows apart.
         valid: SQL over ``t`` (the table's row) and ``s`` (the action): whether the row is still the one planned for.
-        ledger: Rows to be summed per window, made by :func:`incload_assets.loading.ledger.entry`: ``_window`` string;
+        ledger: Rows to be summed per window, made by :func:`incload_assets.loading.plan.entry`: ``_window`` string;
             numbers ``_keys``, ``_pending``, ``_applied``, ``_stale``, ``_duplicate``, ``_waiting``, ``_present``;
             ``_log_hash`` and ``_table_hash``, content hashes (bigint, NULL for none) of the changes in effect, from
             either side.
@@ -65,3 +66,30 @@ class Merged:
             self.deleted + other.deleted,
             self.rewrites + other.rewrites,
         )
+
+
+NUMBERS = ("keys", "pending", "applied", "stale", "duplicate", "waiting", "present")
+
+
+HASHES = ("log_hash", "table_hash")
+
+
+def entry(window: Column | None = None, **values: Column) -> list[Column]:
+    """The columns of the ledger, as :class:`~incload_assets.loading.plan.Plan` describes them.
+
+    Args:
+        window: The window's key; default the column ``_window``.
+        values: By name without the underscore: ``NUMBERS``, as numbers or as conditions that count one, and ``HASHES``.
+            What is NULL or not given is nothing.
+
+    Example:
+        >>> len(entry(F.lit("2026-01-01"), keys=F.lit(1)))  # doctest: +SKIP
+        10
+    """
+    assert values.keys() <= {*NUMBERS, *HASHES}, values.keys()
+    zero, nothing = F.lit(0).cast("long"), F.lit(None).cast("long")
+    return [
+        (F.col("_window") if window is None else window).alias("_window"),
+        *(F.coalesce(values.get(name, zero).cast("long"), zero).alias(f"_{name}") for name in NUMBERS),
+        *(values.get(name, nothing).alias(f"_{name}") for name in HASHES),
+    ]

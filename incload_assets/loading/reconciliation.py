@@ -1,14 +1,17 @@
 """Reconciliation by state: after a merge, table and log are read again as they are now, and compared key by key."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.read_view import Snapshot
+from incload_assets.delta.sql import col
+from incload_assets.loading.context import Context
 from incload_assets.loading.errors import ReconciliationFailed
-from incload_assets.loading.ledger import HASHES, NUMBERS
-from incload_assets.loading.plan import Plan
+from incload_assets.loading.plan import HASHES, NUMBERS, Plan
 
 BINS = ("applied", "stale", "duplicate", "waiting", "removed", "quarantined", "skipped")
 RARE = ("waiting", "removed", "skipped")
@@ -115,3 +118,47 @@ def check_bins(evidence: Evidence, where: str) -> None:
             rule="each row read falls in exactly one bin",
             remedy="materialize the partition again; if it repeats, the log was changed by something else than a load",
         )
+
+
+_AMBIGUOUS = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+
+
+@contextmanager
+def copies_told(context: Context, where: str) -> Iterator[None]:
+    """Turns errors of the block into one that names the duplicate keys of the table, if there are any.
+
+    No load makes a duplicate key: somebody else has written to the table. A load does not search for them in advance,
+    which would cost a scan of the whole table; only sums that do not add up, or a MERGE that Delta calls ambiguous,
+    start the search.
+
+    Args:
+        context: Of the load.
+        where: Table and partition, for the message.
+
+    Raises:
+        ReconciliationFailed: Keys have several rows.
+    """
+    try:
+        yield
+    except (ReconciliationFailed, PySparkException) as error:
+        if isinstance(error, ReconciliationFailed) or _AMBIGUOUS in str(error):
+            _check_copies(context, where, error)
+        raise
+
+
+def _check_copies(context: Context, where: str, cause: Exception) -> None:
+    keys, condition = context.table.write.unique_rows(context.table.changes)
+    if not keys:
+        return
+    rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
+    groups = (rows.filter(condition) if condition else rows).groupBy(*map(col, keys)).count().filter("count > 1")
+    shown = [F.lit("***") if name in context.table.contract.personal else col(name).cast("string") for name in keys]
+    found = groups.agg(F.count(F.lit(1)).alias("keys"), F.min(F.concat_ws(", ", *shown)).alias("example")).first()
+    if found is None or not found["keys"]:
+        return
+    raise ReconciliationFailed(
+        f"{where}: the table has several rows of a key, for example of {', '.join(keys)} {found['example']!r}; "
+        f"such keys: {found['keys']:,}",
+        rule="a key has one row; no load makes another, so somebody else has written to the table",
+        remedy="delete all rows of these keys, then materialize every partition that holds changes of them again",
+    ) from cause

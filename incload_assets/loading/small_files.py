@@ -13,14 +13,17 @@ files were only rewritten.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import dagster as dg
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 
 from incload_assets.delta.sql import literal, quoted
 from incload_assets.loading.context import Context
+from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
 from incload_assets.loading.statement import settings
+from incload_assets.operations.over_tables import MaintenanceJob
 from resources.lake import data_files
 
 SMALL_BYTES, TARGET_BYTES = 16 * 2**20, 128 * 2**20
@@ -115,3 +118,25 @@ def _compact(context: Context, places: list[str]) -> FilesCompacted:
     done = row["metrics"]
     size = done["filesAdded"]["totalSize"] or 0
     return FilesCompacted(len(places), 0, done["numFilesRemoved"], done["numFilesAdded"], size)
+
+
+def _work(context: dg.OpExecutionContext, table: Table) -> dict[str, dg.MetadataValue]:
+    with context.resources.spark.session(table.name) as spark:
+        done = compact_files(Context(spark, table, context.resources.lake), say=context.log.info)
+    return {
+        "files_before": dg.MetadataValue.int(done.before),
+        "files_after": dg.MetadataValue.int(done.after),
+        "files_bytes": dg.MetadataValue.int(done.size),
+        "files_partitions_compacted": dg.MetadataValue.int(done.partitions),
+        "files_partitions_busy": dg.MetadataValue.int(done.busy),
+    }
+
+
+COMPACT_FILES = MaintenanceJob(
+    name="compact_files",
+    step_name="compact_files_of_each_table",
+    cron="20 2 * * *",
+    about="Puts small files together in the partitions where loads have left many of them.",
+    undone="files not compacted",
+    work=_work,
+)

@@ -8,8 +8,7 @@ from pyspark.errors import PySparkException
 from incload_assets.loading.contract import MASK
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import IncrementalLoadError
-from incload_assets.loading.lost_files import lost_file
-from incload_assets.loading.refusals import refusal
+from incload_assets.loading.lost_files import lost_file, refusal
 from resources.failures import masked, translate
 from resources.lake import Lake
 

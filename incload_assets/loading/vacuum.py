@@ -13,15 +13,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import dagster as dg
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from incload_assets.delta.sql import literal
+from incload_assets.loading import window as windows
 from incload_assets.loading.context import Context
+from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.staged import remove_unfinished
 from incload_assets.loading.statement import settings
+from incload_assets.operations.over_tables import MaintenanceJob
 
 SHORTEST = timedelta(days=1)
 """The shortest retention; no load takes that long."""
@@ -133,3 +137,27 @@ def _vacuum(context: Context, uri: str, version: int, *, everything: bool) -> Va
         (commit["operationMetrics"] for commit in told if commit.get("operation") == _START), {}
     )
     return Vacuumed(int(metrics.get("numFilesToDelete", 0)), int(metrics.get("sizeOfDataToDelete", 0)))
+
+
+_SUNDAY = 6
+"""The day on which all files are listed."""
+
+
+def _work(context: dg.OpExecutionContext, table: Table) -> dict[str, dg.MetadataValue]:
+    everything = windows.now().weekday() == _SUNDAY
+    with context.resources.spark.session(table.name) as spark:
+        done = vacuum(Context(spark, table, context.resources.lake), everything=everything, say=context.log.info)
+    return {
+        "vacuum_files_removed": dg.MetadataValue.int(done.files),
+        "vacuum_bytes_removed": dg.MetadataValue.int(done.size),
+    }
+
+
+VACUUM_TABLES = MaintenanceJob(
+    name="vacuum_tables",
+    step_name="vacuum_each_table",
+    cron="50 2 * * *",  # when small files have been put together
+    about="Removes the files that loads have replaced longer ago than the table's retention, of its log, too.",
+    undone="not vacuumed",
+    work=_work,
+)

@@ -17,7 +17,7 @@ import pytest
 from incload_assets.loading.checkpoint import RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.runs.process import process_tags
 from resources.locks import is_held
-from resources.postgres_files import PostgresFiles
+from resources.postgres import PostgresFiles
 from tests.clone import Clone, readme_files, without_java, without_times
 from tests.servers.postgres import sample_database_ends
 

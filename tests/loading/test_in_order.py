@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.loading import context, folding
 from incload_assets.loading.in_order import is_newer
-from incload_assets.loading.kept import Kept
+from incload_assets.loading.statement import Kept
 from incload_assets.loading.window import window_of
 from tests.loading.tables import Loaded, day, item, make
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from incload_assets.change_log.read_view import Snapshot
 from incload_assets.loading import compaction, landing, load, ranges

@@ -16,8 +16,8 @@ from incload_assets.loading.load import Checkpoint, _land, ensure_tables
 from incload_assets.loading.reconciliation import examine
 from incload_assets.loading.window import Window, window_of
 from incload_assets.loading.writes.merging import app_id, merge
-from resources.lake import Lake, data_files
 from incload_assets.writes.strategy import strategy_of
+from resources.lake import Lake, data_files
 from tests.loading.literal_source import Record
 from tests.loading.tables import DAYS, DatedItem, Loaded, day, item, make
 

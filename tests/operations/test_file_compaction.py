@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
+from tests.house import job_of
 from incload_assets.loading import Merge, small_files
-from incload_assets.operations.file_compaction import STEP_NAME, file_compaction_job, file_compaction_schedule
+from incload_assets.loading.small_files import COMPACT_FILES
 from resources.settings import Settings
 from tests.house import guest, house
 
@@ -19,7 +19,7 @@ def test_each_table_is_observed_with_what_became_of_its_files(
         for number in (1, 2):
             h.deliver(number, guest(f"k{number}", seq=number))
         assert h.load(1, 2) == [True, True]
-        result = file_compaction_job([h.table]).execute_in_process(instance=h.instance, resources=h.resources)
+        result = job_of(COMPACT_FILES, h.table).execute_in_process(instance=h.instance, resources=h.resources)
         [event] = [e for e in result.all_events if e.event_type_value == "ASSET_OBSERVATION"]
         found = {name: value.value for name, value in event.asset_observation_data.asset_observation.metadata.items()}
         assert found.pop("files_bytes") > 0
@@ -30,16 +30,3 @@ def test_each_table_is_observed_with_what_became_of_its_files(
             "files_partitions_busy": 0,
         }
         assert h.load(1) == [True]
-
-
-def test_an_unknown_table_is_named() -> None:
-    job = file_compaction_job([])
-    config = {"ops": {STEP_NAME: {"config": {"tables": ["orders"]}}}}
-    resources = {name: dg.ResourceDefinition.none_resource() for name in ("spark", "lake")}
-    with pytest.raises(dg.Failure, match=r"orders: not among the tables \(\)"):
-        job.execute_in_process(run_config=config, resources=resources)
-
-
-def test_it_runs_every_night() -> None:
-    schedule = file_compaction_schedule(file_compaction_job([]))
-    assert (schedule.cron_schedule, schedule.default_status) == ("20 2 * * *", dg.DefaultScheduleStatus.RUNNING)

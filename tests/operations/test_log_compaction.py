@@ -8,9 +8,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from tests.house import job_of
 from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.loading import Merge
-from incload_assets.operations.log_compaction import STEP_NAME, compaction_job, compaction_schedule
+from incload_assets.loading.compaction import COMPACT_LOGS
 from resources.settings import Settings
 from tests.house import House, guest, house, key
 
@@ -25,8 +26,8 @@ def guests(tmp_path: Path, spark_settings: Settings) -> Iterator[House]:
 
 
 def compacted(h: House, **config: Any) -> dg.ExecuteInProcessResult:
-    job = compaction_job([h.table])
-    run_config = {"ops": {STEP_NAME: {"config": config}}}
+    job = job_of(COMPACT_LOGS, h.table)
+    run_config = {"ops": {COMPACT_LOGS.step_name: {"config": config}}}
     return job.execute_in_process(
         instance=h.instance, resources=h.resources, run_config=run_config, raise_on_error=False
     )
@@ -85,8 +86,3 @@ def test_a_log_that_cannot_be_compacted_fails_the_run_and_an_unknown_table_is_na
     (log / "_delta_log").mkdir()
     (log / "_delta_log" / f"{0:020}.json").write_text("{}")
     assert why(compacted(guests)).startswith("logs not compacted: guests")
-
-
-def test_it_runs_every_night() -> None:
-    schedule = compaction_schedule(compaction_job([]))
-    assert (schedule.cron_schedule, schedule.default_status) == ("20 3 * * *", dg.DefaultScheduleStatus.RUNNING)

@@ -4,11 +4,11 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
+from tests.house import job_of
 from incload_assets.loading import window as windows
-from incload_assets.operations.vacuuming import vacuum_job, vacuum_schedule
+from incload_assets.loading.vacuum import VACUUM_TABLES
 from resources.settings import Settings
 from tests.house import guest, house
 
@@ -28,7 +28,7 @@ def test_each_table_is_observed_with_what_was_removed_and_files_never_committed_
 
         def removed(at: datetime) -> dict[str, object]:
             monkeypatch.setattr(windows, "now", lambda: at)
-            result = vacuum_job([h.table]).execute_in_process(instance=h.instance, resources=h.resources)
+            result = job_of(VACUUM_TABLES, h.table).execute_in_process(instance=h.instance, resources=h.resources)
             [event] = [e for e in result.all_events if e.event_type_value == "ASSET_OBSERVATION"]
             observed = event.asset_observation_data.asset_observation
             return {name: value.value for name, value in observed.metadata.items()}
@@ -36,8 +36,3 @@ def test_each_table_is_observed_with_what_was_removed_and_files_never_committed_
         assert removed(SATURDAY) == {"vacuum_files_removed": 0, "vacuum_bytes_removed": 0}
         assert removed(SUNDAY) == {"vacuum_files_removed": 1, "vacuum_bytes_removed": 4}
         assert not left.exists()
-
-
-def test_it_runs_every_night() -> None:
-    schedule = vacuum_schedule(vacuum_job([]))
-    assert (schedule.cron_schedule, schedule.default_status) == ("50 2 * * *", dg.DefaultScheduleStatus.RUNNING)

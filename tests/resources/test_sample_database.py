@@ -18,7 +18,7 @@ import pytest
 from incload_assets.loading.errors import SourceUnavailable
 from resources.databases import Database, provide
 from resources.locks import is_held
-from resources.postgres_files import PostgresFiles
+from resources.postgres import PostgresFiles
 from resources.sample_database import find_or_start, stop
 from resources.settings import Settings
 from resources.supervising import Record

@@ -18,7 +18,7 @@ from incload_assets.loading.errors import SourceUnavailable, SourceUnreadable
 from incload_assets.loading.sources.kafka_look import KafkaLook
 from resources import sample_kafka
 from resources.kafka import KafkaCluster, provide
-from resources.kafka_files import KafkaFiles
+from resources.kafka_broker import KafkaFiles
 from resources.locks import is_held
 from resources.sample_kafka import find_or_start
 from resources.settings import Settings

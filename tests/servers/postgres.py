@@ -16,8 +16,7 @@ import pytest
 
 from resources import sample_database
 from resources.local_server import free_port
-from resources.postgres import Cluster
-from resources.postgres_files import PostgresFiles
+from resources.postgres import Cluster, PostgresFiles
 from resources.settings import Settings
 
 _CONFIGURATION = """

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import zstandard
 
 from incload_assets.loading.errors import SourceUnreadable
-from incload_assets.loading.sources.compressed import cut_off, unpacked
+from incload_assets.loading.sources.compressed import compression_of, cut_off, unpacked
 from incload_assets.loading.sources.file_columns import FileColumns
-from incload_assets.loading.sources.formats import compression_of
 from incload_assets.loading.sources.storage import store_errors, store_of
 from incload_assets.loading.sources.template import Template
 

@@ -9,6 +9,8 @@ written nothing yet. When they began, an account sees of its own only, unless it
 what is hidden is waited for, too.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,6 +19,10 @@ from typing import Any, Literal
 import psycopg
 
 from incload_assets.loading import window as windows
+from incload_assets.loading.errors import DeclarationError
+from incload_assets.loading.sources.base import Position
+from incload_assets.loading.sources.database_ranges import Found, Range
+from incload_assets.loading.sources.database_table import Relation
 from resources.databases import APPLICATION
 
 State = Literal["open", "waiting", "closed"]
@@ -131,3 +137,49 @@ def closing(edge: datetime | None, before: Closing, server: Server, *, by_sessio
 
 def _instant(epoch: float | None) -> datetime | None:
     return None if epoch is None else datetime.fromtimestamp(epoch, UTC)
+
+
+NOTHING = Position(
+    "empty",
+    {"low": 0, "high": 0, "rows": 0, "least": None, "most": None, "state": "closed"},
+    "nothing at the source, nor to come",
+)
+"""The position of a window that is complete without a row."""
+
+
+def check_lag(table: str, lag: timedelta) -> None:
+    """Check a lag.
+
+    Raises:
+        DeclarationError: It is negative.
+    """
+    if lag < timedelta(0):
+        raise DeclarationError(
+            f"{table}: source: lag is {lag}", rule="a lag is not negative", remedy="write timedelta(minutes=5)"
+        )
+
+
+def closing_of(position: Position | None) -> Closing:
+    """How far a landed window was."""
+    return Closing.told_by(position.detail if position else {})
+
+
+def position_of(relation: Relation, part: Range, found: Found, state: Closing, server: Server) -> Position:
+    """A range's position: what it holds, and how far it is on its way to completeness."""
+    if state.state == "closed" and not found.rows:
+        return NOTHING
+    told = json.dumps([part.low, part.high, found.rows, found.hash, state.state])
+    detail = {
+        "low": part.low,
+        "high": part.high,
+        "rows": found.rows,
+        "least": found.least,
+        "most": found.most,
+        **state.as_detail(),
+    }
+    nulls = f", {found.nulls} of them without a value to go by" if found.nulls else ""
+    pending = f" for {len(state.pending)} transactions" if state.pending else ""
+    skew = round(server.skew.total_seconds())
+    clock = f"; the server's clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} ours" if skew else ""
+    summary = f"{found.rows} rows of {relation.place}{nulls}, {state.state}{pending}{clock}"
+    return Position(hashlib.sha256(told.encode()).hexdigest()[:16], detail, summary, found.size)

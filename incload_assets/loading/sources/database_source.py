@@ -12,9 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.loading.declared_types import check_types
 from incload_assets.loading.sources.base import Position, Sees, Source
-from incload_assets.loading.sources.database_closing import Server, server_of
+from incload_assets.loading.sources.database_closing import NOTHING, Server, check_lag, closing_of, server_of
 from incload_assets.loading.sources.database_errors import looking
-from incload_assets.loading.sources.database_position import NOTHING, check_lag, closing_of
 from incload_assets.loading.sources.database_ranges import Range
 from incload_assets.loading.sources.database_reading import Part, read_parts
 from incload_assets.loading.sources.database_table import Column, Relation, check_names, relation_of

@@ -14,10 +14,10 @@ from incload_assets.loading.declared_types import check_types
 from incload_assets.loading.errors import DeclarationError, SchemaMismatch
 from incload_assets.loading.sources.assignment import by_window
 from incload_assets.loading.sources.base import Absent, Position, Sees, Source, Survey
+from incload_assets.loading.sources.compressed import Format, format_of
 from incload_assets.loading.sources.csv_shape import ENCODINGS, REPLACEMENT, CsvOptions
 from incload_assets.loading.sources.file_hashes import local_hashes
 from incload_assets.loading.sources.file_position import File, files_in, gone_from, position_of
-from incload_assets.loading.sources.formats import Format, format_of
 from incload_assets.loading.sources.left_out import left_out
 from incload_assets.loading.sources.listing import Listed, files_of
 from incload_assets.loading.sources.reading import read

@@ -9,7 +9,7 @@ a glob does not match are not told, nor are those that tell of others: markers, 
 import re
 from collections.abc import Container, Iterable, Iterator
 
-from incload_assets.loading.sources.formats import Format, extensions_of, format_of
+from incload_assets.loading.sources.compressed import Format, extensions_of, format_of
 from incload_assets.loading.sources.listing import Listed
 from incload_assets.loading.sources.template import Part, Template, pattern_of
 

@@ -10,10 +10,8 @@ import psycopg
 from incload_assets.loading.errors import DeclarationError, SourceUnreadable
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.cuts import Choose, Cut, Cuts
-from incload_assets.loading.sources.database_closing import Closing, closing
-from incload_assets.loading.sources.database_position import closing_of, position_of
-from incload_assets.loading.sources.database_ranges import Range
-from incload_assets.loading.sources.database_scan import found_in
+from incload_assets.loading.sources.database_closing import Closing, closing, closing_of, position_of
+from incload_assets.loading.sources.database_ranges import Range, found_in
 from incload_assets.loading.sources.database_source import DatabaseSource
 from incload_assets.loading.sources.database_table import (
     INTEGERS,

@@ -8,10 +8,8 @@ from typing import Any, ClassVar
 import psycopg
 
 from incload_assets.loading.sources.base import Clock, Position
-from incload_assets.loading.sources.database_closing import closing
-from incload_assets.loading.sources.database_position import closing_of, position_of
-from incload_assets.loading.sources.database_ranges import Range, literal, micros
-from incload_assets.loading.sources.database_scan import found_in
+from incload_assets.loading.sources.database_closing import closing, closing_of, position_of
+from incload_assets.loading.sources.database_ranges import Range, found_in, literal, micros
 from incload_assets.loading.sources.database_source import DatabaseSource
 from incload_assets.loading.sources.database_table import TIMES, Column, Relation, quoted
 from incload_assets.loading.window import Window

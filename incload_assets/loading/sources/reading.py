@@ -10,13 +10,12 @@ from incload_assets.delta.sql import union_of
 from incload_assets.loading.contract_types import bytes_faults, text_for
 from incload_assets.loading.errors import SourceChanged, SourceUnreadable
 from incload_assets.loading.sources.base import EXTRACTED_COLUMNS, PRESENT
-from incload_assets.loading.sources.compressed import check_frames
+from incload_assets.loading.sources.compressed import Format, check_frames, compression_of, format_of
 from incload_assets.loading.sources.csv_shape import CsvOptions
 from incload_assets.loading.sources.file_columns import FileColumns
 from incload_assets.loading.sources.file_hashes import local_hashes
 from incload_assets.loading.sources.file_names import is_hidden
 from incload_assets.loading.sources.file_position import File
-from incload_assets.loading.sources.formats import Format, compression_of, format_of
 from incload_assets.loading.sources.reading_csv import read_csv
 from incload_assets.loading.sources.reading_json import read_json
 from incload_assets.loading.sources.reading_parquet import read_parquet

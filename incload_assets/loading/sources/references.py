@@ -5,11 +5,13 @@ and the windows whose rows refer to one of them. So the first load that meets su
 once, and writes down which of them it does not concern. Sensors and all later loads only read that.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pyspark.sql.types as T
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -18,12 +20,61 @@ from pyspark.sql import functions as F
 from incload_assets.delta.sql import col, row_id_sql
 from incload_assets.loading.sources.base import Position
 from incload_assets.loading.sources.delta_files import digest
-from incload_assets.loading.sources.reference_notes import Notes, Settled
 from incload_assets.loading.sources.upstream_look import Look, UpstreamTable
 from incload_assets.loading.window import Window
-from incload_assets.loading.window_predicate import inside_sql
+from incload_assets.loading.window_rules import inside_sql
 from incload_assets.loading.writes.base import BUCKET
 from resources.lake import Lake
+
+_SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False), pa.field("notes", pa.string(), nullable=False)])
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A window does not refer to anything that has changed in a table since it was made.
+
+    Args:
+        own: Digest of the window's own rows.
+        rows: The state of the table that the window was made of: ``rows`` of the landed position.
+        files: Digest of the table's files that are as good for it.
+        version: The table's version with these files.
+    """
+
+    own: str
+    rows: str
+    files: str
+    version: int
+
+
+Notes = Mapping[tuple[str, str], Settled]
+"""By partition key and name of the table."""
+
+
+def read_notes(lake: Lake, table: str) -> dict[tuple[str, str], Settled]:
+    """What was written down last for a table."""
+    delta = lake.delta(lake.references_uri(table.split("/")))
+    if delta is None:
+        return {}
+    newest = [("number", "=", delta.transaction_version(_app_id(table)) or 0)]
+    [notes] = delta.to_pyarrow_table(filters=newest).column("notes").to_pylist() or ["{}"]
+    found = json.loads(notes)
+    return {(key, name): Settled(*values) for key, of_window in found.items() for name, values in of_window.items()}
+
+
+def write_notes(lake: Lake, table: str, notes: Notes) -> None:
+    """Write down what was found out, in place of what was; unless another load does so at the same moment."""
+    uri = lake.references_uri(table.split("/"))
+    found: dict[str, dict[str, list[str | int]]] = {}
+    for (key, name), note in notes.items():
+        found.setdefault(key, {})[name] = [note.own, note.rows, note.files, note.version]
+    number = (lake.transaction_version(uri, _app_id(table)) or 0) + 1
+    row = {"number": number, "notes": json.dumps(found, sort_keys=True)}
+    lake.append(uri, pa.Table.from_pylist([row], _SCHEMA), _app_id(table), number)
+
+
+def _app_id(table: str) -> str:
+    return f"{table}/references"
+
 
 VERSIONS = 4
 """So many versions of a table are compared with the present one at most; windows made of others are asked for."""

@@ -19,11 +19,17 @@ from incload_assets.delta.sql import col
 from incload_assets.loading.errors import DeclarationError, SourceChanged, SourceMissing
 from incload_assets.loading.sources.base import Absent, Position, Sees, Source
 from incload_assets.loading.sources.delta_files import DeltaFiles, digest
-from incload_assets.loading.sources.reference_notes import read_notes, write_notes
-from incload_assets.loading.sources.references import open_questions, rows_at, states_of, unconcerned
+from incload_assets.loading.sources.references import (
+    open_questions,
+    read_notes,
+    rows_at,
+    states_of,
+    unconcerned,
+    write_notes,
+)
 from incload_assets.loading.sources.upstream_look import Look, UpstreamTable
 from incload_assets.loading.window import Window
-from incload_assets.loading.window_predicate import inside_sql
+from incload_assets.loading.window_rules import inside_sql
 from resources.lake import Lake
 from resources.settings import current_settings
 

@@ -17,9 +17,8 @@ from incload_assets.loading.contract import Contract
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.declared_types import as_columns
 from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.ledger import entry
 from incload_assets.loading.overflow import sum_of
-from incload_assets.loading.plan import PENDING, Merged, Plan
+from incload_assets.loading.plan import PENDING, Merged, Plan, entry
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.writes.merging import merge
 from incload_assets.writes.strategy import Strategy

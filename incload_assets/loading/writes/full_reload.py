@@ -17,8 +17,7 @@ from incload_assets.loading.contract import Contract
 from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.facts import Facts
-from incload_assets.loading.ledger import entry
-from incload_assets.loading.plan import Merged, Plan
+from incload_assets.loading.plan import Merged, Plan, entry
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.replacing import content_plan, replace_content

@@ -27,7 +27,7 @@ from incload_assets.loading.snapshots import guard_snapshots
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.merging import merge
-from incload_assets.loading.writes.rewriting import pays, rewrite
+from incload_assets.loading.writes.replacing import pays, rewrite
 from incload_assets.loading.writes.shrinkage import check_max_shrink
 from incload_assets.writes.strategy import Strategy
 

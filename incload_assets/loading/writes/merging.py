@@ -15,10 +15,9 @@ from incload_assets.delta.sql import literal, quoted
 from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.delta_tables import lost_the_race
-from incload_assets.loading.kept import Kept
 from incload_assets.loading.places import bucket_sql, place_sql, touched_sql
 from incload_assets.loading.plan import PENDING, Merged, Plan
-from incload_assets.loading.statement import named, settings
+from incload_assets.loading.statement import Kept, named, settings
 from incload_assets.loading.tuning import tune_merge
 from incload_assets.loading.window import Window
 from incload_assets.loading.writes.base import BUCKET

@@ -19,7 +19,7 @@ from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.plan import Merged, Plan
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.window import Window, window_of
-from incload_assets.loading.window_predicate import check_whole_days, inside_sql
+from incload_assets.loading.window_rules import check_whole_days, inside_sql
 from incload_assets.loading.writes.replacing import content_plan, replace_content
 from incload_assets.writes.strategy import Strategy
 

@@ -19,8 +19,7 @@ from incload_assets.loading.control_rows import Control
 from incload_assets.loading.declaration import Table
 from incload_assets.loading.errors import DeclarationError
 from incload_assets.loading.facts import Facts
-from incload_assets.loading.ledger import entry
-from incload_assets.loading.plan import PENDING, Merged, Plan
+from incload_assets.loading.plan import PENDING, Merged, Plan, entry
 from incload_assets.loading.sources.base import Source
 from incload_assets.loading.sql_conditions import columns_in, condition_of_a_row
 from incload_assets.loading.window import Window

@@ -24,9 +24,8 @@ from incload_assets.delta.sql import col, content_hash_sql, literal, quoted
 from incload_assets.loading.columns import DELETE, REPLACED, UPSERT, log_order, row_order_sql
 from incload_assets.loading.context import Context
 from incload_assets.loading.declaration import Table
-from incload_assets.loading.kept import Kept
-from incload_assets.loading.ledger import entry
-from incload_assets.loading.plan import PENDING, UNKNOWN, Plan
+from incload_assets.loading.plan import PENDING, UNKNOWN, Plan, entry
+from incload_assets.loading.statement import Kept
 
 WORTH_HOLDING_BYTES = 16 * 2**20
 """Size of what is looked at of the table from which Spark holds what it found there: a plan asks for it twice."""

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from incload_assets.loading.sources.formats import Format
+from incload_assets.loading.sources.compressed import Format
 from incload_assets.loading.sources.left_out import left_out
 from incload_assets.loading.sources.listing import Listed
 from incload_assets.loading.sources.template import Template
