@@ -1,0 +1,1 @@
+"""What the environment names: servers, stores, settings; nothing here knows a table."""

@@ -181,7 +181,7 @@ def _cut(descriptor: int) -> None:
 
 
 def _wrong(name: str, problem: str, rule: str | None = None) -> Exception:
-    from incload_assets.loading.errors import SourceUnreadable  # here: that package imports this one
+    from resources.errors import SourceUnreadable  # here: that package imports this one
 
     prefix = f"INCLOAD_DATABASE_{name.upper()}_"
     return SourceUnreadable(

@@ -64,7 +64,7 @@ def translate(error: BaseException, doing: str = "Spark") -> BaseException:
         >>> str(translate(OSError("No space left on device"), "orders 2026-01-03"))[:36]
         'orders 2026-01-03: a disk is full (N'
     """
-    from incload_assets.loading.errors import IncrementalLoadError  # here: that package imports this one
+    from resources.errors import IncrementalLoadError  # here: that package imports this one
 
     if isinstance(error, IncrementalLoadError):
         return error
@@ -94,7 +94,7 @@ def translate(error: BaseException, doing: str = "Spark") -> BaseException:
 
 def unavailable(problem: str, *, rule: str | None = None, remedy: str | None = None) -> Exception:
     """A ``SparkUnavailable`` with tokens masked."""
-    from incload_assets.loading.errors import SparkUnavailable  # here: that package imports this one
+    from resources.errors import SparkUnavailable  # here: that package imports this one
 
     return SparkUnavailable(masked(problem), rule=rule, remedy=remedy)
 

@@ -148,7 +148,7 @@ def _quoted(value: str) -> str:
 
 
 def _wrong(name: str, problem: str, example: str = "") -> Exception:
-    from incload_assets.loading.errors import SourceUnreadable  # here: that package imports this one
+    from resources.errors import SourceUnreadable  # here: that package imports this one
 
     prefix = f"INCLOAD_KAFKA_{name.upper()}_"
     return SourceUnreadable(

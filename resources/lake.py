@@ -137,7 +137,7 @@ class Lake:
     def forget_checksum(self, uri: str) -> None:
         """Remove what Hadoop may have noted beside a local table's pointer to its newest checkpoint.
 
-        Our Spark keeps no such notes (``resources/spark_conf.py``), others do. When the pointer moves the old note is
+        Our Spark keeps no such notes (``resources/spark/conf.py``), others do. When the pointer moves the old note is
         wrong, and whoever opens the table next tries for seven seconds to read it before doing without.
         """
         if not _is_on_s3(uri):

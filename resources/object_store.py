@@ -31,3 +31,8 @@ class S3Endpoint:
     def tls(self) -> bool:
         """Whether the connection is encrypted."""
         return not (self.url or "").startswith("http://")
+
+
+def is_s3(path: str) -> bool:
+    """Whether a full path, as templates make them, is on S3."""
+    return path.startswith("s3://")

@@ -9,9 +9,9 @@ from tempfile import mkdtemp
 import pytest
 from pyspark.sql import SparkSession
 
-from resources import connect_server
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark import server as connect_server
+from resources.spark.resource import open_session
 from tests import drawing
 from tests.s3_server import refusing_s3_server, s3_server
 from tests.servers.connect import connect

@@ -13,18 +13,16 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 
-from incload_assets.operations.over_tables import MaintenanceJob
-from incload_assets.loading.declaration import Table
-import dagster as dg
+from incload_assets.assets import Changes, Files, Freshness, Merge, Quarantine, incremental_asset
+from incload_assets.assets.incremental import table_of
+from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks import checks_for
-from incload_assets.checks.look import Look, look
-from incload_assets.loading import Changes, Files, Freshness, Merge, Quarantine, incremental_asset
-from incload_assets.loading.asset import table_of
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.declaration import Table
+from incload_assets.checks.observation import Look, look
+from incload_assets.declaration.table import Table
+from incload_assets.maintenance.jobs import MaintenanceJob
 from resources.lake import Lake
 from resources.settings import Settings
-from resources.spark import SparkResource
+from resources.spark.resource import SparkResource
 from tests.landed import checkpoint
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")

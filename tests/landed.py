@@ -7,9 +7,9 @@ import dagster as dg
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.checkpoint import DATA_VERSION_TAG
-from incload_assets.loading.columns import CONTROL
+from incload_assets.change_log.change import CONTROL
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.progress.checkpoint import DATA_VERSION_TAG
 
 _CONTROL = pa.struct(
     [

@@ -13,7 +13,7 @@ import boto3
 import pytest
 import requests
 
-from resources.local_server import free_port
+from resources.local_servers.files import free_port
 
 
 @dataclass(frozen=True)

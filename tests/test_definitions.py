@@ -11,12 +11,12 @@ import yaml
 from dagster_cloud_cli.config.models import load_dagster_cloud_yaml
 
 from incload_assets import tables
-from incload_assets.assembly import incremental_definitions
+from incload_assets.assets import Kafka
 from incload_assets.automation.tags import PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG
+from incload_assets.code_location import incremental_definitions
 from incload_assets.definitions import assets_in, code_location, defs
-from incload_assets.loading import Kafka
-from incload_assets.loading.checkpoint import UPKEEP_TAG
-from incload_assets.loading.errors import DeclarationError
+from incload_assets.progress.checkpoint import UPKEEP_TAG
+from resources.errors import DeclarationError
 from resources.settings import Settings
 from tests.automation.workshop import items_asset
 
@@ -223,7 +223,7 @@ def test_a_wrong_declaration_is_named_by_the_validation_command(tmp_path: Path) 
     (tmp_path / "wrong.py").write_text(
         "import dagster as dg\n"
         "from resources.settings import Settings\n"
-        "from incload_assets.assembly import incremental_definitions\n"
+        "from incload_assets.code_location import incremental_definitions\n"
         "from tests.automation.workshop import items_asset\n"
         "defs = incremental_definitions([items_asset(name='a'), items_asset(name='A')], Settings())\n"
     )

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.jars import DELTA
 from resources.settings import Settings
+from resources.spark.jars import DELTA
 from tests.clone import PROJECT
 
 TOP_LEVEL = {

@@ -8,8 +8,8 @@ from math import inf
 from incload_assets.automation.attempts import Attempt, Outcome
 from incload_assets.automation.repairs import is_repair
 from incload_assets.automation.tags import Ask
-from incload_assets.loading.range_fences import WINDOWS_AT_ONCE
-from incload_assets.operations.progress import WindowProgress
+from incload_assets.load.range_fences import WINDOWS_AT_ONCE
+from incload_assets.progress.progress import WindowProgress
 
 DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15), timedelta(hours=1))
 """From the end of a failed attempt to the next; the last one for all further attempts."""

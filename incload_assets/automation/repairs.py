@@ -9,10 +9,10 @@ import dagster as dg
 from incload_assets.automation.attempts import last_load
 from incload_assets.checks import reconciliation, rollback
 from incload_assets.checks.findings import to_repair
-from incload_assets.loading.declaration import Table
-from incload_assets.loading.sources.base import Position
-from incload_assets.operations.progress import WindowProgress
-from incload_assets.operations.verdicts import last_finding, last_verdict
+from incload_assets.declaration.source import Position
+from incload_assets.declaration.table import Table
+from incload_assets.progress.progress import WindowProgress
+from incload_assets.progress.verdicts import last_finding, last_verdict
 
 _PREFIX = "repair of "
 

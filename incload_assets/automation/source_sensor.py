@@ -13,11 +13,11 @@ from incload_assets.automation.pace import NEWEST, Pace
 from incload_assets.automation.policy import Plan, is_pending, plan
 from incload_assets.automation.repairs import with_repairs
 from incload_assets.automation.tags import Ask, tags_of
-from incload_assets.loading.declaration import Table
-from incload_assets.loading.range_fences import WINDOWS_AT_ONCE
-from incload_assets.loading.window import now
-from incload_assets.operations.progress import WindowProgress, progress_of
-from incload_assets.runs.own_tags import PRIORITY_TAG
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import now
+from incload_assets.load.range_fences import WINDOWS_AT_ONCE
+from incload_assets.progress.progress import WindowProgress, progress_of
+from incload_assets.progress.run_tags import PRIORITY_TAG
 from resources.lake import Lake
 
 URGENT = timedelta(minutes=15)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from incload_assets.loading.checkpoint import RANGE_END_TAG, RANGE_START_TAG
+from incload_assets.progress.checkpoint import RANGE_END_TAG, RANGE_START_TAG
 
 TABLE_TAG = "incload/table"
 PARTITION_TAG = "incload/partition"

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from incload_assets.change_log.window_records import Control
+from incload_assets.declaration.layout import touched_sql
+from incload_assets.declaration.table import Table
+from incload_assets.delta.data_files import ParquetFiles
 from incload_assets.delta.sql import col
-from incload_assets.loading.control_rows import Control
-from incload_assets.loading.declaration import Table
-from incload_assets.loading.parquet_files import ParquetFiles
-from incload_assets.loading.places import touched_sql
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def of_keys(rows: DataFrame, keys: DataFrame, table: Table, at: Snapshot) -> Dat
     """Rows of the table, without those of other keys where that spares work: hashes are computed of what is left.
 
     Args:
-        rows: As :meth:`~incload_assets.loading.context.Context.rows` gives them.
+        rows: As :meth:`~incload_assets.change_log.context.Context.rows` gives them.
         keys: The keys that a plan concerns; columns of the table's identity.
         table: The declaration.
         at: What the plan is made from.

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import dagster as dg
 
-from incload_assets.checks.look import Look, result, several, spoken
-from incload_assets.loading.errors import IncrementalLoadError
+from incload_assets.checks.observation import Look, result, several, spoken
+from resources.errors import IncrementalLoadError
 
 NAME = "clock"
 SECOND = timedelta(seconds=1)

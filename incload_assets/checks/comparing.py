@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from incload_assets.checks.look import Look, several
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.checks.observation import Look, several
 from incload_assets.checks.source_comparison import (
     Content,
     content_of,
@@ -15,11 +16,10 @@ from incload_assets.checks.source_comparison import (
     source_rows,
     table_evidence,
 )
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.errors import IncrementalLoadError
-from incload_assets.loading.reconciliation import Evidence, unsigned
-from incload_assets.loading.telling import told
-from incload_assets.loading.window import Window
+from incload_assets.declaration.window import Window
+from incload_assets.load.error_translation import told
+from incload_assets.load.reconcile import Evidence, unsigned
+from resources.errors import IncrementalLoadError
 
 LOOKS = 3
 

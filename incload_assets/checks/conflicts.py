@@ -8,15 +8,15 @@ import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.checks.look import records, several, verdict
+from incload_assets.change_log.change import DELETE, UPSERTS, sets
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.checks.observation import records, several, verdict
+from incload_assets.contract.contract import MASK
+from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col, content_hash_sql
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.columns import DELETE, UPSERTS, sets
-from incload_assets.loading.contract import MASK
-from incload_assets.loading.declaration import Table
-from incload_assets.loading.sources.several import Several
-from incload_assets.loading.sources.several_rows import NAME as SOURCE_NAME
-from incload_assets.loading.sources.several_rows import PRIORITY, source_of
+from incload_assets.sources.several import Several
+from incload_assets.sources.several_rows import NAME as SOURCE_NAME
+from incload_assets.sources.several_rows import PRIORITY, source_of
 from resources.lake import Lake
 
 NAME = "conflicts"

@@ -6,14 +6,14 @@ from functools import partial
 import dagster as dg
 
 from incload_assets.checks import reconciliation
-from incload_assets.checks.cheap import CHEAP, cheap_checks, cheap_verdict
 from incload_assets.checks.evaluations import Evaluations
-from incload_assets.checks.look import look
+from incload_assets.checks.observation import look
+from incload_assets.checks.registry import CHEAP, cheap_checks, cheap_verdict
 from incload_assets.checks.whole import WHOLE, whole_checks
-from incload_assets.checks.within_runs import verdict_by_itself, verdict_with_load
-from incload_assets.loading import window as windows
-from incload_assets.loading.declaration import Table
-from incload_assets.operations.verdicts import as_seen, have_the_last_word
+from incload_assets.checks.with_loads import verdict_by_itself, verdict_with_load
+from incload_assets.declaration import window as windows
+from incload_assets.declaration.table import Table
+from incload_assets.progress.verdicts import as_seen, have_the_last_word
 
 
 def checks_for(table: Table) -> list[dg.AssetChecksDefinition]:

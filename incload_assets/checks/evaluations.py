@@ -5,8 +5,8 @@ from typing import TypeVar
 
 import dagster as dg
 
-from incload_assets.loading.declaration import Table
-from incload_assets.loading.telling import told, unforeseen
+from incload_assets.declaration.table import Table
+from incload_assets.load.error_translation import told, unforeseen
 from resources.lake import Lake
 
 Found = TypeVar("Found")

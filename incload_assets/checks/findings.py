@@ -6,7 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-from incload_assets.loading.declaration import Table
+from incload_assets.declaration.table import Table
 
 FOUND, REPAIR = "found", "repair"
 """Metadata of a reconciliation: all that it found, and the partition keys among them that a load puts right."""

@@ -1,10 +1,10 @@
-"""Is the latest due window there? See :mod:`incload_assets.operations.lateness`."""
+"""Is the latest due window there? See :mod:`incload_assets.progress.lateness`."""
 
 import dagster as dg
 
-from incload_assets.checks.look import Look, result, spoken
-from incload_assets.operations.lateness import Lateness, lateness_of
-from incload_assets.operations.progress import WindowProgress
+from incload_assets.checks.observation import Look, result, spoken
+from incload_assets.progress.lateness import Lateness, lateness_of
+from incload_assets.progress.progress import WindowProgress
 
 NAME = "freshness"
 DESCRIPTION = "The latest due partition is loaded; an old backfill does not count, an idle source does."

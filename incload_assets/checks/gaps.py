@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import dagster as dg
 
-from incload_assets.checks.look import Look, records, result, several, some
-from incload_assets.operations.progress import WindowProgress
+from incload_assets.checks.observation import Look, records, result, several, some
+from incload_assets.progress.progress import WindowProgress
 
 NAME = "gaps"
 DESCRIPTION = "Every due window since the first loaded one is loaded; failed windows are listed with their cause."

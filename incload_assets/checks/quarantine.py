@@ -7,9 +7,9 @@ from typing import Any
 import dagster as dg
 import pyarrow.compute as pc
 
-from incload_assets.checks.look import Look, records, result, several, some
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.columns import REJECTED
+from incload_assets.change_log.change import REJECTED
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.checks.observation import Look, records, result, several, some
 
 NAME = "quarantine"
 DESCRIPTION = "Few rows of the recent windows break the contract, and no load stopped because of them."

@@ -33,8 +33,8 @@ from incload_assets.checks.findings import (
     found_next,
     windows_in,
 )
-from incload_assets.checks.look import Look, records, several, some
-from incload_assets.loading.window import Window
+from incload_assets.checks.observation import Look, records, several, some
+from incload_assets.declaration.window import Window
 
 NAME = "reconciliation"
 DESCRIPTION = "Source, change log and table agree, by reading the source again; on demand or schedule, not with loads."

@@ -1,12 +1,12 @@
 """Was the table rolled back behind the loads, deleted or made anew? Then what it lost is asked for again.
 
-See :mod:`incload_assets.operations.undone`; what that has to remember is kept in this check's own last result.
+See :mod:`incload_assets.progress.undone`; what that has to remember is kept in this check's own last result.
 """
 
 import dagster as dg
 
-from incload_assets.checks.look import Look, records, result, several, some
-from incload_assets.operations.undone import CHECK, SEEN, undone_windows
+from incload_assets.checks.observation import Look, records, result, several, some
+from incload_assets.progress.undone import CHECK, SEEN, undone_windows
 
 NAME = CHECK
 DESCRIPTION = "The table is the one that was loaded: not restored to an older version, not deleted, not made anew."

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.columns import DELETE, MOVED, REJECTED, TRUNCATE, UPSERT, UPSERTS
-from incload_assets.loading.context import Context
-from incload_assets.loading.declaration import Table
-from incload_assets.loading.judging import judge
-from incload_assets.loading.reconciliation import Evidence, examine
-from incload_assets.loading.sources.base import Position
-from incload_assets.loading.window import Window
-from incload_assets.loading.writes.merging import app_id
+from incload_assets.change_log.change import DELETE, MOVED, REJECTED, TRUNCATE, UPSERT, UPSERTS
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.declaration.source import Position
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window
+from incload_assets.ingest.validate import judge
+from incload_assets.load.reconcile import Evidence, examine
+from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.strategy import strategy_of
 from resources.lake import Lake
 

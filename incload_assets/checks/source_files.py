@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from incload_assets.checks.look import LISTED, Look, records, result, several, some
-from incload_assets.loading.errors import IncrementalLoadError
-from incload_assets.operations.verdicts import last_finding
+from incload_assets.checks.observation import LISTED, Look, records, result, several, some
+from incload_assets.progress.verdicts import last_finding
+from resources.errors import IncrementalLoadError
 
 NAME = "source_files"
 DESCRIPTION = (

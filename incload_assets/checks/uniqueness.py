@@ -10,10 +10,10 @@ import dagster as dg
 from pyspark.sql import DataFrame, GroupedData, Row, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.checks.look import records, several, verdict
+from incload_assets.checks.observation import records, several, verdict
+from incload_assets.contract.contract import MASK
+from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col
-from incload_assets.loading.contract import MASK
-from incload_assets.loading.declaration import Table
 from resources.lake import Lake
 
 NAME = "uniqueness"

@@ -14,8 +14,8 @@ from statistics import median
 
 import dagster as dg
 
-from incload_assets.checks.look import Look, records, result, several
-from incload_assets.loading.window import Window
+from incload_assets.checks.observation import Look, records, result, several
+from incload_assets.declaration.window import Window
 
 NAME = "volume"
 DESCRIPTION = "The latest closed windows brought about as many rows as such windows (same weekday) did before."

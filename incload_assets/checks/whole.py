@@ -6,8 +6,8 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from incload_assets.checks import conflicts, reconciliation, uniqueness
-from incload_assets.checks.cheap import cheap_checks
-from incload_assets.loading.declaration import Table
+from incload_assets.checks.registry import cheap_checks
+from incload_assets.declaration.table import Table
 from resources.lake import Lake
 
 WHOLE: dict[str, tuple[str, Callable[[SparkSession, Table, Lake], dg.AssetCheckResult]]] = {

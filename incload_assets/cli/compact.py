@@ -10,11 +10,11 @@ def compact(
     table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
 ) -> None:
     """Remove from the log of a table with a `log_retention` what no longer decides; a schedule does so every night."""
-    from incload_assets.checks.look import several
+    from incload_assets.checks.observation import several
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.runs import free_from_killed_runs, run_compaction
-    from incload_assets.loading.errors import IncrementalLoadError
+    from resources.errors import IncrementalLoadError
 
     verbose: bool = ctx.obj
     with open_project() as project:

@@ -23,10 +23,10 @@ def demo(
     from incload_assets.cli.loads import Loads, complaints, pending, summary
     from incload_assets.cli.project import open_project
     from incload_assets.cli.runs import free_from_killed_runs
-    from incload_assets.loading.errors import IncrementalLoadError
-    from incload_assets.loading.window import now
+    from incload_assets.declaration.window import now
     from incload_assets.shop import Shop
     from incload_assets.shop.plan import FEEDS
+    from resources.errors import IncrementalLoadError
     from resources.settings import Settings
 
     verbose: bool = ctx.obj

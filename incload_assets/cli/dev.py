@@ -92,7 +92,7 @@ def require_free(host: str, port: int) -> None:
     Raises:
         IncrementalLoadError: Somebody does, or the address is not this machine's.
     """
-    from incload_assets.loading.errors import IncrementalLoadError
+    from resources.errors import IncrementalLoadError
 
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port that was just given up is free
@@ -109,7 +109,7 @@ def require_free(host: str, port: int) -> None:
 def _prepare_spark(settings: "Settings") -> "subprocess.Popen[str] | None":
     """Java and jars now, so that their absence is told here; the server meanwhile, so that the first load is quick."""
     from incload_assets.cli.java_offer import java_or_offer
-    from resources.jars import jar_paths
+    from resources.spark.jars import jar_paths
 
     jar_paths(settings, java_or_offer(settings))
     if settings.spark_mode != "local":
@@ -134,7 +134,7 @@ def open_shop(settings: "Settings") -> None:
     from rich.markup import escape
 
     from incload_assets.cli import screen
-    from incload_assets.loading.window import now
+    from incload_assets.declaration.window import now
     from incload_assets.shop import Shop
     from incload_assets.shop.calendar import midnight
     from resources.progress import tell

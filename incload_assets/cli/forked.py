@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 from incload_assets.cli.project import enter_project
-from resources.command_socket import Command, address, send
+from resources.local_servers.command_socket import Command, address, send
 
 COMMANDS = ("check", "compact", "load", "status")
 """The commands that need the code location."""

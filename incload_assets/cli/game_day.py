@@ -14,7 +14,7 @@ def game_day(ctx: typer.Context) -> None:
     from resources.settings import Settings
 
     enter_project()
-    from incload_assets.operations.game_day import GameDay, play
+    from incload_assets.cli.drill import GameDay, play
 
     verbose: bool = ctx.obj
     game = GameDay.begin(Settings())

@@ -9,9 +9,9 @@ from pathlib import Path
 import typer
 
 from incload_assets.cli import screen
-from incload_assets.loading.errors import SparkUnavailable
-from resources.java import JAVA_PACKAGE, java_home
+from resources.errors import SparkUnavailable
 from resources.settings import Settings
+from resources.spark.java import JAVA_PACKAGE, java_home
 
 
 def java_or_offer(settings: Settings) -> Path:

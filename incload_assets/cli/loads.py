@@ -13,10 +13,11 @@ from incload_assets.cli import screen
 from incload_assets.cli.partition_keys import shown, stretches
 from incload_assets.cli.project import Project
 from incload_assets.cli.runs import COUNTS, Outcome, load_partitions
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import now
 from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
-from incload_assets.loading.declaration import Table
-from incload_assets.loading.window import now
-from incload_assets.operations import progress_of, undone_windows, with_undone
+from incload_assets.progress.progress import progress_of
+from incload_assets.progress.undone import undone_windows, with_undone
 from resources.lake import Lake
 from resources.progress import shown_by
 from resources.settings import Settings

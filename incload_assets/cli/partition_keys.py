@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from incload_assets.loading.errors import IncrementalLoadError
+from resources.errors import IncrementalLoadError
 
 if TYPE_CHECKING:
-    from incload_assets.loading.declaration import Table
+    from incload_assets.declaration.table import Table
 
 RANGE = ".."
 
@@ -25,7 +25,7 @@ def chosen(table: "Table", expression: str) -> list[str]:
         >>> chosen(orders, "2026-01-01..2026-01-02,2026-01-05")  # doctest: +SKIP
         ['2026-01-01', '2026-01-02', '2026-01-05']
     """
-    from incload_assets.loading.window import now
+    from incload_assets.declaration.window import now
 
     keys = table.partitions_def.get_partition_keys(current_time=now())
     if not keys:

@@ -69,7 +69,7 @@ def _told(error: Exception) -> str:
     """An error as a person should read it."""
     from pydantic import ValidationError
 
-    from incload_assets.loading.errors import IncrementalLoadError
+    from resources.errors import IncrementalLoadError
 
     if isinstance(error, IncrementalLoadError):
         return str(error)

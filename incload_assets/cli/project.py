@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # Dagster takes seconds to import, which `--help` should not
     import dagster as dg
 
-    from incload_assets.loading.declaration import Table
+    from incload_assets.declaration.table import Table
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Project:
         """
         if name in self.tables:
             return self.tables[name]
-        from incload_assets.loading.errors import IncrementalLoadError  # here: it takes a second to import
+        from resources.errors import IncrementalLoadError  # here: it takes a second to import
 
         close = difflib.get_close_matches(name, self.tables, n=1)
         raise IncrementalLoadError(
@@ -62,7 +62,7 @@ def enter_project() -> Path:
     package = Path(__file__).resolve().parents[2]
     root = next((folder for folder in (here, *here.parents, package) if (folder / "workspace.yaml").is_file()), None)
     if root is None:
-        from incload_assets.loading.errors import IncrementalLoadError  # here: it takes a second to import
+        from resources.errors import IncrementalLoadError  # here: it takes a second to import
 
         raise IncrementalLoadError(
             f"there is no workspace.yaml in {here} or above it",
@@ -76,7 +76,7 @@ def enter_project() -> Path:
     load_dotenv(root / ".env", override=True)  # wins over the environment, as in `dagster dev`
     home = Path(os.environ.setdefault("DAGSTER_HOME", str(root / ".dagster_home")))
     if not home.is_absolute():
-        from incload_assets.loading.errors import IncrementalLoadError  # as above
+        from resources.errors import IncrementalLoadError  # as above
 
         raise IncrementalLoadError(
             f"DAGSTER_HOME is {str(home)!r}",
@@ -100,8 +100,8 @@ def open_project() -> Iterator[Project]:
     # who loads a table need not hear which parts of Dagster are new
     warnings.simplefilter("ignore", dg.BetaWarning)
     warnings.simplefilter("ignore", dg.PreviewWarning)
+    from incload_assets.assets.incremental import table_of
     from incload_assets.definitions import defs
-    from incload_assets.loading.asset import table_of
 
     declared = (table_of(asset) for asset in defs.get_repository_def().assets_defs_by_key.values())
     tables = {table.name: table for table in declared if table is not None}

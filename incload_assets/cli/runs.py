@@ -8,16 +8,16 @@ from uuid import uuid4
 
 import dagster as dg
 
-from incload_assets.assembly import load_job_name
 from incload_assets.automation import fail_orphans
 from incload_assets.cli.project import Project
 from incload_assets.cli.reasons import reasons
 from incload_assets.cli.waiting import waiting
-from incload_assets.loading.checkpoint import RANGE_END_TAG, RANGE_START_TAG
-from incload_assets.loading.compaction import COMPACT_LOGS
-from incload_assets.loading.declaration import Table
-from incload_assets.loading.errors import IncrementalLoadError
-from incload_assets.runs.process import process_tags
+from incload_assets.code_location import load_job_name
+from incload_assets.declaration.table import Table
+from incload_assets.maintenance.compact_logs import COMPACT_LOGS
+from incload_assets.progress.checkpoint import RANGE_END_TAG, RANGE_START_TAG
+from incload_assets.progress.process import process_tags
+from resources.errors import IncrementalLoadError
 
 STARTED_BY = {"incload/started_by": "command line"}
 COUNTS = ("rows_read", "inserted", "updated", "deleted", "stale", "duplicate", "quarantined")

@@ -16,8 +16,8 @@ def start(
     """Start it, if it is not up; loads do so themselves when they need it."""
     from incload_assets.cli import screen
     from incload_assets.cli.project import enter_project
-    from resources.connect_server import find_or_start
     from resources.settings import Settings
+    from resources.spark.server import find_or_start
 
     enter_project()
     settings = Settings()
@@ -27,7 +27,7 @@ def start(
     find_or_start(settings)
     screen.say("The Spark server is up.")
     if warm:
-        from incload_assets.operations.warm_up import warm_up  # imports all that loads need
+        from incload_assets.runs.warm_up import warm_up  # imports all that loads need
 
         warm_up(settings)
         screen.say("It is warm.")
@@ -38,8 +38,8 @@ def stop() -> None:
     """End it, whoever uses it; a load that does is tried again with a new one."""
     from incload_assets.cli import screen
     from incload_assets.cli.project import enter_project
-    from resources import connect_server
     from resources.settings import Settings
+    from resources.spark import server as connect_server
 
     enter_project()
     ended = connect_server.stop(Settings())
@@ -51,9 +51,9 @@ def status() -> None:
     """Say whether it is up, and how many loads use it."""
     from incload_assets.cli import screen
     from incload_assets.cli.project import enter_project
-    from resources.connect_files import ServerFiles
-    from resources.locks import is_held
+    from resources.local_servers.locks import is_held
     from resources.settings import Settings
+    from resources.spark.server_files import ServerFiles
 
     enter_project()
     settings = Settings()

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table as Grid
 
-    from incload_assets.operations import TableStatus
+    from incload_assets.progress.status import TableStatus
 
 _COUNTED = ("loaded", "missing", "failed", "drifted", "in_progress", "waiting")
 _LABELS = {"in_progress": "running"}
@@ -29,11 +29,12 @@ def status(
     from rich.markup import escape
 
     from incload_assets.cli import screen
+    from incload_assets.cli.advice import advice_for
     from incload_assets.cli.partition_keys import shown
     from incload_assets.cli.project import open_project
-    from incload_assets.loading.errors import IncrementalLoadError
-    from incload_assets.loading.window import now
-    from incload_assets.operations import advice_for, table_status
+    from incload_assets.declaration.window import now
+    from incload_assets.progress.status import table_status
+    from resources.errors import IncrementalLoadError
     from resources.lake import Lake
     from resources.settings import Settings
 

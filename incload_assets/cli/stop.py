@@ -9,8 +9,10 @@ def stop() -> None:
     from incload_assets.cli import screen
     from incload_assets.cli.project import enter_project
     from incload_assets.runs.warm_servers import stop_warm_servers
-    from resources import connect_server, sample_database, sample_kafka
+    from resources.samples import database as sample_database
+    from resources.samples import topics as sample_kafka
     from resources.settings import Settings
+    from resources.spark import server as connect_server
 
     enter_project()
     settings = Settings()

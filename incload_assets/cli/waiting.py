@@ -17,9 +17,9 @@ from dagster._core.errors import DagsterExecutionInterruptedError
 from dagster._utils.interrupts import check_captured_interrupt  # has no public name
 
 from incload_assets.automation.orphans import fail_orphans
-from incload_assets.loading.checkpoint import PARTITION_TAG
-from incload_assets.runs.own_tags import own_tag
-from incload_assets.runs.process import PROCESS_TAG
+from incload_assets.progress.checkpoint import PARTITION_TAG
+from incload_assets.progress.process import PROCESS_TAG
+from incload_assets.progress.run_tags import own_tag
 
 LOOK_SECONDS = 1.0
 TELL_SECONDS = 30.0

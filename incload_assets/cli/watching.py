@@ -10,7 +10,7 @@ from dagster._core.storage.dagster_run import RunsFilter  # the public name has 
 
 from incload_assets.automation.tags import TABLE_TAG
 from incload_assets.cli.reasons import reasons
-from incload_assets.loading.checkpoint import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
+from incload_assets.progress.checkpoint import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
 
 SUM_SECONDS = 60.0
 PAUSE_SECONDS = 10.0

@@ -1,0 +1,1 @@
+"""What an author can declare, and the rules that a declaration keeps."""

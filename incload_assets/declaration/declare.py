@@ -6,11 +6,13 @@ from datetime import timedelta
 
 import dagster as dg
 
-from incload_assets.loading.changes import Changes
-from incload_assets.loading.conditions import check_conditions
-from incload_assets.loading.contract import Contract, compile_contract
-from incload_assets.loading.declaration import INTERVAL, Freshness, Quarantine, RowFunction, Table
-from incload_assets.loading.declaration_rules import (
+from incload_assets.contract.contract import Contract, compile_contract
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.conditions import check_conditions
+from incload_assets.declaration.declared import Declared
+from incload_assets.declaration.field_types import check_types
+from incload_assets.declaration.own_fields import check_own_fields
+from incload_assets.declaration.rules import (
     check_columns,
     check_freshness,
     check_interval,
@@ -18,12 +20,10 @@ from incload_assets.loading.declaration_rules import (
     check_retention,
     expect,
 )
-from incload_assets.loading.declared_types import check_types
-from incload_assets.loading.sources.base import Source
-from incload_assets.loading.sources.declared import Declared
-from incload_assets.loading.sources.own_fields import check_own_fields
-from incload_assets.loading.window_rules import sampled_windows, time_windows
-from incload_assets.loading.writes.base import Write
+from incload_assets.declaration.source import Source
+from incload_assets.declaration.table import INTERVAL, Freshness, Quarantine, RowFunction, Table
+from incload_assets.declaration.window_rules import sampled_windows, time_windows
+from incload_assets.declaration.write import Write
 
 
 def declare(

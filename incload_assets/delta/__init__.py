@@ -1,0 +1,1 @@
+"""Spark and Delta by themselves: nothing here knows a table of this project."""

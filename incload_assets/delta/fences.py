@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager
 
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.errors import ConcurrentLoad
-from incload_assets.loading.statement import settings
+from incload_assets.delta.session import settings
+from resources.errors import ConcurrentLoad
 from resources.lake import Lake
 
 FENCES = 8

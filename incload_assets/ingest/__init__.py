@@ -1,0 +1,1 @@
+"""Ingestion: a window is read, validated and put into the change log."""

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from incload_assets.loading.control_rows import Control
-from incload_assets.loading.declaration import Table
-from incload_assets.loading.sources.base import Position
-from incload_assets.loading.window import Window
+from incload_assets.change_log.window_records import Control
+from incload_assets.declaration.source import Position
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window
 
 
 @dataclass(frozen=True)

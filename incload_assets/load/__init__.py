@@ -1,0 +1,1 @@
+"""The load of a window from end to end: detect, ingest, merge, reconcile."""

@@ -1,12 +1,12 @@
 """What a load does about windows whose log was compacted: it refuses to replace them, unless a run is allowed to."""
 
-from incload_assets.loading.context import Context
-from incload_assets.loading.control_rows import Control
-from incload_assets.loading.declaration import Table
-from incload_assets.loading.errors import WindowCompacted
-from incload_assets.loading.log_commit import bare_fence
-from incload_assets.loading.sources.base import Position
-from incload_assets.loading.window import Window
+from incload_assets.change_log.commit import bare_fence
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.window_records import Control
+from incload_assets.declaration.source import Position
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window
+from resources.errors import WindowCompacted
 
 REWRITE_COMPACTED_TAG = "incload/rewrite_compacted"
 """Of a run that may replace windows whose log was compacted."""

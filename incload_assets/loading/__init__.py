@@ -1,45 +1,16 @@
-"""What a table's author needs; the modules beside this one are the road a row takes."""
+"""The former place of what authors import; :mod:`incload_assets.assets` has it now, and these names still work."""
 
-from incload_assets.loading.asset import incremental_asset
-from incload_assets.loading.changes import Changes
-from incload_assets.loading.declaration import Freshness, Quarantine
-from incload_assets.loading.derived import Upstream, derived_asset
-from incload_assets.loading.sources.debezium import Debezium
-from incload_assets.loading.sources.files import Files
-from incload_assets.loading.sources.kafka import Kafka
-from incload_assets.loading.sources.query_by_id import QueryById
-from incload_assets.loading.sources.query_by_time import QueryByTime
-from incload_assets.loading.sources.replication_slot import ReplicationSlot
-from incload_assets.loading.sources.several import Several
-from incload_assets.loading.writes.append import Append
-from incload_assets.loading.writes.delete_insert import DeleteInsert
-from incload_assets.loading.writes.fold import Fold
-from incload_assets.loading.writes.full_reload import FullReload
-from incload_assets.loading.writes.history import History
-from incload_assets.loading.writes.merge import Merge
-from incload_assets.loading.writes.overwrite import Overwrite
-from incload_assets.loading.writes.snapshot import Snapshot
+import warnings
 
-__all__ = [
-    "Append",
-    "Changes",
-    "Debezium",
-    "DeleteInsert",
-    "Files",
-    "Fold",
-    "Freshness",
-    "FullReload",
-    "History",
-    "Kafka",
-    "Merge",
-    "Overwrite",
-    "Quarantine",
-    "QueryById",
-    "QueryByTime",
-    "ReplicationSlot",
-    "Several",
-    "Snapshot",
-    "Upstream",
-    "derived_asset",
-    "incremental_asset",
-]
+from incload_assets import assets
+
+
+def __getattr__(name: str) -> object:
+    if name not in assets.__all__:
+        raise AttributeError(f"incload_assets.loading has no {name!r}; authors import from incload_assets.assets")
+    warnings.warn(
+        f"write `from incload_assets.assets import {name}`: incload_assets.loading will be removed",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return getattr(assets, name)

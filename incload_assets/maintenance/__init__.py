@@ -1,8 +1,8 @@
 """The nightly maintenance of tables: each job with its engine and its schedule in a file of its own."""
 
-from incload_assets.loading.compaction import COMPACT_LOGS
-from incload_assets.loading.small_files import COMPACT_FILES
-from incload_assets.loading.vacuum import VACUUM_TABLES
+from incload_assets.maintenance.compact_files import COMPACT_FILES
+from incload_assets.maintenance.compact_logs import COMPACT_LOGS
+from incload_assets.maintenance.vacuum import VACUUM_TABLES
 
 JOBS = (COMPACT_FILES, VACUUM_TABLES, COMPACT_LOGS)
 """All maintenance jobs, in the order in which they run."""

@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-from resources import command_socket
-from resources.command_socket import Command
+from resources.local_servers import command_socket
+from resources.local_servers.command_socket import Command
 
 _ANSWER_SECONDS = 2.0
 CONNECTION = 3

@@ -7,9 +7,9 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-from incload_assets.loading.sources.debezium_types import UNAVAILABLE
 from incload_assets.shop.calendar import Calendar, midnight, moment, span
 from incload_assets.shop.feed import Record, RecordFeed, json_lines, send_twice
+from incload_assets.sources.debezium.types import UNAVAILABLE
 
 SOURCE_TABLE = "public.articles"
 

@@ -9,11 +9,11 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from incload_assets.loading.errors import IncrementalLoadError
-from incload_assets.loading.window import now
+from incload_assets.declaration.window import now
 from incload_assets.shop.calendar import PLATFORM_AFTER, midnight
 from incload_assets.shop.landing import replace_file
-from resources.locks import exclusive
+from resources.errors import IncrementalLoadError
+from resources.local_servers.locks import exclusive
 from resources.settings import Settings
 
 _OPENED_BEFORE_TODAY = timedelta(days=7)

@@ -2,11 +2,11 @@
 
 from datetime import datetime
 
-from incload_assets.loading.sources.database_errors import looking
 from incload_assets.shop.calendar import Calendar
 from incload_assets.shop.prices import prices
+from incload_assets.sources.postgres.errors import looking
 from resources.databases import Database, provide
-from resources.sample_database import find_or_start
+from resources.samples.database import find_or_start
 from resources.settings import Settings
 
 DATABASE = "sample_shop"

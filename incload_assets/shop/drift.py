@@ -4,11 +4,11 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from incload_assets.delta.sql import literal
-from incload_assets.loading.checkpoint import UPKEEP
-from incload_assets.runs.own_tags import PRIORITY_TAG
+from incload_assets.progress.checkpoint import UPKEEP
+from incload_assets.progress.run_tags import PRIORITY_TAG
 from resources.lake import Lake
 from resources.settings import Settings
-from resources.spark import SparkResource
+from resources.spark.resource import SparkResource
 
 TABLE = "prices"
 CRON = "40 1 * * *"

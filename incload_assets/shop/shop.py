@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from incload_assets.loading.errors import IncrementalLoadError
-from incload_assets.loading.window import now as real_now
+from incload_assets.declaration.window import now as real_now
 from incload_assets.shop.calendar import Calendar, midnight
 from incload_assets.shop.clock import Clock
 from incload_assets.shop.database import write_prices
@@ -16,6 +15,7 @@ from incload_assets.shop.landing import write_file
 from incload_assets.shop.plan import FEEDS, TOPICS, Plan
 from incload_assets.shop.stream import TOPIC, send_web_events
 from incload_assets.shop.truth import Key, Truth, truth
+from resources.errors import IncrementalLoadError
 from resources.settings import Settings
 
 _DAY = timedelta(days=1)

@@ -10,14 +10,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from incload_assets.loading.errors import SourceUnreadable
-from incload_assets.loading.sources.kafka_errors import client_error
 from incload_assets.shop.calendar import PLATFORM_AFTER, midnight
 from incload_assets.shop.feed import Record
 from incload_assets.shop.plan import Plan
 from incload_assets.shop.web_events import WEB_EVENTS
+from incload_assets.sources.kafka.errors import client_error
+from resources.errors import SourceUnreadable
 from resources.kafka import REQUEST_SECONDS, KafkaCluster, provide
-from resources.sample_kafka import find_or_start
+from resources.samples.topics import find_or_start
 from resources.settings import Settings
 
 CLUSTER = "sample_shop"

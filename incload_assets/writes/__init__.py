@@ -1,0 +1,1 @@
+"""Write strategies, and how their plans are made and committed."""

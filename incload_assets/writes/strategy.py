@@ -5,22 +5,22 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 
+from incload_assets.change_log.context import Context
 from incload_assets.change_log.read_view import Snapshot
+from incload_assets.change_log.window_records import Control
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window
+from incload_assets.declaration.write import Write
+from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Landing
-from incload_assets.loading.context import Context
-from incload_assets.loading.control_rows import Control
-from incload_assets.loading.declaration import Table
-from incload_assets.loading.facts import Facts
-from incload_assets.loading.plan import Merged, Plan
-from incload_assets.loading.window import Window
-from incload_assets.loading.writes.base import Write
+from incload_assets.writes.plan import Merged, Plan
 
 
 class Strategy(Write, ABC):
     """A write strategy that the engine executes.
 
     A strategy computes which rows the table should have for the keys (or the scope) that some ingested windows concern,
-    as a :class:`~incload_assets.loading.plan.Plan` against the rows that the table has. The plan depends only on the
+    as a :class:`~incload_assets.writes.plan.Plan` against the rows that the table has. The plan depends only on the
     content of log and table, never on the order in which the content was written: so whatever the order of loads, the
     table is the same.
     """

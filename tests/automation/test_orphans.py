@@ -12,14 +12,14 @@ import pytest
 from dagster._core.events import EngineEventData
 
 from incload_assets.automation import fail_orphans, orphaned_runs
-from incload_assets.runs.own_tags import own_tags
-from incload_assets.runs.process import PROCESS_TAG, process_tags
+from incload_assets.progress.process import PROCESS_TAG, process_tags
+from incload_assets.progress.run_tags import own_tags
 from tests.automation.workshop import Workshop, copied_tags, day, partitions
 
 HANGING = """
 import sys, time
 import dagster as dg
-from incload_assets.runs.process import mark_process
+from incload_assets.progress.process import mark_process
 
 @dg.asset(key="items", partitions_def=dg.DailyPartitionsDefinition("2026-01-01", end_date="2026-01-15"), pool="items")
 def load(context: dg.AssetExecutionContext):

@@ -6,9 +6,9 @@ import dagster as dg
 import pytest
 
 from incload_assets.automation.tags import RANGE_END_TAG, RANGE_START_TAG
-from incload_assets.loading.checkpoint import DATA_VERSION_TAG
+from incload_assets.progress.checkpoint import DATA_VERSION_TAG
 from resources.settings import Settings
-from resources.spark import SparkResource
+from resources.spark.resource import SparkResource
 from tests.automation.workshop import DAYS, Workshop, day
 
 

@@ -15,8 +15,8 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import PythonFileTarget
 from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
 
-from incload_assets.runs.own_tags import own_tag
-from incload_assets.runs.process import PROCESS_TAG
+from incload_assets.progress.process import PROCESS_TAG
+from incload_assets.progress.run_tags import own_tag
 from incload_assets.runs.warm_servers import stop_warm_servers
 from resources.settings import Settings
 from tests.clone import PROJECT
@@ -25,7 +25,7 @@ JOBS = """
 import time
 import dagster as dg
 from incload_assets.automation.tags import PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG
-from incload_assets.loading.checkpoint import UPKEEP
+from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.shop.definitions import advance_shop
 
 @dg.op

@@ -8,11 +8,11 @@ import dagster as dg
 import pytest
 from dagster._core.storage.tags import RUN_KEY_TAG
 
+from incload_assets.assets import Freshness
 from incload_assets.automation.policy import plan
 from incload_assets.automation.source_sensor import look, run_requests
-from incload_assets.loading import Freshness
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.errors import SourceUnavailable
+from incload_assets.change_log.log import ChangeLog
+from resources.errors import SourceUnavailable
 from tests.automation.workshop import Workshop, copied_tags, day, items_asset, partitions
 from tests.landed import checkpoint
 

@@ -13,17 +13,17 @@ import pyspark.sql.types as T
 from dagster._core.storage.tags import RUN_KEY_TAG, TAGS_TO_MAYBE_OMIT_ON_RETRY
 from pyspark.sql import DataFrame
 
-from incload_assets.assembly import incremental_definitions
+from incload_assets.assets import Changes, Files, Merge, incremental_asset
+from incload_assets.assets.incremental import table_of
 from incload_assets.automation.policy import Plan
 from incload_assets.automation.source_sensor import look, run_requests
-from incload_assets.loading import Changes, Files, Merge, incremental_asset
-from incload_assets.loading.asset import table_of
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
-from incload_assets.loading.declaration import Table
-from incload_assets.loading.sources.base import Absent
-from incload_assets.operations.progress import progress_of
-from incload_assets.runs.own_tags import own_tags
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.code_location import incremental_definitions
+from incload_assets.declaration.source import Absent
+from incload_assets.declaration.table import Table
+from incload_assets.progress.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
+from incload_assets.progress.progress import progress_of
+from incload_assets.progress.run_tags import own_tags
 from resources.lake import Lake
 from resources.settings import Settings
 from tests.landed import land

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark.resource import open_session
 from tests.benchmarks.pairs import Comparison, compare
 
 

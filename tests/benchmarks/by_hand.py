@@ -10,7 +10,7 @@ import pyarrow.json
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.tuning import SMALL
+from incload_assets.delta.tuning import SMALL
 from tests.benchmarks.items import Batch
 
 Way = Callable[[str, Batch], object]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.load import LoadReport
+from incload_assets.load.load import LoadReport
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.by_hand import Way
 from tests.benchmarks.items import Batch, Items

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import dagster as dg
 
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.window_records import controls_of
 from incload_assets.cli.project import open_project
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.control_rows import controls_of
-from incload_assets.loading.sources.file_position import File, files_in
+from incload_assets.sources.files.position import File, files_in
 from resources.lake import Lake
 from resources.settings import Settings
 

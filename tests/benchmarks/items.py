@@ -9,12 +9,12 @@ from pathlib import Path
 import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 
-from incload_assets.loading import Files, History, Merge
-from incload_assets.loading.context import Context
-from incload_assets.loading.declaration import Table
-from incload_assets.loading.load import ensure_tables
-from incload_assets.loading.places import bucket_sql
-from incload_assets.loading.writes.base import BUCKET, Write
+from incload_assets.assets import Files, History, Merge
+from incload_assets.change_log.context import Context
+from incload_assets.declaration.layout import bucket_sql
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.write import BUCKET, Write
+from incload_assets.load.load import ensure_tables
 from tests.loading.tables import DatedItem, Loaded, make
 
 FIRST_DAY, FIRST_WINDOW = date(2020, 1, 1), date(2023, 1, 1)

@@ -2,8 +2,8 @@
 
 from pyspark.sql import DataFrame
 
-from incload_assets.assembly import incremental_definitions
-from incload_assets.loading import Changes, Files, Merge, incremental_asset
+from incload_assets.assets import Changes, Files, Merge, incremental_asset
+from incload_assets.code_location import incremental_definitions
 from resources.settings import Settings
 from tests.benchmarks.items import WINDOWS
 from tests.loading.tables import DatedItem

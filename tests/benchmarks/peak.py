@@ -11,10 +11,10 @@ import re
 import sys
 from pathlib import Path
 
-from resources import connect_server
-from resources.connect_files import ServerFiles
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark import server as connect_server
+from resources.spark.resource import open_session
+from resources.spark.server_files import ServerFiles
 from tests.benchmarks.items import Items
 
 

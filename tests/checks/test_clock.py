@@ -7,10 +7,10 @@ import dagster as dg
 import pytest
 
 from incload_assets.checks.clock import clock
-from incload_assets.checks.look import Look
-from incload_assets.loading.errors import SourceUnavailable
-from incload_assets.loading.sources.base import Clock
-from incload_assets.operations.progress import SourceState
+from incload_assets.checks.observation import Look
+from incload_assets.declaration.source import Clock
+from incload_assets.progress.progress import SourceState
+from resources.errors import SourceUnavailable
 from resources.lake import Lake
 from tests.loading.literal_source import LiteralSource
 from tests.loading.tables import make

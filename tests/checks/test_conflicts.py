@@ -7,9 +7,9 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from pyspark.sql import SparkSession
 
+from incload_assets.assets import Append, Changes, Merge, Several
 from incload_assets.checks.conflicts import conflicts
 from incload_assets.checks.definitions import checks_for
-from incload_assets.loading import Append, Changes, Merge, Several
 from tests.loading.literal_source import LiteralSource, Record
 from tests.loading.sources.test_several import Prioritized
 from tests.loading.tables import Loaded, day, item, make

@@ -6,10 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-from incload_assets.assembly import incremental_definitions
-from incload_assets.checks import CHEAP, checks_for
-from incload_assets.checks.cheap import cheap_checks
-from incload_assets.loading import (
+from incload_assets.assets import (
     Append,
     Changes,
     Debezium,
@@ -19,6 +16,9 @@ from incload_assets.loading import (
     QueryByTime,
     Several,
 )
+from incload_assets.checks import CHEAP, checks_for
+from incload_assets.checks.registry import cheap_checks
+from incload_assets.code_location import incremental_definitions
 from resources.settings import Settings
 from tests.house import guest, house, key
 from tests.loading.tables import Item, declared

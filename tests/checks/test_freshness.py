@@ -5,9 +5,9 @@ from pathlib import Path
 
 import dagster as dg
 
+from incload_assets.assets import Freshness
+from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.freshness import freshness
-from incload_assets.loading import Freshness
-from incload_assets.loading.change_log import ChangeLog
 from resources.settings import Settings
 from tests.house import NOON, guest, house, key
 from tests.landed import checkpoint

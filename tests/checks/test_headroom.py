@@ -8,11 +8,11 @@ import dagster as dg
 import pytest
 
 from incload_assets.checks.headroom import headroom
-from incload_assets.checks.look import Look
-from incload_assets.loading.errors import SourceUnreadable
-from incload_assets.loading.sources.base import Headroom, Position
-from incload_assets.loading.window import Window
-from incload_assets.operations.progress import SourceState, Status, WindowProgress
+from incload_assets.checks.observation import Look
+from incload_assets.declaration.source import Headroom, Position
+from incload_assets.declaration.window import Window
+from incload_assets.progress.progress import SourceState, Status, WindowProgress
+from resources.errors import SourceUnreadable
 from resources.lake import Lake
 from tests.loading.literal_source import LiteralSource
 from tests.loading.tables import day, make

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import dagster as dg
 
+from incload_assets.assets import Quarantine
 from incload_assets.checks.quarantine import quarantine
-from incload_assets.loading import Quarantine
 from resources.settings import Settings
 from tests.house import guest, house, key
 

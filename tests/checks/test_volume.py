@@ -6,12 +6,12 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from incload_assets.checks.look import Look
+from incload_assets.change_log.window_records import Control
+from incload_assets.checks.observation import Look
 from incload_assets.checks.volume import Expected, expected_rows, volume
-from incload_assets.loading.control_rows import Control
-from incload_assets.loading.sources.base import Position
-from incload_assets.loading.window import Window, window_of
-from incload_assets.operations import SourceState, progress_from
+from incload_assets.declaration.source import Position
+from incload_assets.declaration.window import Window, window_of
+from incload_assets.progress.progress import SourceState, progress_from
 from resources.settings import Settings
 from tests.house import House, house
 

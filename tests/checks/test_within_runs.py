@@ -8,13 +8,13 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.assets import run
 from incload_assets.automation.repairs import with_repairs
 from incload_assets.automation.tags import RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.checks import CHEAP, WHOLE, check_names, checks_for, reconciliation
-from incload_assets.checks.cheap import cheap_checks
-from incload_assets.loading import run
-from incload_assets.loading.checkpoint import PARTITION_TAG
-from incload_assets.operations.verdicts import last_finding
+from incload_assets.checks.registry import cheap_checks
+from incload_assets.progress.checkpoint import PARTITION_TAG
+from incload_assets.progress.verdicts import last_finding
 from resources.settings import Settings
 from tests.house import House, guest, house, key
 

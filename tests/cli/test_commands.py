@@ -14,10 +14,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from incload_assets.loading.checkpoint import RANGE_END_TAG, RANGE_START_TAG
-from incload_assets.runs.process import process_tags
-from resources.locks import is_held
-from resources.postgres import PostgresFiles
+from incload_assets.progress.checkpoint import RANGE_END_TAG, RANGE_START_TAG
+from incload_assets.progress.process import process_tags
+from resources.local_servers.locks import is_held
+from resources.samples.postgres import PostgresFiles
 from tests.clone import Clone, readme_files, without_java, without_times
 from tests.servers.postgres import sample_database_ends
 
@@ -32,7 +32,7 @@ NO_S3 = {
 """A port that nobody listens to."""
 POOL = "state_payments"
 START_POSTGRESQL = """
-from resources.sample_database import find_or_start
+from resources.samples.database import find_or_start
 from resources.settings import Settings
 find_or_start("sample_shop", Settings())
 """

@@ -16,11 +16,11 @@ import pytest
 from dagster._core.code_pointer import ModuleCodePointer
 
 from incload_assets.cli.dev import open_shop, require_free
-from incload_assets.loading.errors import IncrementalLoadError
-from incload_assets.loading.window import now
+from incload_assets.declaration.window import now
 from incload_assets.runs.warm_servers import code_locations
 from incload_assets.shop import Shop
-from resources.local_server import free_port
+from resources.errors import IncrementalLoadError
+from resources.local_servers.files import free_port
 from resources.settings import Settings
 from tests.clone import PROJECT, Clone, readme_files
 from tests.servers.postgres import sample_database_ends

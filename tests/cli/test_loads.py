@@ -9,13 +9,13 @@ import pytest
 from pyspark.sql import DataFrame
 from rich.console import Console
 
-from incload_assets.assembly import load_job_name
+from incload_assets.assets import Changes, Files, FullReload, incremental_asset
 from incload_assets.checks import checks_for
 from incload_assets.cli import screen
 from incload_assets.cli.loads import Loads
 from incload_assets.cli.project import Project
-from incload_assets.loading import Changes, Files, FullReload, incremental_asset
-from incload_assets.loading.checkpoint import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
+from incload_assets.code_location import load_job_name
+from incload_assets.progress.checkpoint import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
 from resources.settings import Settings
 from tests.house import DAYS, Guest, House, guest, house, key
 

@@ -4,7 +4,7 @@ import dagster as dg
 import pytest
 
 from incload_assets.cli.partition_keys import chosen, shown, stretches
-from incload_assets.loading.errors import IncrementalLoadError
+from resources.errors import IncrementalLoadError
 from tests.house import key
 
 

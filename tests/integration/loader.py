@@ -19,9 +19,11 @@ from unittest import mock
 import dagster as dg
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Merge, landing, load, run
-from incload_assets.loading.plan import Plan
-from incload_assets.loading.writes import append, delete_insert, full_reload, history, merge, overwrite, snapshot
+from incload_assets.assets import Merge, run
+from incload_assets.ingest import ingest as landing
+from incload_assets.load import load
+from incload_assets.writes import append, delete_insert, full_reload, history, merge, overwrite, snapshot
+from incload_assets.writes.plan import Plan
 from resources.settings import Settings
 from tests.house import House, house
 from tests.loading.literal_source import Record

@@ -9,13 +9,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.assets import Merge
+from incload_assets.change_log.context import Context
 from incload_assets.change_log.read_view import Snapshot
-from incload_assets.loading import Merge, applying, landing
-from incload_assets.loading.context import Context
-from incload_assets.loading.errors import DeclarationError, ReconciliationFailed
-from incload_assets.loading.plan import Plan
-from incload_assets.loading.staged import Staged
-from incload_assets.loading.writes import merge
+from incload_assets.change_log.staged import Staged
+from incload_assets.ingest import ingest as landing
+from incload_assets.load import apply as applying
+from incload_assets.writes import merge
+from incload_assets.writes.plan import Plan
+from resources.errors import DeclarationError, ReconciliationFailed
 from tests.loading.tables import Loaded, day, item, make
 
 CONTENT = {day(1): [item("1", "a", 1), item("2", "b", 1), item("3", "c", 1)]}

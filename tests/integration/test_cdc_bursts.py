@@ -21,8 +21,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Debezium, Kafka, Merge
-from incload_assets.loading.load import LoadReport
+from incload_assets.assets import Debezium, Kafka, Merge
+from incload_assets.load.load import LoadReport
 from tests.loading.tables import Loaded, make
 from tests.servers.connect import ConnectServer
 from tests.servers.kafka import KafkaServer
@@ -117,7 +117,7 @@ def test_bursts_loaded_while_they_go_on_give_the_databases_table(
 ) -> None:
     kept, connection, topic = readings
     today = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    monkeypatch.setattr("incload_assets.loading.window.now", lambda: today)
+    monkeypatch.setattr("incload_assets.declaration.window.now", lambda: today)
     reports: dict[int, LoadReport] = {}
     with ThreadPoolExecutor(1) as other:
         for number in BURSTS:

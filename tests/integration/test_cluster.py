@@ -14,12 +14,12 @@ from hypothesis import given, seed
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.errors import SparkUnavailable
-from resources import connect_server
-from resources.connect_files import ServerFiles
-from resources.locks import is_held
+from resources.errors import SparkUnavailable
+from resources.local_servers.locks import is_held
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark import server as connect_server
+from resources.spark.resource import open_session
+from resources.spark.server_files import ServerFiles
 from tests.clone import readme_block
 from tests.house import House
 from tests.integration.backfill import DAYS, dated, deliver, load

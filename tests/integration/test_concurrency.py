@@ -11,12 +11,12 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Merge
-from incload_assets.loading.context import Context
-from incload_assets.loading.load import ensure_tables
-from incload_assets.loading.writes import merge as merge_module
+from incload_assets.assets import Merge
+from incload_assets.change_log.context import Context
+from incload_assets.load.load import ensure_tables
+from incload_assets.writes import merge as merge_module
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark.resource import open_session
 from tests.integration.loader import STATEMENT_IS_SENT_SECONDS, at_once, slowed
 from tests.loading.literal_source import Record
 from tests.loading.tables import DatedItem, Loaded, day, item, make

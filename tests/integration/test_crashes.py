@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.applying import Phases
-from incload_assets.loading.context import Context
-from incload_assets.loading.load import Checkpoint, _land, ensure_tables
-from incload_assets.loading.window import window_of
-from incload_assets.loading.writes.merging import app_id, merge
+from incload_assets.change_log.context import Context
+from incload_assets.declaration.window import window_of
+from incload_assets.load.apply import Phases
+from incload_assets.load.load import Checkpoint, _land, ensure_tables
+from incload_assets.writes.merge_into import app_id, merge
 from resources.lake import Lake
 from tests.house import House, guest, key
 from tests.integration.loader import POINTS, dagster_house, functions, load_until, materialize, started

@@ -24,11 +24,11 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Debezium, Files, Merge
-from incload_assets.loading.sources.base import Source
-from incload_assets.loading.sources.cuts import Cuts
-from incload_assets.loading.sources.kafka import Kafka
-from incload_assets.loading.sources.kafka_look import KafkaLook
+from incload_assets.assets import Debezium, Files, Merge
+from incload_assets.declaration.source import Source
+from incload_assets.sources.cuts import Cuts
+from incload_assets.sources.kafka.kafka import Kafka
+from incload_assets.sources.kafka.topic import KafkaLook
 from resources.databases import DRIVER
 from resources.kafka import KafkaCluster
 from tests.integration.shop_database import TABLES, Shop
@@ -244,7 +244,7 @@ def test_tables_kept_from_topics_are_the_databases(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("INCLOAD_KAFKA_SHOP_SERVERS", kafka.servers)
-    monkeypatch.setattr("incload_assets.loading.window.now", lambda: FIRST.replace(month=2))
+    monkeypatch.setattr("incload_assets.declaration.window.now", lambda: FIRST.replace(month=2))
     for table, windows in {"orders": [1, 2, 3], "customers": [1, 2]}.items():
         kept = loaded(spark, tmp_path, table, Kafka("shop", stream.topics[table]))
         counts = {p: sum(1 for message in stream.messages[table] if message[0] == p) for p in (0, 1)}

@@ -16,14 +16,14 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Files, Merge, Quarantine
-from incload_assets.loading.errors import IncrementalLoadError, SparkUnavailable
-from incload_assets.loading.load import LoadReport
-from resources import connect_server
+from incload_assets.assets import Files, Merge, Quarantine
+from incload_assets.load.load import LoadReport
+from resources.errors import IncrementalLoadError, SparkUnavailable
 from resources.failures import translate
 from resources.lake import Lake
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark import server as connect_server
+from resources.spark.resource import open_session
 from tests.integration.loader import POINTS, at
 from tests.loading.tables import DatedItem, Loaded, day, item, make
 from tests.s3_server import S3Server

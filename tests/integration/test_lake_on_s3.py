@@ -6,12 +6,12 @@ import boto3
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.checkpoint import Checkpoint
-from incload_assets.loading.staged import UNFINISHED
-from resources import connect_server
+from incload_assets.change_log.staged import UNFINISHED
+from incload_assets.progress.checkpoint import Checkpoint
 from resources.lake import Lake
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark import server as connect_server
+from resources.spark.resource import open_session
 from tests.loading.tables import Loaded, day, item, make
 from tests.s3_server import S3Server
 

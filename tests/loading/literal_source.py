@@ -11,8 +11,8 @@ import pyspark.sql.types as T
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading.sources.base import Position, Sees, Source
-from incload_assets.loading.window import Window
+from incload_assets.declaration.source import Position, Sees, Source
+from incload_assets.declaration.window import Window
 from resources.lake import Lake
 
 Record = dict[str, str | None]

@@ -11,17 +11,17 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame, SparkSession
 
+from incload_assets.assets.incremental import incremental_asset
+from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.declare import declare
-from incload_assets.loading.asset import incremental_asset
-from incload_assets.loading.changes import Changes
-from incload_assets.loading.checkpoint import Checkpoint
-from incload_assets.loading.declaration import Quarantine, Table
-from incload_assets.loading.load import LoadReport, load_window
-from incload_assets.loading.sources.base import Source
-from incload_assets.loading.sources.files import Files
-from incload_assets.loading.window import window_of
-from incload_assets.loading.writes.base import Write
-from incload_assets.loading.writes.merge import Merge
+from incload_assets.declaration.source import Source
+from incload_assets.declaration.table import Quarantine, Table
+from incload_assets.declaration.window import window_of
+from incload_assets.declaration.write import Write
+from incload_assets.load.load import LoadReport, load_window
+from incload_assets.progress.checkpoint import Checkpoint
+from incload_assets.sources.files.files import Files
+from incload_assets.writes.merge import Merge
 from resources.lake import Lake
 from tests.loading.literal_source import LiteralSource, Record
 

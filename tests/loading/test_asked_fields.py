@@ -10,8 +10,8 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Changes, Files
-from incload_assets.loading.errors import SourceUnreadable
+from incload_assets.assets import Changes, Files
+from resources.errors import SourceUnreadable
 from tests.loading.tables import Item, Loaded, day, make
 
 TYPO = "a condition of changes asks for 'stat', which no header of the files has"

@@ -6,8 +6,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from incload_assets.loading.checkpoint import Checkpoint
-from incload_assets.loading.run import _checkpoint
+from incload_assets.assets.run import _checkpoint
+from incload_assets.progress.checkpoint import Checkpoint
 from tests.loading.tables import DAYS, day, make
 
 

@@ -12,9 +12,9 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from incload_assets.loading import Append, Changes, DeleteInsert, Fold, History, Merge, Overwrite, Snapshot
-from incload_assets.loading.errors import SchemaMismatch
-from incload_assets.loading.writes.base import Write
+from incload_assets.assets import Append, Changes, DeleteInsert, Fold, History, Merge, Overwrite, Snapshot
+from incload_assets.declaration.write import Write
+from resources.errors import SchemaMismatch
 from tests.loading.tables import DatedItem, Item, Loaded, day, item, make
 from tests.loading.writes.case_fold import Tally
 

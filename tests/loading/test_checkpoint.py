@@ -7,8 +7,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from incload_assets.loading import checkpoint
-from incload_assets.loading.checkpoint import (
+from incload_assets.progress import checkpoint
+from incload_assets.progress.checkpoint import (
     LOADS_NOTHING,
     PARTITION_TAG,
     RANGE_END_TAG,

@@ -10,14 +10,15 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import FullReload, History, Merge, Snapshot, load
-from incload_assets.loading import compaction as module
-from incload_assets.loading.changes import Changes
-from incload_assets.loading.checkpoint import Checkpoint
-from incload_assets.loading.compaction import Compaction, compact
-from incload_assets.loading.context import Context
-from incload_assets.loading.delta_tables import ensure_table
-from incload_assets.loading.errors import ConcurrentLoad, DeclarationError, WindowCompacted
+from incload_assets.assets import FullReload, History, Merge, Snapshot
+from incload_assets.change_log.context import Context
+from incload_assets.declaration.changes import Changes
+from incload_assets.delta.tables import ensure_table
+from incload_assets.load import load
+from incload_assets.maintenance import compact_logs as module
+from incload_assets.maintenance.compact_logs import Compaction, compact
+from incload_assets.progress.checkpoint import Checkpoint
+from resources.errors import ConcurrentLoad, DeclarationError, WindowCompacted
 from tests.loading.literal_source import Record
 from tests.loading.tables import Loaded, day, item, make
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from incload_assets.loading import Changes
-from incload_assets.loading.errors import DeclarationError
+from incload_assets.assets import Changes
+from resources.errors import DeclarationError
 from tests.loading.tables import declared
 
 

@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading.contract import Contract, column_of, compile_contract
-from incload_assets.loading.contract_types import MAX_LEVELS
-from incload_assets.loading.errors import DeclarationError
+from incload_assets.contract.contract import Contract, column_of, compile_contract
+from incload_assets.contract.conversion import MAX_LEVELS
+from resources.errors import DeclarationError
 
 TEXT = T.StringType()
 

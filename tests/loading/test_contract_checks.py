@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading.contract_checks import compile_check
-from incload_assets.loading.contract_literals import Uncompilable
-from incload_assets.loading.contract_patterns import java_pattern
+from incload_assets.contract.checks import compile_check
+from incload_assets.contract.literals import Uncompilable
+from incload_assets.contract.patterns import java_pattern
 
 LONG, DOUBLE, TEXT = T.LongType(), T.DoubleType(), T.StringType()
 Meaning = Callable[[Any, dict[str, Any]], bool]

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import control_rows
-from incload_assets.loading.change_log import ChangeLog
+from incload_assets.change_log import window_records as control_rows
+from incload_assets.change_log.log import ChangeLog
 from tests.loading.tables import day, item, make
 
 

@@ -8,7 +8,7 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 import pytest
 
-from incload_assets.loading import (
+from incload_assets.assets import (
     Append,
     Changes,
     Debezium,
@@ -26,7 +26,7 @@ from incload_assets.loading import (
     Upstream,
     derived_asset,
 )
-from incload_assets.loading.errors import DeclarationError
+from resources.errors import DeclarationError
 from tests.loading.tables import DAYS, DatedItem, Item, declared
 
 FILES = Files("{landing}/items/*.json")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from incload_assets.loading import (
+from incload_assets.assets import (
     Changes,
     Debezium,
     Files,
@@ -21,7 +21,7 @@ from incload_assets.loading import (
     Upstream,
     derived_asset,
 )
-from incload_assets.loading.errors import DeclarationError
+from resources.errors import DeclarationError
 from tests.loading.tables import DAYS, DatedItem, declared
 
 

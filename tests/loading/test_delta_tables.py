@@ -9,12 +9,12 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Append, Changes, Merge
-from incload_assets.loading.context import Context
-from incload_assets.loading.delta_tables import ensure_table
-from incload_assets.loading.errors import SchemaMismatch
-from incload_assets.loading.load import ensure_log, ensure_tables
-from incload_assets.loading.writes.base import Write
+from incload_assets.assets import Append, Changes, Merge
+from incload_assets.change_log.context import Context
+from incload_assets.declaration.write import Write
+from incload_assets.delta.tables import ensure_table
+from incload_assets.load.load import ensure_log, ensure_tables
+from resources.errors import SchemaMismatch
 from resources.lake import Lake, data_files
 from tests.loading.tables import day, item, make
 

@@ -13,14 +13,14 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.assembly import incremental_definitions
+from incload_assets.assets import Changes, Files, Fold, Merge, Overwrite, Upstream, derived_asset, incremental_asset
+from incload_assets.assets.incremental import table_of
 from incload_assets.automation.source_sensor import look
-from incload_assets.loading import Changes, Files, Fold, Merge, Overwrite, Upstream, derived_asset, incremental_asset
-from incload_assets.loading.asset import table_of
-from incload_assets.loading.errors import DeclarationError
+from incload_assets.code_location import incremental_definitions
+from resources.errors import DeclarationError
 from resources.lake import Lake
 from resources.settings import Settings
-from resources.spark import SparkResource
+from resources.spark.resource import SparkResource
 from tests.loading.tables import DAYS, DatedItem, Item, StampedItem, day
 
 HOURS = dg.HourlyPartitionsDefinition("2026-01-01-00:00")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from incload_assets.loading.file_statistics import LONGEST_TEXT, statistics_of
+from incload_assets.change_log.file_statistics import LONGEST_TEXT, statistics_of
 
 AT = datetime(2026, 1, 5, 10, 0, 0, 123_456, tzinfo=UTC)
 

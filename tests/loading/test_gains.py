@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Append, Changes, Files, History, Merge, Quarantine, gains, landing
-from incload_assets.loading.errors import ContractViolation
-from incload_assets.loading.facts import Facts
-from incload_assets.loading.load import LoadReport
-from incload_assets.loading.writes.base import Write
+from incload_assets.assets import Append, Changes, Files, History, Merge, Quarantine
+from incload_assets.declaration.write import Write
+from incload_assets.ingest import gains
+from incload_assets.ingest import ingest as landing
+from incload_assets.ingest.facts import Facts
+from incload_assets.load.load import LoadReport
+from resources.errors import ContractViolation
 from tests.loading.tables import GoodItem, Item, Loaded, day, item, make
 from tests.loading.writes.case import SEED
 

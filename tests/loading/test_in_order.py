@@ -11,10 +11,11 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import context, folding
-from incload_assets.loading.in_order import is_newer
-from incload_assets.loading.statement import Kept
-from incload_assets.loading.window import window_of
+from incload_assets.change_log import context
+from incload_assets.declaration.window import window_of
+from incload_assets.delta.session import Kept
+from incload_assets.delta.statistics import is_newer
+from incload_assets.writes import row_fold as folding
 from tests.loading.tables import Loaded, day, item, make
 
 INSTANT = datetime(2026, 1, 5, 10, 0, 0, 123_000, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.changes import Changes
+from incload_assets.declaration.changes import Changes
 from tests.loading.literal_source import Record
 from tests.loading.readers import check_alike, check_deltalake, of_spark
 from tests.loading.tables import Loaded, day, make

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from pyspark.sql import SparkSession
 
+from incload_assets.assets import Quarantine
+from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.source_comparison import content_of, log_content, source_rows
-from incload_assets.loading import Quarantine
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.window import window_of
+from incload_assets.declaration.window import window_of
 from tests.loading.literal_source import LiteralSource
 from tests.loading.tables import GoodItem, Loaded, day, item, make
 

@@ -11,9 +11,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading import Changes, Files, Merge, Quarantine
-from incload_assets.loading.errors import ContractViolation, DeclarationError, ReconciliationFailed, SourceMissing
-from incload_assets.loading.reconciliation import Evidence
+from incload_assets.assets import Changes, Files, Merge, Quarantine
+from incload_assets.load.reconcile import Evidence
+from resources.errors import ContractViolation, DeclarationError, ReconciliationFailed, SourceMissing
 from tests.loading.literal_source import LiteralSource, Record
 from tests.loading.tables import DatedItem, GoodItem, Item, StampedItem, day, item, make
 

@@ -10,14 +10,14 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.assets import Append, Changes, Debezium, Files, Merge, Several
 from incload_assets.automation.source_sensor import look
-from incload_assets.loading import Append, Changes, Debezium, Files, Merge, Several
-from incload_assets.loading.context import Context
-from incload_assets.loading.errors import SchemaMismatch
-from incload_assets.loading.ranges import load_first_windows
-from incload_assets.loading.sources.base import Source
-from incload_assets.loading.window import window_of
-from incload_assets.operations import table_status
+from incload_assets.change_log.context import Context
+from incload_assets.declaration.source import Source
+from incload_assets.declaration.window import window_of
+from incload_assets.load.ranges import load_first_windows
+from incload_assets.progress.status import table_status
+from resources.errors import SchemaMismatch
 from tests.loading.sources.support import keys, write
 from tests.loading.tables import Loaded, declared, make
 

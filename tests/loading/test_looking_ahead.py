@@ -6,8 +6,8 @@ from time import monotonic, sleep
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import looking_ahead
-from incload_assets.loading.context import Context
+from incload_assets.assets import looking_ahead
+from incload_assets.change_log.context import Context
 from tests.loading.tables import day, item, make
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from incload_assets.loading import Merge
+from incload_assets.assets import Merge
 from resources.settings import Settings
 from tests.house import guest, house, key
 

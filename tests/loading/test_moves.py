@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.assets import Changes, Merge
+from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.source_comparison import table_evidence
-from incload_assets.loading import Changes, Merge
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.window import window_of
+from incload_assets.declaration.window import window_of
+from resources.errors import DeclarationError
 from tests.loading.literal_source import Record
 from tests.loading.tables import DAYS, Loaded, day, item, make
 

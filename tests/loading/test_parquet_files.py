@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from incload_assets.loading import parquet_files as module
-from incload_assets.loading.parquet_files import ParquetFiles, parquet_files
+from incload_assets.delta import data_files as module
+from incload_assets.delta.data_files import ParquetFiles, parquet_files
 from resources.lake import Lake, data_files
 
 ROWS = "id long, place string, number int, day date, at timestamp, tags array<struct<`a.b`: string>>"

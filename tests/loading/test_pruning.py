@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Changes, Fold, History, Merge, pruning
-from incload_assets.loading.writes.base import Write
+from incload_assets.assets import Changes, Fold, History, Merge, pruning
+from incload_assets.declaration.write import Write
 from tests.loading.tables import day, item, make
 
 WAYS = {"merge": Merge(), "soft delete": Merge(soft_delete="is_deleted"), "fold": Fold(), "history": History()}

@@ -7,16 +7,17 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.assets import Files, Merge, Quarantine
+from incload_assets.change_log.context import Context
 from incload_assets.change_log.read_view import Snapshot
-from incload_assets.loading import Files, Merge, Quarantine, load, ranges
-from incload_assets.loading.context import Context
-from incload_assets.loading.landing import staged_rows
-from incload_assets.loading.load import LoadReport, detect, ensure_tables
-from incload_assets.loading.plan import Plan
-from incload_assets.loading.range_fences import WINDOWS_AT_ONCE, range_app_id
-from incload_assets.loading.ranges import load_first_windows
-from incload_assets.loading.window import Window, window_of
-from incload_assets.loading.writes import merge as merge_module
+from incload_assets.declaration.window import Window, window_of
+from incload_assets.ingest.ingest import staged_rows
+from incload_assets.load import load, ranges
+from incload_assets.load.load import LoadReport, detect, ensure_tables
+from incload_assets.load.range_fences import WINDOWS_AT_ONCE, range_app_id
+from incload_assets.load.ranges import load_first_windows
+from incload_assets.writes import merge as merge_module
+from incload_assets.writes.plan import Plan
 from tests.loading.tables import DAYS, DatedItem, GoodItem, Loaded, day, item, make
 
 CONTENT = {

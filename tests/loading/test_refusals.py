@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from incload_assets.loading import Merge
+from incload_assets.assets import Merge
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark.resource import open_session
 from tests.house import guest, house, key
 
 

@@ -11,11 +11,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Merge, small_files
-from incload_assets.loading.context import Context
-from incload_assets.loading.small_files import FilesCompacted, compact_files, crowded
+from incload_assets.assets import Merge
+from incload_assets.change_log.context import Context
+from incload_assets.maintenance import compact_files as small_files
+from incload_assets.maintenance.compact_files import FilesCompacted, compact_files, crowded
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark.resource import open_session
 from tests.loading.tables import DatedItem, Loaded, day, item, make
 
 MANY = 3

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Quarantine, landing
-from incload_assets.loading.errors import ContractViolation
-from incload_assets.loading.facts import Facts
-from incload_assets.loading.staged import FOLDER
+from incload_assets.assets import Quarantine
+from incload_assets.change_log.staged import FOLDER
+from incload_assets.ingest import ingest as landing
+from incload_assets.ingest.facts import Facts
+from resources.errors import ContractViolation
 from tests.loading.tables import DatedItem, GoodItem, Loaded, day, item, make
 
 

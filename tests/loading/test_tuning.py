@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from incload_assets.loading.tuning import (
+from incload_assets.delta.tuning import (
     SMALL,
     SMALL_CHANGE_BYTES,
     SMALL_CHANGE_ROWS,
@@ -12,7 +12,7 @@ from incload_assets.loading.tuning import (
     tune_merge,
 )
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark.resource import open_session
 from tests.loading.tables import day, item, make
 
 

@@ -11,12 +11,12 @@ from threading import Event
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import vacuum as module
-from incload_assets.loading.context import Context
-from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.vacuum import Vacuumed, vacuum
+from incload_assets.change_log.context import Context
+from incload_assets.maintenance import vacuum as module
+from incload_assets.maintenance.vacuum import Vacuumed, vacuum
+from resources.errors import DeclarationError
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark.resource import open_session
 from tests.loading.tables import Loaded, day, item, make
 
 

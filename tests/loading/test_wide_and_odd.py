@@ -14,12 +14,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.assets import Append, Changes, DeleteInsert, Files, Merge, Quarantine
+from incload_assets.change_log.context import Context
+from incload_assets.declaration.write import Write
 from incload_assets.delta.sql import all_of, any_of, combined
-from incload_assets.loading import Append, Changes, DeleteInsert, Files, Merge, Quarantine
-from incload_assets.loading.compaction import compact
-from incload_assets.loading.context import Context
-from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.writes.base import Write
+from incload_assets.maintenance.compact_logs import compact
+from resources.errors import DeclarationError
 from tests.loading.tables import Item, Loaded, day, item, make
 from tests.loading.writes.case import EXAMPLES
 

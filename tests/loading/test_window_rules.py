@@ -6,8 +6,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from incload_assets.loading import Debezium, Files, Several
-from incload_assets.loading.errors import DeclarationError
+from incload_assets.assets import Debezium, Files, Several
+from resources.errors import DeclarationError
 from tests.loading.tables import DAYS, declared
 
 HOURS = dg.HourlyPartitionsDefinition("2026-01-01-00:00")

@@ -15,14 +15,16 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.read_view import Snapshot
-from incload_assets.loading import compaction, landing, load, ranges
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.context import Context
-from incload_assets.loading.plan import Merged, Plan
-from incload_assets.loading.writes import merge, snapshot
-from incload_assets.loading.writes import merging as fences
-from incload_assets.loading.writes.merging import LANDING_SHIFT, fence_number
+from incload_assets.ingest import ingest as landing
+from incload_assets.load import load, ranges
+from incload_assets.maintenance import compact_logs as compaction
+from incload_assets.writes import merge, snapshot
+from incload_assets.writes import merge_into as fences
+from incload_assets.writes.merge_into import LANDING_SHIFT, fence_number
+from incload_assets.writes.plan import Merged, Plan
 from resources.lake import Lake
 
 PATIENCE_SECONDS = 240

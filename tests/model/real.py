@@ -7,19 +7,20 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import landing, load, ranges
-from incload_assets.loading.changes import Changes
-from incload_assets.loading.checkpoint import Checkpoint
-from incload_assets.loading.compaction import compact
-from incload_assets.loading.context import Context
-from incload_assets.loading.errors import ConcurrentLoad, WindowCompacted
-from incload_assets.loading.load import LoadReport
-from incload_assets.loading.range_fences import range_app_id
-from incload_assets.loading.window import Window, window_of
-from incload_assets.loading.writes.merging import app_id
-from incload_assets.loading.writes.snapshot import Snapshot
+from incload_assets.change_log.context import Context
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.window import Window, window_of
+from incload_assets.ingest import ingest as landing
+from incload_assets.load import load, ranges
+from incload_assets.load.load import LoadReport
+from incload_assets.load.range_fences import range_app_id
+from incload_assets.maintenance.compact_logs import compact
+from incload_assets.progress.checkpoint import Checkpoint
+from incload_assets.writes.merge_into import app_id
+from incload_assets.writes.snapshot import Snapshot
+from resources.errors import ConcurrentLoad, WindowCompacted
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark.resource import open_session
 from tests.loading.literal_source import LiteralSource, Record
 from tests.loading.tables import DAYS, day, item, make
 from tests.model.gates import HERE, IDLE, SENT, Place, Run, pair, stop

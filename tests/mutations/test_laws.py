@@ -7,15 +7,16 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from incload_assets.assets import Append, Changes, Merge
+from incload_assets.change_log.context import Context
+from incload_assets.declaration.window import Window, window_of
+from incload_assets.delta import data_files as parquet_files
+from incload_assets.ingest.ingest import land
 from incload_assets.ingest.ingestion import Landing
-from incload_assets.loading import Append, Changes, Merge, parquet_files
-from incload_assets.loading.applying import Phases
-from incload_assets.loading.context import Context
-from incload_assets.loading.landing import land
-from incload_assets.loading.load import Checkpoint, _land, ensure_tables
-from incload_assets.loading.reconciliation import examine
-from incload_assets.loading.window import Window, window_of
-from incload_assets.loading.writes.merging import app_id, merge
+from incload_assets.load.apply import Phases
+from incload_assets.load.load import Checkpoint, _land, ensure_tables
+from incload_assets.load.reconcile import examine
+from incload_assets.writes.merge_into import app_id, merge
 from incload_assets.writes.strategy import strategy_of
 from resources.lake import Lake, data_files
 from tests.loading.literal_source import Record

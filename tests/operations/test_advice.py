@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from incload_assets.operations.advice import SMALL_BYTES, Cost, Load, advice_for, advise, advise_interval
+from incload_assets.cli.advice import SMALL_BYTES, Cost, Load, advice_for, advise, advise_interval
 from resources.settings import Settings
 from tests.house import guest, house
 

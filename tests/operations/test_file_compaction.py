@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import job_of
-from incload_assets.loading import Merge, small_files
-from incload_assets.loading.small_files import COMPACT_FILES
+from incload_assets.assets import Merge
+from incload_assets.maintenance import compact_files as small_files
+from incload_assets.maintenance.compact_files import COMPACT_FILES
 from resources.settings import Settings
-from tests.house import guest, house
+from tests.house import guest, house, job_of
 
 
 def test_each_table_is_observed_with_what_became_of_its_files(

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from incload_assets.operations.game_day import GameDay, play
+from incload_assets.cli.drill import GameDay, play
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark.resource import open_session
 from tests.clone import Clone
 
 

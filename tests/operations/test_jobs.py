@@ -6,9 +6,9 @@ from datetime import timedelta
 import dagster as dg
 import pytest
 
-from incload_assets.loading.asset import table_of
+from incload_assets.assets.incremental import table_of
 from incload_assets.maintenance import JOBS
-from incload_assets.operations.over_tables import schedule_of
+from incload_assets.maintenance.jobs import schedule_of
 from tests.house import job_of
 from tests.test_definitions import items_asset
 

@@ -8,12 +8,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from tests.house import job_of
+from incload_assets.assets import Merge
 from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
-from incload_assets.loading import Merge
-from incload_assets.loading.compaction import COMPACT_LOGS
+from incload_assets.maintenance.compact_logs import COMPACT_LOGS
 from resources.settings import Settings
-from tests.house import House, guest, house, key
+from tests.house import House, guest, house, job_of, key
 
 
 @pytest.fixture

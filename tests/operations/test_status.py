@@ -8,7 +8,8 @@ from pathlib import Path
 import dagster as dg
 from pyspark.sql import SparkSession
 
-from incload_assets.operations import TableStatus, progress_of, table_status
+from incload_assets.progress.progress import progress_of
+from incload_assets.progress.status import TableStatus, table_status
 from resources.settings import Settings
 from tests.house import NOON, guest, house, key
 

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import job_of
-from incload_assets.loading import window as windows
-from incload_assets.loading.vacuum import VACUUM_TABLES
+from incload_assets.declaration import window as windows
+from incload_assets.maintenance.vacuum import VACUUM_TABLES
 from resources.settings import Settings
-from tests.house import guest, house
+from tests.house import guest, house, job_of
 
 SATURDAY, SUNDAY = datetime(2026, 1, 10, 2, 50, tzinfo=UTC), datetime(2026, 1, 11, 2, 50, tzinfo=UTC)
 

@@ -13,20 +13,20 @@ from pathlib import Path
 import psutil
 import pytest
 
-from incload_assets.loading.errors import SparkUnavailable
-from resources import connect_server
-from resources.connect_files import Server, ServerFiles
-from resources.connect_server import find_or_start
-from resources.locks import is_held
+from resources.errors import SparkUnavailable
+from resources.local_servers.locks import is_held
 from resources.settings import Settings
-from resources.spark import connect, open_session
+from resources.spark import server as connect_server
+from resources.spark.resource import connect, open_session
+from resources.spark.server import find_or_start
+from resources.spark.server_files import Server, ServerFiles
 
 pytestmark = pytest.mark.integration
 
 ASK = """
 import sys
 from pathlib import Path
-from resources.connect_server import find_or_start
+from resources.spark.server import find_or_start
 from resources.settings import Settings
 print(find_or_start(Settings(home=Path(sys.argv[1]), spark_idle_minutes=5)))
 """

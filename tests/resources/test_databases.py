@@ -2,8 +2,8 @@
 
 import pytest
 
-from incload_assets.loading.errors import SourceUnreadable
 from resources.databases import Database
+from resources.errors import SourceUnreadable
 
 URL, USER, PASSWORD = (f"INCLOAD_DATABASE_SHOP_{part}" for part in ("URL", "USER", "PASSWORD"))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from incload_assets.loading.errors import IncrementalLoadError, SparkUnavailable
+from resources.errors import IncrementalLoadError, SparkUnavailable
 from resources.failures import is_connection_lost, translate
 
 UNREACHABLE = (

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from incload_assets.loading.errors import SparkUnavailable
-from resources import jars
-from resources.jars import coordinates, coordinates_of_samples, jar_paths
-from resources.java import java_home
+from resources.errors import SparkUnavailable
 from resources.settings import Settings
+from resources.spark import jars
+from resources.spark.jars import coordinates, coordinates_of_samples, jar_paths
+from resources.spark.java import java_home
 
 LOCAL = Settings(lake="/lake", landing="/landing", kafka=False)
 

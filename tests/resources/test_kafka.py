@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from incload_assets.loading.errors import SourceUnreadable
+from resources.errors import SourceUnreadable
 from resources.kafka import KafkaCluster
 
 BOUNDS = {"kafka.request.timeout.ms": "10000", "kafka.default.api.timeout.ms": "10500"}

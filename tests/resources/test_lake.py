@@ -12,11 +12,11 @@ from deltalake.transaction import AddAction
 from moto.server import ThreadedMotoServer
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.errors import IncrementalLoadError, SparkUnavailable
-from resources import connect_server
+from resources.errors import IncrementalLoadError, SparkUnavailable
 from resources.lake import Lake, _options, data_files, rows_of
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark import server as connect_server
+from resources.spark.resource import open_session
 from tests.s3_server import S3Server
 
 

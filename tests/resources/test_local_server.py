@@ -3,7 +3,7 @@
 import socket
 from contextlib import ExitStack
 
-from resources.local_server import free_port
+from resources.local_servers.files import free_port
 
 
 def test_a_free_port_is_none_that_an_outgoing_connection_may_take_before_its_server_listens() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resources.progress import shown_by
-from resources.resolving import resolve
+from resources.spark.resolving import resolve
 
 SAYS = """
 printf '\\tfound io.delta#delta-spark;4.4.0 in central\\n\\tfound org.postgresql#postgresql;42.7.7 in central\\n'

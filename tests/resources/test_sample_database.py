@@ -15,20 +15,20 @@ import psutil
 import psycopg
 import pytest
 
-from incload_assets.loading.errors import SourceUnavailable
 from resources.databases import Database, provide
-from resources.locks import is_held
-from resources.postgres import PostgresFiles
-from resources.sample_database import find_or_start, stop
+from resources.errors import SourceUnavailable
+from resources.local_servers.locks import is_held
+from resources.local_servers.supervisor import Record
+from resources.samples.database import find_or_start, stop
+from resources.samples.postgres import PostgresFiles
 from resources.settings import Settings
-from resources.supervising import Record
 from tests.servers.postgres import sample_database_ends
 
 NAME = "sample_shop"
 ASK = """
 import sys
 from pathlib import Path
-from resources.sample_database import find_or_start
+from resources.samples.database import find_or_start
 from resources.settings import Settings
 print(find_or_start("sample_shop", Settings(home=Path(sys.argv[1]))).port)
 """

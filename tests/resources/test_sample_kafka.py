@@ -14,22 +14,22 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from incload_assets.loading.errors import SourceUnavailable, SourceUnreadable
-from incload_assets.loading.sources.kafka_look import KafkaLook
-from resources import sample_kafka
+from incload_assets.sources.kafka.topic import KafkaLook
+from resources.errors import SourceUnavailable, SourceUnreadable
 from resources.kafka import KafkaCluster, provide
-from resources.kafka_broker import KafkaFiles
-from resources.locks import is_held
-from resources.sample_kafka import find_or_start
+from resources.local_servers.locks import is_held
+from resources.local_servers.supervisor import Record
+from resources.samples import topics as sample_kafka
+from resources.samples.kafka import KafkaFiles
+from resources.samples.topics import find_or_start
 from resources.settings import Settings
-from resources.supervising import Record
 from tests.servers.kafka import sample_kafka_ends
 
 NAME, TOPICS = "sample_shop", {"things": 2}
 ASK = """
 import sys
 from pathlib import Path
-from resources.sample_kafka import find_or_start
+from resources.samples.topics import find_or_start
 from resources.settings import Settings
 print(find_or_start("sample_shop", Settings(home=Path(sys.argv[1]), kafka=None), {"things": 2}).servers)
 """

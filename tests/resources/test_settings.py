@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from resources.settings import Settings
-from resources.spark_conf import spark_conf
+from resources.spark.conf import spark_conf
 
 
 def test_relative_folders_are_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import pytest
 from dagster import materialize
 from pyspark.sql.connect.logging import getLogLevel
 
-from incload_assets.loading.errors import SparkUnavailable
+from resources.errors import SparkUnavailable
 from resources.settings import Settings
-from resources.spark import SparkResource, open_session
-from resources.spark_conf import SESSION_CONF
+from resources.spark.conf import SESSION_CONF
+from resources.spark.resource import SparkResource, open_session
 
 FENCE = "spark.databricks.delta.write.txnAppId"
 
@@ -23,7 +23,7 @@ IN_PROCESS = """
 import json, sys
 from pathlib import Path
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark.resource import open_session
 
 settings = Settings(home=Path(sys.argv[1]), spark="in-process")
 table = sys.argv[1] + "/table"
@@ -43,11 +43,11 @@ print(json.dumps(told))
 """
 
 WAITING = """
-import resources.spark
+import resources.spark.resource
 from resources.settings import Settings
 
-resources.spark.SILENT_SECONDS = 0.5
-with resources.spark.open_session(Settings(spark="sc://127.0.0.1:9")):
+resources.spark.resource.SILENT_SECONDS = 0.5
+with resources.spark.resource.open_session(Settings(spark="sc://127.0.0.1:9")):
     raise AssertionError("there is no such server")
 """
 
@@ -56,7 +56,7 @@ import sys
 from pathlib import Path
 from pyspark.sql import SparkSession
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark.resource import open_session
 
 SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 try:

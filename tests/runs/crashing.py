@@ -10,10 +10,10 @@ from pathlib import Path
 import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 
-from incload_assets.loading import Changes, Files, incremental_asset
+from incload_assets.assets import Changes, Files, incremental_asset
 from resources.lake import Lake
 from resources.settings import Settings
-from resources.spark import SparkResource
+from resources.spark.resource import SparkResource
 from tests.house import DAYS, Guest
 from tests.integration.loader import POINTS, at, die
 

@@ -15,9 +15,9 @@ from dagster._core.launcher import WorkerStatus
 from dagster._core.workspace.context import WorkspaceProcessContext, WorkspaceRequestContext
 from dagster._core.workspace.load_target import WorkspaceFileTarget, WorkspaceLoadTarget
 
-from incload_assets.runs.own_tags import own_tag
-from incload_assets.runs.process import PROCESS_TAG
-from resources.supervising import Record, SupervisedFolder
+from incload_assets.progress.process import PROCESS_TAG
+from incload_assets.progress.run_tags import own_tag
+from resources.local_servers.supervisor import Record, SupervisedFolder
 
 CONFIG = {
     "run_launcher": {"module": "incload_assets.runs", "class": "WarmRunLauncher"},

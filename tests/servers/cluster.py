@@ -18,10 +18,10 @@ from typing import Any
 import psutil
 import requests
 
-from resources import jars
-from resources.java import java_home
-from resources.local_server import free_port
+from resources.local_servers.files import free_port
 from resources.settings import Settings
+from resources.spark import jars
+from resources.spark.java import java_home
 
 HERE = "127.0.0.1"
 SECONDS = 240.0

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from resources import jars
-from resources.java import java_home
-from resources.kafka_broker import JARS, java_command
+from resources.samples.kafka import JARS, java_command
 from resources.settings import Settings
+from resources.spark import jars
+from resources.spark.java import java_home
 
 CONNECT = (*JARS, "org.apache.kafka:connect-runtime:4.3.1", "org.apache.kafka:connect-json:4.3.1")
 """Broker and Connect in one folder."""

@@ -25,9 +25,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from resources import sample_kafka
-from resources.kafka_broker import Broker
-from resources.local_server import free_port
+from resources.local_servers.files import free_port
+from resources.samples import topics as sample_kafka
+from resources.samples.kafka import Broker
 from resources.settings import Settings
 from tests.servers.java_servers import java
 from tests.servers.sharing import shared

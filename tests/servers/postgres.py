@@ -14,9 +14,9 @@ import psutil
 import psycopg
 import pytest
 
-from resources import sample_database
-from resources.local_server import free_port
-from resources.postgres import Cluster, PostgresFiles
+from resources.local_servers.files import free_port
+from resources.samples import database as sample_database
+from resources.samples.postgres import Cluster, PostgresFiles
 from resources.settings import Settings
 
 _CONFIGURATION = """

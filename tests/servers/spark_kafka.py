@@ -5,11 +5,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from incload_assets.loading.errors import SparkUnavailable
-from resources import jars
-from resources.java import java_home
-from resources.locks import exclusive
+from resources.errors import SparkUnavailable
+from resources.local_servers.locks import exclusive
 from resources.settings import Settings
+from resources.spark import jars
+from resources.spark.java import java_home
 
 _SOURCE = Path(__file__).with_name("token_provider.scala")
 _MISSING = "spark-token-provider-kafka-0-10_2.13"

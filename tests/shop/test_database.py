@@ -13,22 +13,22 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.assets.incremental import table_of
+from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.source_comparison import table_evidence
-from incload_assets.loading.asset import table_of
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.declaration import Table
-from incload_assets.loading.errors import SourceUnavailable
-from incload_assets.loading.load import load_window
-from incload_assets.loading.window import window_of
-from incload_assets.operations.progress import source_state
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import window_of
+from incload_assets.load.load import load_window
+from incload_assets.progress.progress import source_state
 from incload_assets.shop import Shop, founding_date, opening_date
 from incload_assets.shop.calendar import Calendar, midnight
 from incload_assets.shop.database import DATABASE
 from incload_assets.shop.drift import edit
 from incload_assets.shop.prices import prices
 from resources.databases import Database
+from resources.errors import SourceUnavailable
 from resources.lake import Lake
-from resources.sample_database import stop
+from resources.samples.database import stop
 from resources.settings import Settings
 from tests.servers.postgres import sample_database_ends
 from tests.shop.conftest import MONDAY

@@ -14,17 +14,17 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.asset import table_of
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.declaration import Table
-from incload_assets.loading.errors import ContractViolation
-from incload_assets.loading.load import load_window
-from incload_assets.loading.window import known_windows, window_of
+from incload_assets.assets.incremental import table_of
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import known_windows, window_of
+from incload_assets.load.load import load_window
 from incload_assets.shop import Shop
 from incload_assets.shop.calendar import PLATFORM_AFTER, Calendar, midnight
 from incload_assets.shop.clock import Clock
 from incload_assets.shop.plan import FEEDS, Plan
 from incload_assets.shop.settings import SETTINGS
+from resources.errors import ContractViolation
 from resources.lake import Lake
 from resources.settings import Settings
 from tests.loading.writes.case import EXAMPLES, SEED

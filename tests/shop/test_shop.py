@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from incload_assets.loading.errors import IncrementalLoadError
 from incload_assets.shop import Shop, ShopBusy, opening_date, platform_date
 from incload_assets.shop.calendar import PLATFORM_AFTER, midnight
 from incload_assets.shop.clock import Clock
 from incload_assets.shop.landing import replace_file
+from resources.errors import IncrementalLoadError
 from resources.settings import Settings
 from tests.shop.conftest import MONDAY, landed
 

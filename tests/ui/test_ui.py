@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from incload_assets.checks import CHEAP
-from resources.local_server import free_port
+from resources.local_servers.files import free_port
 from tests.clone import PROJECT, Clone, readme_files
 
 PICTURES = PROJECT / ".artefacts" / "ui"

@@ -6,7 +6,7 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 
-from incload_assets.loading import Debezium, Files, Freshness, Merge, incremental_asset
+from incload_assets.assets import Debezium, Files, Freshness, Merge, incremental_asset
 from incload_assets.shop.articles import SOURCE_TABLE
 from incload_assets.tables.retail.partitions import daily
 

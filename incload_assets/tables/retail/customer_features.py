@@ -7,7 +7,7 @@ import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading import Freshness, Overwrite, Upstream, derived_asset
+from incload_assets.assets import Freshness, Overwrite, Upstream, derived_asset
 from incload_assets.tables.retail.events import events as events_table
 from incload_assets.tables.retail.orders import orders as orders_table
 from incload_assets.tables.retail.partitions import daily

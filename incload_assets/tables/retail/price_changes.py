@@ -6,7 +6,7 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 
-from incload_assets.loading import Append, Changes, Freshness, QueryById, incremental_asset
+from incload_assets.assets import Append, Changes, Freshness, QueryById, incremental_asset
 from incload_assets.shop.database import DATABASE, PRICE_CHANGES
 from incload_assets.tables.retail.partitions import real_days
 

@@ -6,7 +6,7 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 
-from incload_assets.loading import Changes, Freshness, Merge, QueryByTime, incremental_asset
+from incload_assets.assets import Changes, Freshness, Merge, QueryByTime, incremental_asset
 from incload_assets.shop.database import DATABASE, PRICES
 from incload_assets.tables.retail.partitions import real_days
 

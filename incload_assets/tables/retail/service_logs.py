@@ -7,7 +7,7 @@ import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading import Append, Changes, Files, Freshness, Quarantine, incremental_asset
+from incload_assets.assets import Append, Changes, Files, Freshness, Quarantine, incremental_asset
 from incload_assets.tables.retail.partitions import hourly
 
 

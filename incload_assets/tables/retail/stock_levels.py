@@ -7,7 +7,7 @@ import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading import Fold, Freshness, Upstream, derived_asset
+from incload_assets.assets import Fold, Freshness, Upstream, derived_asset
 from incload_assets.tables.retail.inventory import inventory as inventory_table
 from incload_assets.tables.retail.partitions import daily
 

@@ -7,7 +7,7 @@ import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.loading import Fold, Freshness, Upstream, derived_asset
+from incload_assets.assets import Fold, Freshness, Upstream, derived_asset
 from incload_assets.tables.retail.partitions import hourly_when_over
 from incload_assets.tables.retail.web_events import web_events as web_events_table
 

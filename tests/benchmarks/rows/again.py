@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from incload_assets.loading.checkpoint import Checkpoint
+from incload_assets.progress.checkpoint import Checkpoint
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import Contest, Loads
 from tests.benchmarks.items import Items

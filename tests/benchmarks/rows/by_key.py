@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from incload_assets.loading import History, Merge
+from incload_assets.assets import History, Merge
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.by_hand import merge_key, merge_refresh, merge_versions, reload_from
 from tests.benchmarks.contest import Contest, Loads, expect_same, race

@@ -10,13 +10,13 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading.context import Context
-from incload_assets.loading.ranges import load_first_windows
-from incload_assets.loading.window import window_of
-from incload_assets.operations.warm_up import warm_up
-from resources import connect_server
+from incload_assets.change_log.context import Context
+from incload_assets.declaration.window import window_of
+from incload_assets.load.ranges import load_first_windows
+from incload_assets.runs.warm_up import warm_up
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark import server as connect_server
+from resources.spark.resource import open_session
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.by_hand import SCHEMA
 from tests.benchmarks.contest import Loads, expect_same

@@ -12,15 +12,15 @@ import dagster as dg
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.assets import Files, Merge
 from incload_assets.automation.source_sensor import look
-from incload_assets.loading import Files, Merge
-from incload_assets.loading.checkpoint import DATA_VERSION_TAG
-from incload_assets.loading.columns import CONTROL
-from incload_assets.loading.context import Context
-from incload_assets.loading.control_rows import Control
-from incload_assets.loading.load import ensure_tables
-from incload_assets.operations.progress import source_state
-from incload_assets.operations.status import table_status
+from incload_assets.change_log.change import CONTROL
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.window_records import Control
+from incload_assets.load.load import ensure_tables
+from incload_assets.progress.checkpoint import DATA_VERSION_TAG
+from incload_assets.progress.progress import source_state
+from incload_assets.progress.status import table_status
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import Contest
 from tests.benchmarks.neighbours import multiply

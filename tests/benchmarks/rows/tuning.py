@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from unittest import mock
 
-from incload_assets.loading import History, applying, load
+from incload_assets.assets import History
+from incload_assets.load import apply as applying
+from incload_assets.load import load
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import Contest, Loads, expect_same
 from tests.benchmarks.pairs import Comparison

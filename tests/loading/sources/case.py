@@ -15,8 +15,8 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.changes import Changes
-from incload_assets.loading.sources import Source
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.source import Source
 from tests.loading.tables import DAYS
 
 Row = Mapping[str, Any]

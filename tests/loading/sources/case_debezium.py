@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from incload_assets.loading import Debezium
+from incload_assets.assets import Debezium
 from tests.loading.sources.case import Row
 from tests.loading.sources.case_files import JsonFiles
 

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from incload_assets.loading import Files
-from resources.spark import SESSION_CONF
+from incload_assets.assets import Files
+from resources.spark.resource import SESSION_CONF
 from tests.loading.sources.case import TYPES, Case, Content, Place, Row
 from tests.servers.switch import switched
 

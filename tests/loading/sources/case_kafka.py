@@ -4,8 +4,8 @@ import json
 import uuid
 from typing import ClassVar
 
-from incload_assets.loading import Kafka
-from incload_assets.loading.window import window_of
+from incload_assets.assets import Kafka
+from incload_assets.declaration.window import window_of
 from tests.loading.sources.case import Case, Content, Place
 from tests.loading.sources.case_files import as_text
 from tests.servers.kafka import KafkaServer

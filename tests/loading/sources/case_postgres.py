@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from incload_assets.loading.sources import QueryById, QueryByTime, database_source
-from incload_assets.loading.sources.base import Source
-from incload_assets.loading.window import first_window, window_of
+from incload_assets.declaration.source import Source
+from incload_assets.declaration.window import first_window, window_of
+from incload_assets.sources.postgres import source as database_source
+from incload_assets.sources.postgres.query_by_id import QueryById
+from incload_assets.sources.postgres.query_by_time import QueryByTime
 from resources.lake import Lake
 from tests.loading.sources.case import TYPES, Case, Content, Place
 from tests.servers.postgres import PostgresServer

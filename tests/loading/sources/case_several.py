@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from incload_assets.loading import Files, Several
+from incload_assets.assets import Files, Several
 from tests.loading.sources.case import Row
 from tests.loading.sources.case_files import JsonFiles, ParquetFiles, as_json, as_parquet
 

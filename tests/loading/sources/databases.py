@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from incload_assets.loading import Changes
-from incload_assets.loading.window import Window, window_of
+from incload_assets.assets import Changes
+from incload_assets.declaration.window import Window, window_of
 from tests.loading.tables import DAYS, day
 from tests.servers.postgres import PostgresServer
 

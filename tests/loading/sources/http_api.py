@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import requests
 from pyspark.sql import DataFrame, SparkSession
 
-from incload_assets.loading.errors import DeclarationError, SourceChanged, SourceUnavailable, SourceUnreadable
-from incload_assets.loading.sources import Position, Sees, Source, staged_json
-from incload_assets.loading.window import Window
+from incload_assets.declaration.source import Position, Sees, Source
+from incload_assets.declaration.window import Window
+from incload_assets.sources.staging import staged_json
+from resources.errors import DeclarationError, SourceChanged, SourceUnavailable, SourceUnreadable
 
 
 @dataclass(frozen=True)

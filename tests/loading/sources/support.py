@@ -7,8 +7,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.sources import Files, Position
-from incload_assets.loading.window import Window
+from incload_assets.declaration.source import Position
+from incload_assets.declaration.window import Window
+from incload_assets.sources.files.files import Files
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 

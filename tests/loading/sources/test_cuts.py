@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from incload_assets.loading.sources import cuts as module
-from incload_assets.loading.sources.cuts import Cut, Cuts
+from incload_assets.sources import cuts as module
+from incload_assets.sources.cuts import Cut, Cuts
 from resources.lake import Lake
 
 

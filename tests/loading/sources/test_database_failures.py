@@ -21,13 +21,15 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
-from incload_assets.loading.sources import QueryById, QueryByTime, Source
-from incload_assets.loading.sources.database_errors import meaning_of
+from incload_assets.declaration.source import Source
+from incload_assets.sources.postgres.errors import meaning_of
+from incload_assets.sources.postgres.query_by_id import QueryById
+from incload_assets.sources.postgres.query_by_time import QueryByTime
 from resources import databases
 from resources.databases import Database
+from resources.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
 from resources.lake import Lake
-from resources.local_server import free_port
+from resources.local_servers.files import free_port
 from tests.loading.sources.databases import NAME, Shop, put, shop, window
 
 __all__ = ["shop"]

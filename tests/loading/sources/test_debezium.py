@@ -12,13 +12,13 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Debezium, Files, Merge, Quarantine
-from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.judging import judge
-from incload_assets.loading.reconciliation import Evidence
-from incload_assets.loading.sources.base import Source
-from incload_assets.loading.sources.wrapping import Wrapping
-from incload_assets.loading.window import window_of
+from incload_assets.assets import Debezium, Files, Merge, Quarantine
+from incload_assets.declaration.source import Source
+from incload_assets.declaration.window import window_of
+from incload_assets.ingest.validate import judge
+from incload_assets.load.reconcile import Evidence
+from incload_assets.sources.wrapping import Wrapping
+from resources.errors import DeclarationError
 from tests.loading.tables import Loaded, day, make
 
 MARKER = "__debezium_unavailable_value"

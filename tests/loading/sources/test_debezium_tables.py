@@ -8,12 +8,12 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Append, Changes, Debezium, Files, History, Merge, Several
-from incload_assets.loading.context import Context
-from incload_assets.loading.declaration import Quarantine
-from incload_assets.loading.errors import ContractViolation, DeclarationError, SourceUnreadable
-from incload_assets.loading.ranges import load_first_windows
-from incload_assets.loading.window import window_of
+from incload_assets.assets import Append, Changes, Debezium, Files, History, Merge, Several
+from incload_assets.change_log.context import Context
+from incload_assets.declaration.table import Quarantine
+from incload_assets.declaration.window import window_of
+from incload_assets.load.ranges import load_first_windows
+from resources.errors import ContractViolation, DeclarationError, SourceUnreadable
 from tests.loading.sources.test_debezium import MARKER, Order, bins, event, files, judged, order, table, write
 from tests.loading.tables import day, make
 

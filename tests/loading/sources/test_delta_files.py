@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from incload_assets.loading.sources.delta_files import DeltaFiles, Value, digest
-from incload_assets.loading.sources.references import Settled, read_notes, write_notes
+from incload_assets.sources.upstream.delta_files import DeltaFiles, Value, digest
+from incload_assets.sources.upstream.references import Settled, read_notes, write_notes
 from resources.lake import Lake
 from tests.s3_server import S3Server
 

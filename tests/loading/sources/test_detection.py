@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from incload_assets.loading.errors import DeclarationError, SourceUnavailable
-from incload_assets.loading.sources import Files
-from incload_assets.loading.window import Window
+from incload_assets.declaration.window import Window
+from incload_assets.sources.files.files import Files
+from resources.errors import DeclarationError, SourceUnavailable
 from tests.loading.sources.support import FIRST, day, days, keys, write
 
 DAILY = Files("{landing}/orders/{window:%Y-%m-%d}/*.json")

@@ -16,15 +16,15 @@ import zstandard
 from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
-from incload_assets.loading.errors import IncrementalLoadError, SourceChanged, SourceUnavailable, SourceUnreadable
-from incload_assets.loading.sources import Files
-from incload_assets.loading.sources.compressed import check_frames
-from incload_assets.loading.sources.csv_shape import CsvOptions, Shape, shapes_of
-from incload_assets.loading.sources.file_columns import FileColumns
-from incload_assets.loading.sources.reading_parquet import schema_of
-from incload_assets.loading.sources.template import Template
-from incload_assets.loading.window import Window
-from resources.local_server import free_port
+from incload_assets.declaration.window import Window
+from incload_assets.sources.files.columns import FileColumns
+from incload_assets.sources.files.compressed import check_frames
+from incload_assets.sources.files.csv_shape import CsvOptions, Shape, shapes_of
+from incload_assets.sources.files.files import Files
+from incload_assets.sources.files.parquet import schema_of
+from incload_assets.sources.files.template import Template
+from resources.errors import IncrementalLoadError, SourceChanged, SourceUnavailable, SourceUnreadable
+from resources.local_servers.files import free_port
 from tests.loading.sources.support import FIRST, day, days, keys
 from tests.s3_server import S3Server
 

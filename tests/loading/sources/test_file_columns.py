@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading import Append, Changes, Files, FullReload, Merge
-from incload_assets.loading.errors import SourceUnreadable
+from incload_assets.assets import Append, Changes, Files, FullReload, Merge
+from resources.errors import SourceUnreadable
 from tests.loading.sources.support import column, day, extracted, write
 from tests.loading.tables import Item, Loaded, make
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from incload_assets.loading.sources import file_hashes
-from incload_assets.loading.sources.file_hashes import FileHashes
+from incload_assets.sources.files import hashes as file_hashes
+from incload_assets.sources.files.hashes import FileHashes
 from tests.loading.sources.support import write
 
 LONG_AGO = (1_700_000_000, 1_700_000_000)

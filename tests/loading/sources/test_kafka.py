@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading.changes import Changes
-from incload_assets.loading.checkpoint import Checkpoint
-from incload_assets.loading.errors import DeclarationError, SourceMissing, SourceUnavailable, SourceUnreadable
-from incload_assets.loading.sources.base import Position
-from incload_assets.loading.sources.kafka import Kafka
-from incload_assets.loading.sources.kafka_look import KafkaLook
-from incload_assets.loading.sources.kafka_windows import position_of, ranges_of
-from incload_assets.loading.sources.read_errors import read_error
-from incload_assets.loading.window import Window
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.source import Position
+from incload_assets.declaration.window import Window
+from incload_assets.ingest.source_errors import read_error
+from incload_assets.progress.checkpoint import Checkpoint
+from incload_assets.sources.kafka.kafka import Kafka
+from incload_assets.sources.kafka.topic import KafkaLook
+from incload_assets.sources.kafka.windows import position_of, ranges_of
+from resources.errors import DeclarationError, SourceMissing, SourceUnavailable, SourceUnreadable
 from resources.kafka import KafkaCluster
 from resources.lake import Lake
 from tests.loading.tables import Item, Loaded, day, make
@@ -71,7 +71,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Sets the present to so many days after the first window begins; at the outset 31."""
 
     def to(days: float) -> None:
-        monkeypatch.setattr("incload_assets.loading.window.now", lambda: at(days))
+        monkeypatch.setattr("incload_assets.declaration.window.now", lambda: at(days))
 
     to(31)
     return to

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from incload_assets.loading.sources.compressed import Format
-from incload_assets.loading.sources.left_out import left_out
-from incload_assets.loading.sources.listing import Listed
-from incload_assets.loading.sources.template import Template
+from incload_assets.sources.files.compressed import Format
+from incload_assets.sources.files.left_out import left_out
+from incload_assets.sources.files.listing import Listed
+from incload_assets.sources.files.template import Template
 from tests.loading.sources.support import day
 
 

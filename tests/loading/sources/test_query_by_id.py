@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.errors import SourceUnreadable
-from incload_assets.loading.sources import Position, QueryById, database_source, query_by_id
-from incload_assets.loading.sources.database_closing import Server
-from incload_assets.loading.window import Window
+from incload_assets.declaration.source import Position
+from incload_assets.declaration.window import Window
+from incload_assets.sources.postgres import query_by_id
+from incload_assets.sources.postgres import source as database_source
+from incload_assets.sources.postgres.closing import Server
+from incload_assets.sources.postgres.query_by_id import QueryById
+from resources.errors import SourceUnreadable
 from resources.lake import Lake
 from tests.loading.sources.databases import NEWEST, Shop, at, put, shop, window
 from tests.loading.tables import day, make

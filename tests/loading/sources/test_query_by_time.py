@@ -13,10 +13,13 @@ import psycopg
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from incload_assets.loading.errors import DeclarationError, SourceUnavailable, SourceUnreadable
-from incload_assets.loading.sources import EXTRACTED_COLUMNS, Position, QueryByTime, database_closing, database_reading
-from incload_assets.loading.window import Window
+from incload_assets.declaration.source import EXTRACTED_COLUMNS, Position
+from incload_assets.declaration.window import Window
+from incload_assets.sources.postgres import closing as database_closing
+from incload_assets.sources.postgres import reading as database_reading
+from incload_assets.sources.postgres.query_by_time import QueryByTime
 from resources.databases import Database
+from resources.errors import DeclarationError, SourceUnavailable, SourceUnreadable
 from tests.loading.sources.databases import NAME, NEWEST, Shop, lag_until, put, shop, window
 from tests.loading.tables import day, make
 from tests.servers.postgres import running_postgres

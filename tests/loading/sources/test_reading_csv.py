@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.errors import SourceUnreadable
-from incload_assets.loading.sources import Files
+from incload_assets.sources.files.files import Files
+from resources.errors import SourceUnreadable
 from tests.loading.sources.support import FIRST, column, day, extracted, raw, write
 
 SOURCE = Files("{landing}/{window:%Y-%m-%d}/*.csv*")

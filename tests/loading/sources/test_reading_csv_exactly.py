@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.sources import Files
+from incload_assets.sources.files.files import Files
 from tests.loading.sources.support import day, extracted, write
 
 SEED = os.environ.get("INCLOAD_TEST_SEED", "0")

@@ -16,12 +16,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading.errors import DeclarationError, SourceChanged, SourceUnreadable
-from incload_assets.loading.sources import Files, Position, read_error
-from incload_assets.loading.sources.file_hashes import local_hashes
-from incload_assets.loading.sources.file_position import File
-from incload_assets.loading.sources.file_position import position_of as position_of_files
-from incload_assets.loading.sources.records import reader_of
+from incload_assets.declaration.source import Position
+from incload_assets.ingest.source_errors import read_error
+from incload_assets.sources.files.files import Files
+from incload_assets.sources.files.hashes import local_hashes
+from incload_assets.sources.files.position import File
+from incload_assets.sources.files.position import position_of as position_of_files
+from incload_assets.sources.files.records import reader_of
+from resources.errors import DeclarationError, SourceChanged, SourceUnreadable
 from tests.loading.sources.case import Place
 from tests.loading.sources.case_files import S3Files
 from tests.loading.sources.support import FIRST, day, days, extracted, raw, write

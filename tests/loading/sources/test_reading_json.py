@@ -8,7 +8,9 @@ import pytest
 import zstandard
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.sources import EXTRACTED_COLUMNS, Files, records
+from incload_assets.declaration.source import EXTRACTED_COLUMNS
+from incload_assets.sources.files import records
+from incload_assets.sources.files.files import Files
 from tests.loading.sources.support import FIRST, column, day, extracted, raw, write
 
 SOURCE = Files("{landing}/{window:%Y-%m-%d}/*.json*")

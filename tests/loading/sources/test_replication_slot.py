@@ -9,9 +9,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from incload_assets.loading import Debezium, Files, ReplicationSlot
-from incload_assets.loading.errors import DeclarationError, SourceUnavailable
-from incload_assets.loading.sources.base import Headroom
+from incload_assets.assets import Debezium, Files, ReplicationSlot
+from incload_assets.declaration.source import Headroom
+from resources.errors import DeclarationError, SourceUnavailable
 from tests.servers.postgres import PostgresServer, running_postgres
 
 SLOT = ReplicationSlot("shop", "debezium")

@@ -19,8 +19,8 @@ import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading.contract import Contract, compile_contract
-from incload_assets.loading.sources import Files
+from incload_assets.contract.contract import Contract, compile_contract
+from incload_assets.sources.files.files import Files
 from tests.loading.sources.support import FIRST, day, write
 
 REFUSED = "refused"

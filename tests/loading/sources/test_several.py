@@ -13,13 +13,13 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.assets import Changes, Files, Merge, Quarantine, Several
+from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.source_comparison import content_of, log_content, source_rows
-from incload_assets.loading import Changes, Files, Merge, Quarantine, Several
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.sources.base import Position, Source
-from incload_assets.loading.sources.cuts import Cuts
-from incload_assets.loading.window import window_of
+from incload_assets.declaration.source import Position, Source
+from incload_assets.declaration.window import window_of
+from incload_assets.sources.cuts import Cuts
+from resources.errors import DeclarationError
 from resources.lake import Lake
 from tests.loading.literal_source import LiteralSource, Record
 from tests.loading.sources.support import FIRST, days, write

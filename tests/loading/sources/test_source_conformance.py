@@ -15,16 +15,15 @@ import pandera.pyspark as pa
 import pytest
 from pyspark.sql import DataFrame
 
-from incload_assets.loading import Freshness, Quarantine, incremental_asset
-from incload_assets.loading.context import Context
-from incload_assets.loading.errors import IncrementalLoadError, SourceChanged
-from incload_assets.loading.ranges import load_first_windows
-from incload_assets.loading.sources import EXTRACTED_COLUMNS, Position
-from incload_assets.loading.sources.base import PRESENT, SKIPPED
-from incload_assets.loading.window import Window, first_window, window_of
+from incload_assets.assets import Freshness, Quarantine, incremental_asset
+from incload_assets.change_log.context import Context
+from incload_assets.declaration.source import EXTRACTED_COLUMNS, PRESENT, SKIPPED, Position
+from incload_assets.declaration.window import Window, first_window, window_of
+from incload_assets.load.ranges import load_first_windows
+from resources.errors import IncrementalLoadError, SourceChanged
 from resources.failures import translate
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark.resource import open_session
 from tests.loading.sources.case import Case, Content, Everything, Named, Place, Row
 from tests.loading.sources.cases import CASES
 from tests.loading.tables import Loaded, day, make

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading.errors import IncrementalLoadError, SourceUnavailable
-from incload_assets.loading.sources import json_records, staged_json
+from incload_assets.sources.files.json import json_records
+from incload_assets.sources.staging import staged_json
+from resources.errors import IncrementalLoadError, SourceUnavailable
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark.resource import open_session
 from tests.loading.sources.case import Place
 from tests.loading.sources.case_files import S3Files
 

@@ -17,16 +17,16 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading import Changes, Merge, Overwrite, Upstream, derived_asset, incremental_asset
-from incload_assets.loading.asset import table_of
-from incload_assets.loading.change_log import ChangeLog
-from incload_assets.loading.checkpoint import Checkpoint
-from incload_assets.loading.context import Context
-from incload_assets.loading.errors import SourceChanged, SourceMissing
-from incload_assets.loading.load import detect
-from incload_assets.loading.ranges import load_first_windows
-from incload_assets.loading.window import window_of
-from incload_assets.operations.progress import source_state
+from incload_assets.assets import Changes, Merge, Overwrite, Upstream, derived_asset, incremental_asset
+from incload_assets.assets.incremental import table_of
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.declaration.window import window_of
+from incload_assets.load.load import detect
+from incload_assets.load.ranges import load_first_windows
+from incload_assets.progress.checkpoint import Checkpoint
+from incload_assets.progress.progress import source_state
+from resources.errors import SourceChanged, SourceMissing
 from resources.lake import Lake
 from tests.loading.literal_source import LiteralSource, Record
 from tests.loading.tables import DAYS, Loaded, day

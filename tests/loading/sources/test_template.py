@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.sources import Files
-from incload_assets.loading.sources.template import Template
-from incload_assets.loading.window import window_of
+from incload_assets.declaration.window import window_of
+from incload_assets.sources.files.files import Files
+from incload_assets.sources.files.template import Template
+from resources.errors import DeclarationError
 from tests.loading.sources.support import day
 
 FEW = "Rule: it is one of a few words, spelt exactly."

@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from incload_assets.loading.changes import Changes
-from incload_assets.loading.writes.base import Write
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.write import Write
 from tests.loading.literal_source import Record
 from tests.loading.tables import DAYS, Item, Loaded, day, item
 from tests.oracle import change_streams

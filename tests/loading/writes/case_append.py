@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from incload_assets.loading import Append, Changes
+from incload_assets.assets import Append, Changes
 from tests.loading.literal_source import Record
 from tests.loading.writes.case import Case, Order, crowds
 

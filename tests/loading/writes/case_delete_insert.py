@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from incload_assets.loading import Changes, DeleteInsert
+from incload_assets.assets import Changes, DeleteInsert
 from tests.loading.literal_source import Record
 from tests.loading.tables import DatedItem, Loaded, day
 from tests.loading.writes.case import Case, Content, Order, crowds

@@ -8,7 +8,7 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from hypothesis import strategies as st
 
-from incload_assets.loading import Changes, Fold
+from incload_assets.assets import Changes, Fold
 from tests.loading.literal_source import Record
 from tests.loading.tables import Item, day, item
 from tests.loading.writes.case import WINDOWS, Case, Content, Order

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from incload_assets.loading import History
+from incload_assets.assets import History
 from tests.loading.literal_source import Record
 from tests.loading.writes.case import Case, Order, crowds
 

@@ -8,8 +8,8 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from hypothesis import strategies as st
 
-from incload_assets.loading import Merge
-from incload_assets.loading.changes import Changes
+from incload_assets.assets import Merge
+from incload_assets.declaration.changes import Changes
 from tests.loading.literal_source import Record
 from tests.loading.tables import Item, item
 from tests.loading.writes.case import Case, Content, Order, crowds

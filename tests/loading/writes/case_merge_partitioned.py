@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from incload_assets.loading import Merge
+from incload_assets.assets import Merge
 from tests.loading.literal_source import Record
 from tests.loading.tables import DatedItem, day
 from tests.loading.writes.case import Case, Content, Order, crowds

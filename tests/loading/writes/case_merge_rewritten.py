@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
+from incload_assets.assets import Merge
+from incload_assets.change_log.context import Context
 from incload_assets.change_log.read_view import Snapshot
-from incload_assets.loading import Merge
-from incload_assets.loading.context import Context
-from incload_assets.loading.plan import Merged, Plan
-from incload_assets.loading.writes import merge
+from incload_assets.writes import merge
+from incload_assets.writes.plan import Merged, Plan
 from tests.loading.tables import DatedItem, day
 from tests.loading.writes.case import Case, Content, crowds
 from tests.loading.writes.case_merge_partitioned import newest_by_day

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from incload_assets.loading import Merge
+from incload_assets.assets import Merge
 from tests.loading.literal_source import Record
 from tests.loading.writes.case import Case, Order
 from tests.loading.writes.case_merge_partial import CHANGES, histories, truncated_crowds

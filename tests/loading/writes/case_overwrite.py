@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from incload_assets.loading import Changes, Overwrite
+from incload_assets.assets import Changes, Overwrite
 from tests.loading.literal_source import Record
 from tests.loading.tables import DatedItem, day, item
 from tests.loading.writes.case import WINDOWS, Case, Content, Order

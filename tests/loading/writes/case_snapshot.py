@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from incload_assets.loading import Changes, Snapshot
+from incload_assets.assets import Changes, Snapshot
 from tests.loading.literal_source import Record
 from tests.loading.tables import GoodItem, day, item
 from tests.loading.writes.case import WINDOWS, Case, Content, Order

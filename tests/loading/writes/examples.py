@@ -9,17 +9,17 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from incload_assets.assets import Quarantine
+from incload_assets.change_log.context import Context
 from incload_assets.change_log.read_view import Snapshot
-from incload_assets.loading import Quarantine
-from incload_assets.loading.checkpoint import Checkpoint
-from incload_assets.loading.compaction import compact
-from incload_assets.loading.context import Context
-from incload_assets.loading.load import LoadReport
-from incload_assets.loading.plan import Plan
-from incload_assets.loading.ranges import load_first_windows
-from incload_assets.loading.reconciliation import examine
-from incload_assets.loading.window import Window, now, window_of
-from incload_assets.loading.writes.merging import app_id
+from incload_assets.declaration.window import Window, now, window_of
+from incload_assets.load.load import LoadReport
+from incload_assets.load.ranges import load_first_windows
+from incload_assets.load.reconcile import examine
+from incload_assets.maintenance.compact_logs import compact
+from incload_assets.progress.checkpoint import Checkpoint
+from incload_assets.writes.merge_into import app_id
+from incload_assets.writes.plan import Plan
 from tests.loading.literal_source import Record
 from tests.loading.readers import check_alike
 from tests.loading.tables import day, make

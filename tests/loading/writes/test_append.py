@@ -8,9 +8,9 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Append, Changes, Quarantine
-from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.reconciliation import Evidence
+from incload_assets.assets import Append, Changes, Quarantine
+from incload_assets.load.reconcile import Evidence
+from resources.errors import DeclarationError
 from tests.loading.tables import DatedItem, Loaded, day, item, make
 
 BY_KEY = Changes(keys=["id"], sequence_by=["seq"])

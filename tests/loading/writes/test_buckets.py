@@ -8,11 +8,11 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Append, Changes, History, Merge
-from incload_assets.loading.errors import DeclarationError, SchemaMismatch
-from incload_assets.loading.sources.references import rows_at
-from incload_assets.loading.sources.upstream_look import UpstreamTable
-from incload_assets.loading.writes.base import BUCKET, Write
+from incload_assets.assets import Append, Changes, History, Merge
+from incload_assets.declaration.write import BUCKET, Write
+from incload_assets.sources.upstream.references import rows_at
+from incload_assets.sources.upstream.state import UpstreamTable
+from resources.errors import DeclarationError, SchemaMismatch
 from tests.loading.tables import Loaded, day, item, make
 
 KEYS = [f"key {n}" for n in range(12)]

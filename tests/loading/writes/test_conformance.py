@@ -11,8 +11,10 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import pruning, tuning
-from incload_assets.loading.writes import merging, versions
+from incload_assets.assets import pruning
+from incload_assets.delta import tuning
+from incload_assets.writes import merge_into as merging
+from incload_assets.writes import versions
 from tests.loading.writes.case import EXAMPLES, SEED, WINDOWS, Case, Content, crowds
 from tests.loading.writes.case_history import HISTORY
 from tests.loading.writes.case_merge import MERGE

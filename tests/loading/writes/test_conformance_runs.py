@@ -10,7 +10,7 @@ from hypothesis import given, seed
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
-from incload_assets.loading import (
+from incload_assets.assets import (
     Append,
     Changes,
     Overwrite,

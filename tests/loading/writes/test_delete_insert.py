@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Changes, DeleteInsert, Quarantine
-from incload_assets.loading.context import Context
-from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.plan import Merged
-from incload_assets.loading.reconciliation import Evidence
-from incload_assets.loading.window import window_of
-from incload_assets.loading.writes.merging import app_id
+from incload_assets.assets import Changes, DeleteInsert, Quarantine
+from incload_assets.change_log.context import Context
+from incload_assets.declaration.window import window_of
+from incload_assets.load.reconcile import Evidence
+from incload_assets.writes.merge_into import app_id
+from incload_assets.writes.plan import Merged
+from resources.errors import DeclarationError
 from tests.loading.tables import DAYS, DatedItem, GoodItem, Loaded, day, item, make
 from tests.loading.writes.case_delete_insert import held
 

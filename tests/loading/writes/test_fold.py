@@ -7,8 +7,8 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Changes, Fold
-from incload_assets.loading.errors import ContractViolation
+from incload_assets.assets import Changes, Fold
+from resources.errors import ContractViolation
 from tests.loading.tables import Item, day, item, make
 from tests.loading.writes.case_fold import Tally
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Changes, FullReload, Quarantine
-from incload_assets.loading.context import Context
-from incload_assets.loading.errors import ContractViolation, DeclarationError
-from incload_assets.loading.window import window_of
-from incload_assets.loading.writes.merging import app_id
+from incload_assets.assets import Changes, FullReload, Quarantine
+from incload_assets.change_log.context import Context
+from incload_assets.declaration.window import window_of
+from incload_assets.writes.merge_into import app_id
+from resources.errors import ContractViolation, DeclarationError
 from tests.loading.tables import GoodItem, Loaded, day, item, make
 from tests.loading.test_load import bins
 from tests.loading.writes.case_full_reload import held

@@ -10,16 +10,16 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.assets import Changes, History, Merge
+from incload_assets.change_log.context import Context
 from incload_assets.change_log.read_view import Snapshot
 from incload_assets.checks.uniqueness import uniqueness
-from incload_assets.loading import Changes, History, Merge
-from incload_assets.loading.context import Context
-from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.load import LoadReport
-from incload_assets.loading.plan import Merged, Plan
-from incload_assets.loading.reconciliation import examine
-from incload_assets.loading.window import window_of
-from incload_assets.loading.writes.merging import app_id
+from incload_assets.declaration.window import window_of
+from incload_assets.load.load import LoadReport
+from incload_assets.load.reconcile import examine
+from incload_assets.writes.merge_into import app_id
+from incload_assets.writes.plan import Merged, Plan
+from resources.errors import DeclarationError
 from tests.loading.literal_source import Record
 from tests.loading.tables import DAYS, Item, Loaded, StampedItem, day, item, make
 

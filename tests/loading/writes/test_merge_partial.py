@@ -8,12 +8,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.loading import Changes, Files, Merge
-from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.reconciliation import Evidence
-from incload_assets.loading.window import window_of
-from incload_assets.loading.writes.base import Write
-from incload_assets.loading.writes.history import History
+from incload_assets.assets import Changes, Files, Merge
+from incload_assets.declaration.window import window_of
+from incload_assets.declaration.write import Write
+from incload_assets.load.reconcile import Evidence
+from incload_assets.writes.history import History
+from resources.errors import DeclarationError
 from tests.loading.tables import DAYS, day, make
 
 

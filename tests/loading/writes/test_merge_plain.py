@@ -6,7 +6,7 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Changes, Quarantine
+from incload_assets.assets import Changes, Quarantine
 from tests.loading.tables import Item, day, item, make
 
 

@@ -10,10 +10,10 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Changes, Files, History, Merge, Quarantine
-from incload_assets.loading.errors import ContractViolation, DeclarationError
-from incload_assets.loading.reconciliation import Evidence
-from incload_assets.loading.snapshots import MAX_SNAPSHOTS
+from incload_assets.assets import Changes, Files, History, Merge, Quarantine
+from incload_assets.ingest.full_extracts import MAX_SNAPSHOTS
+from incload_assets.load.reconcile import Evidence
+from resources.errors import ContractViolation, DeclarationError
 from tests.loading.literal_source import Record
 from tests.loading.sources.support import write
 from tests.loading.tables import DatedItem, GoodItem, Item, day, item, make

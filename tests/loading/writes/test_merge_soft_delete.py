@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Changes, Merge
-from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.reconciliation import Evidence
+from incload_assets.assets import Changes, Merge
+from incload_assets.load.reconcile import Evidence
+from resources.errors import DeclarationError
 from tests.loading.tables import day, item, make
 
 SOFT = Merge(soft_delete="is_deleted")

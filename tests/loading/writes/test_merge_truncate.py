@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Changes, Merge, Quarantine
-from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.reconciliation import Evidence
-from incload_assets.loading.writes.history import History
+from incload_assets.assets import Changes, Merge, Quarantine
+from incload_assets.load.reconcile import Evidence
+from incload_assets.writes.history import History
+from resources.errors import DeclarationError
 from tests.loading.literal_source import Record
 from tests.loading.tables import DatedItem, day, item, make
 

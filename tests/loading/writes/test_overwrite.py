@@ -11,15 +11,15 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.loading import Changes, Overwrite
-from incload_assets.loading.context import Context
-from incload_assets.loading.declaration import Quarantine
-from incload_assets.loading.errors import DeclarationError
-from incload_assets.loading.ranges import load_first_windows
-from incload_assets.loading.window import Window, window_of
-from incload_assets.loading.writes.merging import app_id
+from incload_assets.assets import Changes, Overwrite
+from incload_assets.change_log.context import Context
+from incload_assets.declaration.table import Quarantine
+from incload_assets.declaration.window import Window, window_of
+from incload_assets.load.ranges import load_first_windows
+from incload_assets.writes.merge_into import app_id
+from resources.errors import DeclarationError
 from resources.settings import Settings
-from resources.spark import open_session
+from resources.spark.resource import open_session
 from tests.loading.tables import DatedItem, Item, Loaded, StampedItem, day, item, make
 from tests.loading.test_load import bins
 from tests.loading.writes.case_full_reload import held

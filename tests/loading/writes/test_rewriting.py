@@ -11,17 +11,17 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.assets import Merge
+from incload_assets.assets.metadata import metadata_of
+from incload_assets.change_log.context import Context
 from incload_assets.change_log.read_view import Snapshot
-from incload_assets.loading import Merge
-from incload_assets.loading.applying import Phases
-from incload_assets.loading.context import Context
-from incload_assets.loading.control_rows import Control
-from incload_assets.loading.load import Checkpoint, _land, ensure_tables
-from incload_assets.loading.materialization import metadata_of
-from incload_assets.loading.plan import Merged
-from incload_assets.loading.window import window_of
-from incload_assets.loading.writes import merge, rewriting
-from incload_assets.loading.writes.merging import app_id
+from incload_assets.change_log.window_records import Control
+from incload_assets.declaration.window import window_of
+from incload_assets.load.apply import Phases
+from incload_assets.load.load import Checkpoint, _land, ensure_tables
+from incload_assets.writes import merge, rewriting
+from incload_assets.writes.merge_into import app_id
+from incload_assets.writes.plan import Merged
 from tests.integration.loader import STATEMENT_IS_SENT_SECONDS, slowed
 from tests.loading.tables import DAYS, DatedItem, Item, Loaded, StampedItem, day, item, make
 from tests.loading.writes.case_merge_rewritten import MERGE_REWRITTEN, Rewritten

@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.assets import Merge
+from incload_assets.change_log.context import Context
 from incload_assets.change_log.read_view import Snapshot
-from incload_assets.loading import Merge
-from incload_assets.loading.context import Context
-from incload_assets.loading.plan import Plan
+from incload_assets.writes.plan import Plan
 from tests.loading.tables import day, item
 from tests.loading.writes.case import EXAMPLES, Case
 from tests.loading.writes.case_merge import MERGE, newest

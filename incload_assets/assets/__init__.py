@@ -1,0 +1,55 @@
+"""What the author of a table, or of a kind of source, imports; beside it the Dagster asset that a table becomes."""
+
+from incload_assets.assets.derived import Upstream, derived_asset
+from incload_assets.assets.incremental import incremental_asset
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.source import EXTRACTED_COLUMNS, Absent, Position, Sees, Source
+from incload_assets.declaration.table import Freshness, Quarantine
+from incload_assets.sources.debezium.debezium import Debezium
+from incload_assets.sources.files.files import Files
+from incload_assets.sources.files.json import json_records
+from incload_assets.sources.kafka.kafka import Kafka
+from incload_assets.sources.postgres.query_by_id import QueryById
+from incload_assets.sources.postgres.query_by_time import QueryByTime
+from incload_assets.sources.postgres.replication_slot import ReplicationSlot
+from incload_assets.sources.several import Several
+from incload_assets.sources.staging import staged_json
+from incload_assets.writes.append import Append
+from incload_assets.writes.delete_insert import DeleteInsert
+from incload_assets.writes.fold import Fold
+from incload_assets.writes.full_reload import FullReload
+from incload_assets.writes.history import History
+from incload_assets.writes.merge import Merge
+from incload_assets.writes.overwrite import Overwrite
+from incload_assets.writes.snapshot import Snapshot
+
+__all__ = [
+    "EXTRACTED_COLUMNS",
+    "Absent",
+    "Append",
+    "Changes",
+    "Debezium",
+    "DeleteInsert",
+    "Files",
+    "Fold",
+    "Freshness",
+    "FullReload",
+    "History",
+    "Kafka",
+    "Merge",
+    "Overwrite",
+    "Position",
+    "Quarantine",
+    "QueryById",
+    "QueryByTime",
+    "ReplicationSlot",
+    "Sees",
+    "Several",
+    "Snapshot",
+    "Source",
+    "Upstream",
+    "derived_asset",
+    "incremental_asset",
+    "json_records",
+    "staged_json",
+]

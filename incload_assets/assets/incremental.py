@@ -1,0 +1,172 @@
+"""From a declaration to a Dagster asset whose materialization is an incremental load."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import dagster as dg
+
+from incload_assets.assets.run import materialize
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.declare import declare
+from incload_assets.declaration.field_types import as_columns, as_in_dagster, check_arguments
+from incload_assets.declaration.rules import key_of
+from incload_assets.declaration.source import Source
+from incload_assets.declaration.table import INTERVAL, Freshness, Quarantine, RowFunction, Table
+from incload_assets.declaration.write import Write
+from incload_assets.load.range_fences import WINDOWS_AT_ONCE
+from incload_assets.writes.merge import Merge
+
+
+def incremental_asset(
+    *,
+    partitions_def: dg.PartitionsDefinition,
+    source: Source,
+    contract: type,
+    changes: Changes = Changes(),  # noqa: B008 - immutable
+    write: Write = Merge(),  # noqa: B008 - immutable
+    freshness: Freshness | None = None,
+    quarantine: Quarantine = Quarantine(),  # noqa: B008 - immutable
+    name: str | None = None,
+    key_prefix: str | Sequence[str] | None = None,
+    description: str | None = None,
+    deps: Iterable[Any] | None = None,
+    group_name: str | None = None,
+    owners: Sequence[str] | None = None,
+    tags: Mapping[str, str] | None = None,
+    kinds: set[str] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    pool: str | None = None,
+    code_version: str | None = None,
+    automation_condition: dg.AutomationCondition[Any] | None = None,
+    max_partitions_per_run: int = WINDOWS_AT_ONCE,
+    log_retention: timedelta | None = None,
+    interval: timedelta = INTERVAL,
+) -> Callable[[RowFunction], dg.AssetsDefinition]:
+    """Declare a table that loads incrementally; decorates the row-wise function that shapes its changes.
+
+    Args:
+        partitions_def: Time windows; each is loaded, checked and checkpointed by itself.
+        source: Where changes come from, for example ``Files``.
+        contract: A ``pandera.pyspark.DataFrameModel`` with every column of the table.
+        changes: Key, sequence and delete condition of a change.
+        write: How changes are applied.
+        freshness: How late the latest due partition may be; None: not checked.
+        quarantine: How many rejected rows a load tolerates.
+        name: Of the asset; default the function's.
+        max_partitions_per_run: How many partitions of a backfill, or of what waits at the source, one run loads; those
+            never tried before together, others one after the other.
+        log_retention: How long after its end a window can still be replaced. Of older windows the log keeps only what
+            may still decide (of each key the newest change), and a window whose source has changed since is replaced
+            only by a run that is told to; None: everything is kept.
+        interval: How often the table's sensor looks at the source, and so how often the open window is loaded while it
+            changes. ``incload status TABLE`` says so if loads cannot keep up.
+        pool: Dagster pool of the loads; default one of the table's own for a table that any load may touch
+            (``Merge()`` without ``partition_by``).
+        code_version: Changes when rows have to be judged anew; default a hash of function and declaration.
+        key_prefix: As in ``dagster.asset``, and so are the others:
+        description: Default the function's docstring.
+        deps: Assets upstream.
+        group_name: Group in the UI.
+        owners: People or teams.
+        tags: For searching.
+        kinds: Default spark and deltalake.
+        metadata: Beside what the declaration itself shows.
+        automation_condition: Beside the table's sensor.
+
+    The function receives the contract's columns, typed, plus the fields that ``changes`` names in conditions, and
+    returns the contract's columns. It is row-wise and deterministic: no filter, join or aggregate.
+
+    Raises:
+        DeclarationError: When the module is imported, naming table, field, value, rule and remedy.
+
+    Example:
+        >>> @incremental_asset(
+        ...     partitions_def=dg.DailyPartitionsDefinition("2026-01-01"),
+        ...     source=Files("{landing}/orders/{window:%Y-%m-%d}/*.json"),
+        ...     contract=Order,
+        ...     changes=Changes(keys=["order_id"], sequence_by=["updated_at"], delete_when="op = 'd'"),
+        ...     write=Merge(partition_by="order_date"),
+        ... )
+        ... def orders(changes):
+        ...     return changes.withColumn("order_date", F.to_date("ordered_at"))
+    """
+
+    def decorate(function: RowFunction) -> dg.AssetsDefinition:
+        key = key_of(name, key_prefix, function)
+        check_arguments(
+            key.to_user_string(), pool=pool, code_version=code_version, max_partitions_per_run=max_partitions_per_run
+        )
+        table = declare(
+            key=key,
+            partitions_def=partitions_def,
+            source=source,
+            contract=contract,
+            changes=changes,
+            write=write,
+            freshness=freshness,
+            quarantine=quarantine,
+            function=function,
+            code_version=code_version,
+            log_retention=log_retention,
+            interval=interval,
+        )
+
+        with as_in_dagster(table.name):
+
+            @dg.asset(
+                key=key,
+                description=description or function.__doc__,
+                partitions_def=partitions_def,
+                deps=as_columns(deps),
+                group_name=group_name,
+                owners=owners,
+                tags=tags,
+                kinds=set(as_columns(kinds)) if kinds else {"spark", "deltalake"},
+                metadata={**_shown(table), **(metadata or {})},
+                pool=pool or (f"state_{'_'.join(key.path)}" if write.serialized else None),
+                code_version=table.code_version,
+                automation_condition=automation_condition,
+                backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run),
+                required_resource_keys={"spark", "lake"},
+                output_required=False,  # a run over several partitions reports each by itself, as it is done
+            )
+            def load(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
+                yield from materialize(context, table)
+
+        load.op.compute_fn.decorated_fn.incremental_table = table  # type: ignore[union-attr]
+        return load
+
+    return decorate
+
+
+def table_of(asset: dg.AssetsDefinition) -> Table | None:
+    """The declaration behind an asset, None for an asset of another kind."""
+    compute = getattr(asset.node_def, "compute_fn", None)
+    return getattr(getattr(compute, "decorated_fn", None), "incremental_table", None)
+
+
+def _shown(table: Table) -> dict[str, Any]:
+    columns = [
+        dg.TableColumn(
+            field.name,
+            field.data_type.simpleString(),
+            description="; ".join(filter(None, [field.description, "personal" if field.personal else None])) or None,
+            constraints=dg.TableColumnConstraints(nullable=field.nullable),
+        )
+        for field in table.contract.fields
+    ]
+    columns += [
+        dg.TableColumn(field.name, field.dataType.simpleString(), description=field.metadata.get("comment"))
+        for field in table.schema.fields
+        if field.name not in table.columns
+    ]
+    return {
+        "dagster/column_schema": dg.TableSchema(columns=columns),
+        "source": str(table.source),
+        "keys": ", ".join(table.changes.keys),
+        "sequence_by": ", ".join(table.changes.sequence_by),
+        "write": type(table.write).__name__,
+        "partition_by": table.write.partition_by or "none (state table)",
+        **({"buckets": table.write.buckets} if table.write.buckets else {}),
+    }

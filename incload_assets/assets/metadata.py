@@ -1,0 +1,126 @@
+"""What a materialization shows a person: counts, evidence, a sample with personal columns masked."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+from pyspark.sql import SparkSession
+from pyspark.sql import Window as Over
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import DELETE, UPSERTS
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.contract.contract import MASK
+from incload_assets.contract.conversion import as_text
+from incload_assets.declaration.table import Table
+from incload_assets.delta.sql import col
+from incload_assets.load.load import LoadReport
+from incload_assets.load.reconcile import sum_of, unsigned
+from resources.lake import Lake
+
+SAMPLE_ROWS = 5
+SHOWN_CHARACTERS = 120
+
+Metadata = dict[str, dg.MetadataValue]
+
+
+def metadata_of(spark: SparkSession, table: Table, lake: Lake, reports: Sequence[LoadReport]) -> dict[str, Metadata]:
+    """The metadata of materializations, by partition key; its numbers are what the UI plots over time.
+
+    Args:
+        spark: For the samples.
+        table: The declaration.
+        lake: Where tables are.
+        reports: Outcomes of loads that were reconciled with the same version of the log.
+    """
+    samples = _samples(spark, table, lake, reports)
+    return {report.window.key: _metadata(table, lake, report, samples[report.window.key]) for report in reports}
+
+
+def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMetadataValue) -> Metadata:
+    evidence, control, merged = report.evidence, report.control, report.merged
+    numbers = {
+        "rows_read": evidence.rows_read,
+        "inserted": merged.inserted,
+        "updated": merged.updated,
+        "deleted": merged.deleted,
+        "applied": evidence.applied,
+        "stale": evidence.stale,
+        "duplicate": evidence.duplicate,
+        **({"waiting": evidence.waiting} if table.by_column else {}),
+        **({"removed": evidence.removed} if table.log_retention else {}),
+        "quarantined": evidence.quarantined,
+        **({"skipped": evidence.skipped} if evidence.skipped else {}),
+        "keys_withdrawn": control.replaced,
+        "delta_version": report.table_version,
+        "log_version": report.log_version,
+    }
+    path = "/".join(table.key.path)
+    return {
+        **{name: dg.MetadataValue.int(value) for name, value in numbers.items()},
+        "commit": dg.MetadataValue.text(_commit(report)),
+        "seconds": dg.MetadataValue.float(round(sum(report.seconds.values()), 2)),
+        "phases": dg.MetadataValue.json({name: round(value, 2) for name, value in report.seconds.items()}),
+        "window": dg.MetadataValue.text(f"[{report.window.start.isoformat()}, {report.window.end.isoformat()})"),
+        "source_position": dg.MetadataValue.text(control.summary or control.fingerprint),
+        "fingerprint": dg.MetadataValue.text(control.fingerprint),
+        "evidence": dg.MetadataValue.md(_evidence(report)),
+        "table": dg.MetadataValue.path(lake.table_uri(table.key.path)),
+        "log": dg.MetadataValue.path(lake.log_uri(table.key.path)),
+        "checks": dg.MetadataValue.url(f"/assets/{path}?view=checks"),
+        "sample": sample,
+    }
+
+
+def _commit(report: LoadReport) -> str:
+    """How the table was changed."""
+    if not report.committed:
+        return "none: the table was right"
+    return "atomic rewrite of a part" if report.merged.rewrites else "MERGE"
+
+
+def _evidence(report: LoadReport) -> str:
+    e = report.evidence
+    return (
+        "| | log | table |\n|---|---|---|\n"
+        f"| keys of the window in effect | {e.present} | {e.present} |\n"
+        f"| content hash of these | `{unsigned(e.log_hash)}` | `{unsigned(e.table_hash)}` |\n"
+        f"| version | {report.log_version} | {report.table_version} |\n\n"
+        f"{e.rows_read} read = {sum_of(e.bins)}"
+    )
+
+
+def _samples(
+    spark: SparkSession, table: Table, lake: Lake, reports: Sequence[LoadReport]
+) -> dict[str, dg.TableMetadataValue]:
+    """A few changes of each window; one query for all of them."""
+    log = ChangeLog(table, lake)
+    personal = table.contract.personal
+    kinds = table.contract.types
+    shown = [
+        (
+            F.when(col(name).isNotNull(), F.lit(MASK))
+            if name in personal
+            else F.substring(F.make_valid_utf8(as_text(col(name), kinds[name])), 1, SHOWN_CHARACTERS)
+        ).alias(name)
+        for name in table.columns
+    ]
+    keys = [report.window.key for report in reports]
+    changes = log.read(spark, reports[0].log_version, keys).filter(F.col("_kind").isin(*UPSERTS, DELETE))
+    if len(keys) > 1:
+        in_window = Over.partitionBy("_window").orderBy(F.lit(1))
+        changes = changes.withColumn("_number", F.row_number().over(in_window)).filter(f"_number <= {SAMPLE_ROWS}")
+    found: dict[str, list[dg.TableRecord]] = {key: [] for key in keys}
+    for row in changes.select("_window", F.col("_kind").alias("_change"), *shown).head(SAMPLE_ROWS * len(keys)):
+        cells = row.asDict()
+        found[cells.pop("_window")].append(dg.TableRecord(_printable(cells)))
+    columns = [
+        dg.TableColumn("_change"),
+        *(dg.TableColumn(f.name, f.data_type.simpleString()) for f in table.contract.fields),
+    ]
+    schema = dg.TableSchema(columns=columns)
+    return {key: dg.MetadataValue.table(records, schema) for key, records in found.items()}
+
+
+def _printable(cells: Mapping[str, Any]) -> Mapping[str, str]:
+    return {name: "" if value is None else str(value) for name, value in cells.items()}

@@ -1,0 +1,178 @@
+"""A run of a table's asset: its partitions are loaded, oldest first, and each succeeds or fails by itself."""
+
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import dagster as dg
+from pyspark.sql import SparkSession
+
+from incload_assets.assets.metadata import Metadata, metadata_of
+from incload_assets.change_log.context import Context
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window, window_of
+from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
+from incload_assets.load.error_translation import told, unforeseen
+from incload_assets.load.load import LoadReport, load_window
+from incload_assets.load.ranges import load_first_windows
+from incload_assets.progress.checkpoint import DATA_VERSION_TAG, FAILURE_TAG, Checkpoint, checkpoint_of, untried
+from incload_assets.progress.process import mark_process
+from incload_assets.progress.run_tags import own_tags
+from resources.errors import ContractViolation, IncrementalLoadError, SourceMissing
+
+MAX_RETRIES = 3
+FIRST_DELAY_SECONDS = 5.0
+
+
+def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.MaterializeResult[Any]]:
+    """Load the run's partitions, oldest first; each succeeds or fails by itself."""
+    from incload_assets.checks.with_loads import check_after_range  # checks are made of what is in this package
+
+    mark_process(context)
+    keys = sorted(context.partition_keys, key=lambda key: window_of(table.partitions_def, key, table.name))
+    failures: dict[str, BaseException] = {}
+    with ExitStack() as held:
+        try:
+            spark = held.enter_context(context.resources.spark.session(table.name))
+        except Exception as error:  # no session to be had
+            failures |= dict.fromkeys(keys, _told(context, table, table.name, error))
+        else:
+            yield from _load_each(context, table, spark, keys, failures)
+    evaluations = check_after_range(context, table, loaded=len(failures) < len(keys)) if len(keys) > 1 else None
+    if failures:
+        _fail(context, table, failures, len(keys))
+    if evaluations is not None:
+        evaluations.raise_what_failed()
+
+
+def _load_each(
+    context: dg.AssetExecutionContext,
+    table: Table,
+    spark: SparkSession,
+    keys: Sequence[str],
+    failures: dict[str, BaseException],
+) -> Iterator[dg.MaterializeResult[Any]]:
+    lake, start = context.resources.lake, time.monotonic()
+    windows = {key: window_of(table.partitions_def, key, table.name) for key in keys}
+    left = dict(windows)
+    try:
+        for reports in _load_together(context, table, spark, list(windows.values())):
+            metadata_by_key = metadata_of(spark, table, lake, reports)
+            for report in reports:
+                _log(context, table, report, metadata_by_key[report.window.key])
+                del left[report.window.key]
+    except Exception as error:  # whatever it was, each window that is left tells its own
+        reason = _told(context, table, table.name, error)
+        context.log.warning(f"{table.name}: not loaded together, so each window by itself: {reason}")
+    for number, (key, window) in enumerate(left.items(), len(keys) - len(left) + 1):
+        if len(keys) > 1:
+            context.log.info(f"{table.name} {key}: partition {number} of {len(keys)}{_time_left(start, number, keys)}")
+        try:
+            report = load_window(
+                spark,
+                table,
+                lake,
+                window,
+                run_id=context.run.run_id,
+                checkpoint=_checkpoint(context, table, key, alone=len(keys) == 1),
+                rewrite_compacted=REWRITE_COMPACTED_TAG in context.run.tags,
+                say=context.log.info,
+            )
+            metadata = metadata_of(spark, table, lake, [report])[key]
+        except Exception as error:
+            failures[key] = _told(context, table, f"{table.name} {key}", error)
+            context.log.error(f"{table.name} {key}: {failures[key]}")
+            continue
+        if len(keys) > 1:
+            _log(context, table, report, metadata)
+        else:
+            context.log.info(_summary(table, report))
+            version = dg.DataVersion(report.control.fingerprint)
+            yield dg.MaterializeResult(asset_key=table.key, metadata=metadata, data_version=version)
+
+
+def _load_together(
+    context: dg.AssetExecutionContext, table: Table, spark: SparkSession, windows: Sequence[Window]
+) -> Iterator[list[LoadReport]]:
+    """Those of the windows that nobody has tried before, as far as they can be loaded together."""
+    if len(windows) < 2 or context.retry_number > 0 or not table.in_ranges:
+        return
+
+    def first_of(windows: Sequence[Window]) -> set[str]:
+        keys = [window.key for window in windows]
+        return untried(context.instance, table.key, table.partitions_def, keys, context.run.run_id)
+
+    first = first_of(windows)
+    if len(first) > 1:
+        on, chosen = Context(spark, table, context.resources.lake.followed()), [w for w in windows if w.key in first]
+        yield from load_first_windows(on, chosen, first_of, run_id=context.run.run_id, say=context.log.info)
+
+
+def _log(context: dg.AssetExecutionContext, table: Table, report: LoadReport, metadata: Metadata) -> None:
+    """Checkpoint one of several partitions at once: what comes after may fail."""
+    context.log.info(_summary(table, report))
+    tags = {DATA_VERSION_TAG: report.control.fingerprint}
+    key = report.window.key
+    context.log_event(dg.AssetMaterialization(table.key, partition=key, metadata=metadata, tags=tags))
+
+
+def _told(context: dg.AssetExecutionContext, table: Table, doing: str, error: BaseException) -> BaseException:
+    """An error as a person is told it; where nobody foresaw it, the log has its stack."""
+    if unforeseen(error):
+        context.log.error(f"{doing}: raised", exc_info=error)
+    return told(error, doing, table, context.resources.lake)
+
+
+def _time_left(start: float, number: int, keys: Sequence[str]) -> str:
+    """From the pace so far; nothing before the first partition is done."""
+    done = number - 1
+    left = (time.monotonic() - start) / done * (len(keys) - done) if done else 0
+    return f", about {left:.0f} s left" if done else ""
+
+
+def _summary(table: Table, report: LoadReport) -> str:
+    e, m = report.evidence, report.merged
+    return (
+        f"{table.name} {report.window.key}: reconciled at version {report.table_version}; read {e.rows_read}, "
+        f"inserted {m.inserted}, updated {m.updated}, deleted {m.deleted}, stale {e.stale}, duplicate {e.duplicate}, "
+        f"quarantined {e.quarantined}"
+    )
+
+
+def _fail(context: dg.AssetExecutionContext, table: Table, failures: Mapping[str, BaseException], total: int) -> None:
+    """Fail the step: again later if nothing but time is needed, for good if a person is."""
+    transient = all(isinstance(e, IncrementalLoadError) and e.transient for e in failures.values())
+    run_id = context.run.run_id
+    context.instance.add_run_tags(run_id, own_tags(run_id, {FAILURE_TAG: _cause(failures.values())}))
+    if transient and context.retry_number < MAX_RETRIES:
+        delay = FIRST_DELAY_SECONDS * 2**context.retry_number * random.uniform(0.5, 1.5)
+        raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=delay) from next(iter(failures.values()))
+    lines = "\n".join(f"- {key}: {error}" for key, error in failures.items())
+    raise dg.Failure(
+        description=f"{table.name}: {len(failures)} of {total} partitions not loaded\n{lines}",
+        metadata={key: dg.MetadataValue.text(str(error)) for key, error in failures.items()},
+        allow_retries=False,
+    )
+
+
+def _cause(errors: Iterable[BaseException]) -> str:
+    """One word for automation: ``transient`` and ``missing`` are tried again, others wait for a person."""
+    causes = set()
+    for error in errors:
+        if isinstance(error, SourceMissing):
+            causes.add("missing")
+        elif isinstance(error, ContractViolation):
+            causes.add("contract")
+        else:
+            causes.add("transient" if isinstance(error, IncrementalLoadError) and error.transient else "error")
+    return next(cause for cause in ("error", "contract", "missing", "transient") if cause in causes)
+
+
+def _checkpoint(context: dg.AssetExecutionContext, table: Table, partition: str, *, alone: bool) -> Checkpoint:
+    """What is known of a partition; this run itself may have tried it before, as a retry or together with others."""
+    known = checkpoint_of(context.instance, table.key, table.partitions_def, partition, context.run.run_id)
+    again = context.retry_number > 0
+    return replace(known, clean=known.clean and not again, untried=known.untried and alone and not again)

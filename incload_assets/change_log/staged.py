@@ -1,0 +1,192 @@
+"""Rows of the log that are written but not committed: what a landing will add, once it is known to be right.
+
+Spark writes the rows of some windows as Parquet files into a folder of their own within the log, ``landed/<id>``, each
+kind of row apart. No version of the log names them, so nobody reads them; the commit that adds them is made without
+Spark (:mod:`incload_assets.change_log.commit`). So the source is read once, and what has to be known of the rows is
+observed while they are written. A landing that is refused removes its files, which nobody has ever seen; those of a
+killed landing are removed by a vacuum, as all files are that no version names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from urllib.parse import quote
+from uuid import uuid4
+
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pyspark.sql.types as T
+from deltalake.transaction import AddAction
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import SKIPPED
+from incload_assets.change_log.file_statistics import statistics_of
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.delta.sql import col, union_of
+from resources.errors import IncrementalLoadError
+from resources.lake import Lake
+from resources.object_store import is_s3
+
+FOLDER = "landed"
+"""Within the log; a vacuum looks at folders whose names do not begin with an underscore, or are of partitions."""
+UNFINISHED = "_temporary"
+"""Where Hadoop keeps what a task writes until it is done."""
+
+_WITHOUT_MARK = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+"""The mark of success is a file that nobody reads."""
+_WITHOUT_CHECKSUMS = {
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
+"""Else there would be one beside each local file. Not for S3, whose writer asks for the usual local file system."""
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """A data file that is written.
+
+    Args:
+        path: Within the log.
+        size: In bytes.
+        window: Partition key.
+        kind: Of its rows.
+        rows: How many.
+        statistics: For Delta, as JSON.
+    """
+
+    path: str
+    size: int
+    window: str
+    kind: str
+    rows: int
+    statistics: str
+
+    def as_added(self, at: datetime) -> AddAction:
+        """The action that makes it part of the log."""
+        place = {"_window": self.window, "_kind": self.kind}
+        return AddAction(
+            quote(self.path, safe="/="), self.size, place, round(at.timestamp() * 1000), True, self.statistics
+        )
+
+
+@dataclass(frozen=True)
+class Staged:
+    """The rows of some windows, written but not committed.
+
+    Args:
+        log: That they are to be added to.
+        spark: The session.
+        windows: Partition keys of all windows.
+        files: Those that are written.
+        given: Windows whose files a commit was told to add. Whether it has added them may be unknown, when an answer is
+            lost, so these files stay.
+    """
+
+    log: ChangeLog
+    spark: SparkSession
+    windows: Sequence[str]
+    files: list[StagedFile] = field(default_factory=list)
+    given: set[str] = field(default_factory=set)
+    _folders: list[str] = field(default_factory=list)
+
+    def write(self, rows: DataFrame, columns: Collection[str] | None = None) -> bool:
+        """Write rows.
+
+        Args:
+            rows: ``_window``, ``_kind``, and other columns of the log.
+            columns: Their names; None: Spark is asked.
+
+        Returns:
+            Whether there were any.
+        """
+        folder = f"{FOLDER}/{uuid4().hex}"
+        self._folders.append(folder)
+        known = rows.columns if columns is None else columns
+        here = [name for name in self._columns if name in known]
+        # a number in the name of the folder: Hadoop would escape the signs of a partition key
+        number = F.array_position(F.array(*map(F.lit, self.windows)), F.col("_window")).alias("_window")
+        place = self.log.lake.spark_uri(f"{self.log.uri}/{folder}")
+        options = _WITHOUT_MARK if is_s3(self.log.uri) else _WITHOUT_MARK | _WITHOUT_CHECKSUMS
+        writer = rows.select(*map(col, here), number, "_kind").write.mode("append").options(**options)
+        writer.partitionBy("_window", "_kind").parquet(place)
+        written = self._written(folder)
+        self.files.extend(written)
+        return bool(written)
+
+    def read(self) -> DataFrame:
+        """All rows that were written, with the columns of the log."""
+        folders = sorted({file.path.partition("/_window=")[0] for file in self.files})
+        if not folders:
+            return self.spark.createDataFrame([], self.log.schema)
+        stored = T.StructType([self.log.schema[name] for name in self._columns])
+        whole = stored.add("_window", T.IntegerType()).add("_kind", T.StringType())
+        places = (self.log.lake.spark_uri(f"{self.log.uri}/{folder}") for folder in folders)
+        rows = union_of(self.spark.read.schema(whole).parquet(place) for place in places)
+        window = F.element_at(F.array(*map(F.lit, self.windows)), F.col("_window"))
+        return rows.withColumn("_window", window).select(*map(col, self.log.schema.names))
+
+    def rows(self, window: str) -> int:
+        """How many rows of a window were written."""
+        return sum(file.rows for file in self.files if file.window == window)
+
+    def discard(self) -> None:
+        """Remove what no commit was told to add; what cannot be removed is left to a vacuum."""
+        kept = {file.path for file in self.committing()}
+        if self.given and len(kept) == len(self.files):
+            return
+        with suppress(OSError, IncrementalLoadError), self.log.lake.files(self.log.uri) as files:
+            for folder in self._folders:
+                for found in files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True)):
+                    if _is_of_data(found) and found.path not in kept:
+                        files.delete_file(found.path)
+
+    def committing(self) -> list[StagedFile]:
+        """The files of the windows that a commit adds; rows that are no changes are never added."""
+        return [file for file in self.files if file.window in self.given and file.kind != SKIPPED]
+
+    @property
+    def _columns(self) -> list[str]:
+        return [name for name in self.log.schema.names if name not in ("_window", "_kind")]
+
+    def _written(self, folder: str) -> list[StagedFile]:
+        written = []
+        with self.log.lake.files(self.log.uri) as files:
+            for found in files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True)):
+                if not _is_of_data(found):
+                    continue
+                place = dict(part.split("=", 1) for part in found.path.split("/") if "=" in part)
+                with files.open_input_file(found.path) as source:
+                    footer = pq.read_metadata(source)
+                window = self.windows[int(place["_window"]) - 1]
+                told = statistics_of(footer, self.log.ranged)
+                written.append(StagedFile(found.path, found.size, window, place["_kind"], footer.num_rows, told))
+        return written
+
+
+def _is_of_data(found: pafs.FileInfo) -> bool:
+    """Whether it is a data file, and no folder: on S3 what stands for a folder is listed as a file."""
+    return bool(found.type == pafs.FileType.File and found.base_name.endswith(".parquet"))
+
+
+def remove_unfinished(lake: Lake, uri: str, before: datetime) -> int:
+    """Remove what tasks of killed servers have left in the log; no other vacuum looks there.
+
+    Args:
+        lake: Where the log is.
+        uri: Of the log.
+        before: Only files that were last written before this instant, aware.
+
+    Returns:
+        How many files it were.
+    """
+    count = 0
+    with lake.files(uri) as files:
+        for found in files.get_file_info(pafs.FileSelector(FOLDER, recursive=True, allow_not_found=True)):
+            if _is_of_data(found) and f"/{UNFINISHED}/" in found.path and found.mtime < before:
+                files.delete_file(found.path)
+                count += 1
+    return count

@@ -1,0 +1,135 @@
+"""What the checks of one table share: one look at source, log and Dagster, and how results are worded."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import dagster as dg
+
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.window_records import Control
+from incload_assets.declaration.table import Table
+from incload_assets.progress.progress import (
+    SourceState,
+    WindowProgress,
+    progress_from,
+    source_state,
+    windows_to_look_at,
+)
+from resources.errors import IncrementalLoadError
+from resources.lake import Lake
+
+LISTED = 100
+"""Longest list that a result shows; its numbers always count everything."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was seen of a table at one instant.
+
+    Args:
+        table: The declaration.
+        lake: Where the table is.
+        instance: Where the checkpoints are.
+        now: Aware.
+        state: Of source and log.
+        progress: Of every window, oldest first.
+        trouble: Why the source could not be looked at, None if it could; then no window has a position.
+    """
+
+    table: Table
+    lake: Lake
+    instance: dg.DagsterInstance
+    now: datetime
+    state: SourceState
+    progress: list[WindowProgress]
+    trouble: str | None = None
+
+    @property
+    def controls(self) -> dict[str, Control]:
+        """The log's control rows by partition key."""
+        return self.state.controls
+
+
+def look(instance: dg.DagsterInstance, table: Table, lake: Lake, now: datetime) -> Look:
+    """Look once for all checks; a source that does not answer is a finding, not a failure of the check."""
+    trouble = None
+    try:
+        state = source_state(table, lake, now)
+    except IncrementalLoadError as error:
+        trouble = str(error)
+        state = SourceState(windows_to_look_at(table, now), {}, ChangeLog(table, lake).controls())
+    return Look(table, lake, instance, now, state, progress_from(instance, table, state), trouble)
+
+
+def result(
+    look: Look,
+    name: str,
+    passed: bool,
+    description: str,
+    metadata: Mapping[str, dg.MetadataValue] | None = None,
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN,
+) -> dg.AssetCheckResult:
+    """The result of one check of the table that was looked at."""
+    return verdict(look.table, name, passed, description, metadata, severity)
+
+
+def verdict(
+    table: Table,
+    name: str,
+    passed: bool,
+    description: str,
+    metadata: Mapping[str, dg.MetadataValue] | None,
+    severity: dg.AssetCheckSeverity,
+) -> dg.AssetCheckResult:
+    """The result of one check of a table."""
+    return dg.AssetCheckResult(
+        asset_key=table.key,
+        check_name=name,
+        passed=passed,
+        severity=severity,
+        description=description,
+        metadata=dict(metadata or {}),
+    )
+
+
+def records(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> dg.TableMetadataValue:
+    """A metadata table of the first rows; cells are shown as text."""
+    shown = [row for _, row in zip(range(LISTED), rows, strict=False)]
+    return dg.MetadataValue.table(
+        [dg.TableRecord({c: _cell(v) for c, v in zip(columns, row, strict=True)}) for row in shown],
+        dg.TableSchema(columns=[dg.TableColumn(c) for c in columns]),
+    )
+
+
+def _cell(value: object) -> str | int | float | bool:
+    if value is None:
+        return ""
+    return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def spoken(length: timedelta) -> str:
+    """A length of time as people say it, in its two largest units.
+
+    Example:
+        >>> spoken(timedelta(days=1, hours=2, minutes=3))
+        '1 day 2 hours'
+    """
+    seconds = int(length.total_seconds())
+    parts = []
+    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count} {unit}{'s' if count > 1 else ''}")
+    return " ".join(parts[:2]) or "0 seconds"
+
+
+def several(count: int, noun: str) -> str:
+    """A count with its noun, for example ``1 window`` or ``3 windows``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def some(keys: Sequence[str], limit: int = 5) -> str:
+    """The first keys, and how many more there are."""
+    more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
+    return ", ".join(keys[:limit]) + more

@@ -1,0 +1,39 @@
+"""The checks that look at source, log and Dagster only, and so can go with every load."""
+
+from collections.abc import Callable
+
+import dagster as dg
+
+from incload_assets.checks import clock, freshness, gaps, headroom, quarantine, rollback, source_files, volume
+from incload_assets.checks.observation import Look
+from incload_assets.declaration.table import Table
+from incload_assets.progress.verdicts import as_seen
+
+CHEAP: dict[str, tuple[str, Callable[[Look], dg.AssetCheckResult]]] = {
+    freshness.NAME: (freshness.DESCRIPTION, freshness.freshness),
+    gaps.NAME: (gaps.DESCRIPTION, gaps.gaps),
+    volume.NAME: (volume.DESCRIPTION, volume.volume),
+    quarantine.NAME: (quarantine.DESCRIPTION, quarantine.quarantine),
+    source_files.NAME: (source_files.DESCRIPTION, source_files.source_files),
+    rollback.NAME: (rollback.DESCRIPTION, rollback.rollback),
+    headroom.NAME: (headroom.DESCRIPTION, headroom.headroom),
+    clock.NAME: (clock.DESCRIPTION, clock.clock),
+}
+"""The checks that need neither Spark nor the table's rows, by name."""
+
+
+def cheap_checks(table: Table) -> list[str]:
+    """The names of those that a table has: one that has nothing to look for would be green without having looked."""
+    source = table.source
+    without = {
+        freshness.NAME: table.freshness is None,
+        source_files.NAME: not source.names_what_it_holds(),
+        headroom.NAME: not source.forgets,
+        clock.NAME: not source.dated,
+    }
+    return [name for name in CHEAP if not without.get(name)]
+
+
+def cheap_verdict(name: str, look: Look) -> dg.AssetCheckResult:
+    """The verdict of one of these checks on a look."""
+    return as_seen(CHEAP[name][1](look), look.now)

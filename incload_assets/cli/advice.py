@@ -1,0 +1,160 @@
+"""Whether a table would be cheaper to load another way, by what its recent loads have read, changed and taken."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import pairwise
+from statistics import median
+
+import dagster as dg
+
+from incload_assets.declaration.table import Table
+from incload_assets.progress.status import rows_of
+from incload_assets.writes.full_reload import FullReload
+from incload_assets.writes.merge import Merge
+from incload_assets.writes.snapshot import Snapshot
+from resources.lake import Lake, bytes_of, data_files
+
+LOADS = 30
+"""How many of the last loads are looked at."""
+ENOUGH_LOADS = 5
+SMALL_BYTES = 2 * 2**30
+SLOW_SECONDS = 60.0
+FEW_CHANGES = 0.1
+_STEP_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one load took.
+
+    Args:
+        rows_read: From the source.
+        changed: Rows of the table.
+        seconds: In all.
+    """
+
+    rows_read: int
+    changed: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Load:
+    """One load of a partition.
+
+    Args:
+        partition: Its key.
+        ended: Seconds since 1970.
+        cost: What it took.
+    """
+
+    partition: str
+    ended: float
+    cost: Cost
+
+
+def advice_for(instance: dg.DagsterInstance, table: Table, lake: Lake) -> str | None:
+    """Advice from the table's materializations and its Delta log, without Spark.
+
+    See :func:`advise` and :func:`advise_interval`.
+
+    Args:
+        instance: Where the materializations are.
+        table: The declaration.
+        lake: Where the table is.
+    """
+    delta = lake.delta(lake.table_uri(table.key.path))
+    rows = None if delta is None else rows_of(delta)
+    if delta is None or rows is None:
+        return None
+    loads, in_full = _recent(instance, table), isinstance(table.write, FullReload | Snapshot)
+    told = [advise_interval(loads, table.interval)]
+    if in_full or _foldable(table):
+        told.append(advise([load.cost for load in loads], rows, bytes_of(data_files(delta)), in_full=in_full))
+    return "; ".join(filter(None, told)) or None
+
+
+def advise(loads: Sequence[Cost], rows: int, size: int, *, in_full: bool) -> str | None:
+    """Say so if the other way would be cheaper: a small table in full, or a large one by its changes.
+
+    Args:
+        loads: Recent ones; fewer than five say nothing.
+        rows: Of the table.
+        size: Of the table, in bytes.
+        in_full: Whether each load reads all of the source; otherwise it reads what changed.
+
+    Returns:
+        One sentence with the figures it goes by, or None.
+
+    Example:
+        >>> advise([Cost(rows_read=500, changed=90, seconds=6.0)] * 5, rows=400, size=20_000, in_full=False)
+        'a load reads 500 rows (median of 5) in 6.0 s, the whole table has 400 rows in 0.02 MB: if the source can be \
+read in full, FullReload() or Snapshot() would be cheaper'
+    """
+    if len(loads) < ENOUGH_LOADS or not rows:
+        return None
+    read, changed, seconds = (
+        median(getattr(load, name) for load in loads) for name in ("rows_read", "changed", "seconds")
+    )
+    about = f"a load reads {read:,.0f} rows (median of {len(loads)}) in {seconds:.1f} s"
+    whole = f"the whole table has {rows:,} rows in {size / 1e6:,.2f} MB"
+    if in_full:
+        if changed <= FEW_CHANGES * rows and (size > SMALL_BYTES or seconds > SLOW_SECONDS):
+            return f"{about} to change {changed:,.0f}, {whole}: Merge() of what changed would be cheaper"
+    elif rows <= read and size <= SMALL_BYTES:
+        cheaper = "if the source can be read in full, FullReload() or Snapshot() would be cheaper"
+        return f"{about}, {whole}: {cheaper}"
+    return None
+
+
+def advise_interval(loads: Sequence[Load], interval: timedelta) -> str | None:
+    """Say so if the partition that was loaded last is being loaded for more than half of the time.
+
+    Args:
+        loads: Recent ones, the last first; fewer than five of that partition say nothing.
+        interval: Between two looks at the source.
+
+    Returns:
+        One sentence with the figures it goes by and an interval that leaves half of the time to others, or None.
+
+    Example:
+        >>> loads = [Load("2026-01-05", -60.0 * n, Cost(rows_read=500, changed=9, seconds=41.0)) for n in range(5)]
+        >>> advise_interval(loads, timedelta(seconds=15))
+        'a load of 2026-01-05 takes 41 s (median of 5), and one ends every 60 s: interval=timedelta(seconds=85) or \
+shorter partitions would leave half of the time to other loads'
+    """
+    same = [load for load in loads if load.partition == loads[0].partition]
+    if len(same) < ENOUGH_LOADS:
+        return None
+    seconds = median(load.cost.seconds for load in same)
+    between = median(later.ended - earlier.ended for later, earlier in pairwise(same))
+    longer = _STEP_SECONDS * math.ceil(2 * seconds / _STEP_SECONDS)
+    if not seconds <= between < 2 * seconds or longer <= interval.total_seconds():
+        return None  # they cannot follow each other faster than they run, unless others reported them
+    return (
+        f"a load of {same[0].partition} takes {seconds:.0f} s (median of {len(same)}), and one ends every "
+        f"{between:.0f} s: interval=timedelta(seconds={longer}) or shorter partitions would leave half of the time to "
+        "other loads"
+    )
+
+
+def _foldable(table: Table) -> bool:
+    """Whether the table holds what the source holds now, so that reading that in full could make it."""
+    return isinstance(table.write, Merge)
+
+
+def _recent(instance: dg.DagsterInstance, table: Table) -> list[Load]:
+    records = instance.fetch_materializations(dg.AssetRecordsFilter(asset_key=table.key), limit=LOADS).records
+    loads = []
+    for record in records:
+        shown = record.asset_materialization.metadata if record.asset_materialization else {}
+        names = ("rows_read", "inserted", "updated", "deleted", "seconds")
+        figures = [shown[name].value for name in names if name in shown]
+        numbers = [figure for figure in figures if isinstance(figure, int | float)]
+        if len(numbers) == len(names):
+            read, inserted, updated, deleted, seconds = numbers
+            cost = Cost(int(read), int(max(inserted, deleted) + updated), seconds)
+            loads.append(Load(record.partition_key or "", record.timestamp, cost))
+    return loads

@@ -1,0 +1,146 @@
+"""From assets to a code location: every table gets its checks, its sensor, its job; the same policy for all."""
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
+
+from incload_assets.assets.incremental import table_of
+from incload_assets.automation import orphaned_runs, source_sensor
+from incload_assets.automation.tags import SERIALIZED_TAG, TABLE_TAG
+from incload_assets.checks import CHEAP, WHOLE, check_names, checks_for
+from incload_assets.declaration.table import Table
+from incload_assets.maintenance import JOBS
+from incload_assets.maintenance.jobs import schedule_of
+from incload_assets.progress.checkpoint import UPKEEP
+from resources.errors import DeclarationError
+from resources.lake import Lake
+from resources.settings import Settings
+from resources.spark.resource import SparkResource
+
+CHECK_SCHEDULES = {
+    "check_tables": ("*/10 * * * *", tuple(CHEAP), "What can be told without Spark: freshness, gaps, volume and so on"),
+    "check_uniqueness": (
+        "10 4 * * *",
+        tuple(WHOLE),
+        "Reads the keys of every table, and the logs of those of several sources",
+    ),
+    "check_reconciliation": ("40 4 * * *", ("reconciliation",), "Reads the sources again and compares"),
+}
+"""Jobs over the checks of all tables: when (UTC), which, and what for."""
+
+
+def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Settings) -> dg.Definitions:
+    """Everything that follows from the assets of a code location.
+
+    For each incremental table: its checks, a sensor on its source and a job that loads it. For all of them together:
+    schedules of the checks, of the compaction of files and logs and of their vacuum, and a sensor on runs whose
+    process is gone. Other assets are taken as they are. Each run is one process: a load is one step, and further
+    processes would each import everything again.
+
+    Args:
+        assets: Of any kind.
+        settings: Say where the tables are.
+
+    Raises:
+        DeclarationError: Two tables would share one place in the lake, or the name of their sensors.
+
+    Example:
+        >>> incremental_definitions([], Settings()).resolve_all_job_names()
+        ['__ASSET_JOB']
+    """
+    assets = list(assets)
+    lake = Lake.of(settings)
+    tables = {asset: table for asset in assets if (table := table_of(asset)) is not None}
+    _expect_distinct_targets(list(tables.values()), lake)
+    jobs = {table.name: _load_job(table) for table in tables.values()}
+    check_jobs = [job for name in CHECK_SCHEDULES if (job := _check_job(name, list(tables.values()))) is not None]
+    maintenance = [(done, each.cron) for each in JOBS if (done := each.definition(tables.values())) is not None]
+    return dg.Definitions(
+        assets=assets,
+        asset_checks=[check for table in tables.values() for check in checks_for(table)],
+        jobs=[*jobs.values(), *check_jobs, *(job for job, _ in maintenance)],
+        schedules=[
+            *map(_check_schedule, check_jobs),
+            *(schedule_of(job, cron) for job, cron in maintenance),
+        ],
+        sensors=[*(_sensor(asset, table, jobs[table.name]) for asset, table in tables.items()), orphaned_runs],
+        resources={"spark": SparkResource(), "lake": lake},
+        executor=dg.in_process_executor,
+    )
+
+
+def load_job_name(table: Table) -> str:
+    """The name of the job that loads a table, for example ``load_orders``."""
+    return f"load_{_identifier(table)}"
+
+
+def source_sensor_name(table: Table) -> str:
+    """The name of the sensor on a table's source, for example ``watch_orders``."""
+    return f"watch_{_identifier(table)}"
+
+
+def _identifier(table: Table) -> str:
+    return "__".join(table.key.path)
+
+
+def _load_job(table: Table) -> UnresolvedAssetJobDefinition:
+    return dg.define_asset_job(
+        load_job_name(table),
+        selection=dg.AssetSelection.assets(table.key),
+        description=f"Loads partitions of {table.name}, then looks at the table.",
+        tags={TABLE_TAG: table.name} | ({SERIALIZED_TAG: table.name} if table.write.serialized else {}),
+    )
+
+
+def _sensor(asset: dg.AssetsDefinition, table: Table, job: UnresolvedAssetJobDefinition) -> dg.SensorDefinition:
+    policy = asset.backfill_policy
+    return source_sensor(
+        table,
+        name=source_sensor_name(table),
+        job_name=job.name,
+        partitions_per_run=policy.max_partitions_per_run or 1 if policy else 1,
+    )
+
+
+def _check_job(name: str, tables: Sequence[Table]) -> UnresolvedAssetJobDefinition | None:
+    """None where no table has any of its checks: a job has something to do."""
+    _, checks, about = CHECK_SCHEDULES[name]
+    keys = [dg.AssetCheckKey(table.key, check) for table in tables for check in check_names(table) if check in checks]
+    if not keys:
+        return None
+    return dg.define_asset_job(
+        name, selection=dg.AssetSelection.checks(*keys), description=f"{about}, for all tables.", tags=UPKEEP
+    )
+
+
+def _check_schedule(job: UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
+    return schedule_of(job, CHECK_SCHEDULES[job.name][0])
+
+
+def _expect_distinct_targets(tables: Sequence[Table], lake: Lake) -> None:
+    """Refuse the same folder for two tables, and one inside the other, where cleaning up the outer ruins the inner.
+
+    Upper and lower case count as the same, as they are for some file systems. Two sensors of one name are refused, too.
+    """
+    for one, other in combinations(tables, 2):
+        uris = [lake.table_uri(table.key.path) for table in (one, other)]
+        inner, outer = sorted((f"{uri.casefold()}/" for uri in uris), key=len, reverse=True)
+        if inner.startswith(outer):
+            raise DeclarationError(
+                f"{_described(one)} and {_described(other)} would be written to {uris[0]}"
+                + (f" and {uris[1]}" if uris[0] != uris[1] else ""),
+                rule="each table has a folder of its own in the lake, named after its asset key",
+                remedy="give one of them another name or key_prefix",
+            )
+        if _identifier(one) == _identifier(other):
+            raise DeclarationError(
+                f"{_described(one)} and {_described(other)} would both have the sensor {source_sensor_name(one)}",
+                rule="jobs and sensors are named after the asset key of their table, its parts joined by '__'",
+                remedy="give one of them another name or key_prefix",
+            )
+
+
+def _described(table: Table) -> str:
+    return f"{table.name} ({table.function.__module__}.{table.function.__qualname__})"

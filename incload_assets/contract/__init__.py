@@ -1,0 +1,1 @@
+"""A contract: a pandera model as Spark expressions."""

@@ -1,0 +1,226 @@
+"""The contract of a table: a pandera model compiled to Spark column expressions.
+
+pandera's own ``validate`` neither raises on PySpark frames nor tells which rows fail. Quarantine needs both, so types,
+nullability and built-in checks become one array of reasons per row. Whatever cannot be compiled is refused when the
+table is declared:
+
+- custom checks, ``@pa.check``, ``@pa.dataframe_check`` and checks of whole columns: they see a frame, not a row;
+- ``Field(unique=True)``: uniqueness is of the table, ``class Config: unique = [...]``;
+- options that would make pandera drop, warn or reformat, which is the loader's work.
+
+``Optional[...]`` and ``required=False`` mean nullable: a table always has all its columns.
+"""
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyspark.sql.types as T
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from incload_assets.contract.conversion import NESTED, as_text, convert
+from incload_assets.contract.instants import DATED, RULES
+from incload_assets.contract.model import Field, read_model
+from incload_assets.contract.nested_json import has_undeclared, holds_struct
+
+__all__ = ["Contract", "Field", "column_of", "compile_contract"]
+
+SHOWN = 80
+"""Characters of a value, or of a type, that a reason shows."""
+_NULL = ("NULL is not allowed", "NULL, but it identifies the row")
+_END = "\u0001"
+"""Between reasons that are one text."""
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What every row of a table has to be; made by :func:`compile_contract`.
+
+    Args:
+        model_name: Of the pandera model.
+        fields: In the order of declaration.
+        unique: Columns whose values together identify a row; empty if the model names none.
+    """
+
+    model_name: str
+    fields: tuple[Field, ...]
+    unique: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns, in order."""
+        return tuple(field.name for field in self.fields)
+
+    @property
+    def types(self) -> dict[str, T.DataType]:
+        """The type of each column."""
+        return {field.name: field.data_type for field in self.fields}
+
+    def type_of(self, column: str) -> T.DataType:
+        """The type of a column."""
+        return self.types[column]
+
+    @property
+    def schema(self) -> T.StructType:
+        """The table's schema. Every column may be NULL, because the log also holds rejected rows and bare deletes."""
+        return T.StructType(
+            [
+                T.StructField(f.name, f.data_type, True, {"comment": f.description} if f.description else None)
+                for f in self.fields
+            ]
+        )
+
+    @property
+    def personal(self) -> frozenset[str]:
+        """The columns marked ``metadata={"personal": True}``."""
+        return frozenset(field.name for field in self.fields if field.personal)
+
+    def typed(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> list[Column]:
+        """One column per field, in order: the raw value as the declared type, NULL where it cannot be.
+
+        Args:
+            raw: From a field's name to its raw column.
+            raw_types: The types of the raw columns; a field that is not in it has no raw value.
+
+        Example:
+            >>> frame.select(contract.typed(lambda name: F.col("_raw")[name], types))  # doctest: +SKIP
+        """
+        return [self._typed(field, raw, raw_types).alias(field.name) for field in self.fields]
+
+    def type_reasons(
+        self,
+        raw: Callable[[str], Column],
+        raw_types: Mapping[str, T.DataType],
+        typed: Callable[[str], Column] | None = None,
+    ) -> Column:
+        """``array<string>``: a reason per field whose raw value is there and cannot become the declared type.
+
+        Args:
+            raw: As for :meth:`typed`.
+            raw_types: Likewise.
+            typed: From a field's name to what :meth:`typed` made of it, where that is there already.
+        """
+        reasons = []
+        for field in self.fields:
+            source = raw_types.get(field.name)
+            if source is None or (isinstance(field.data_type, T.StringType) and isinstance(source, T.StringType)):
+                continue
+            value = raw(field.name)
+            made = typed(field.name) if typed else self._typed(field, raw, raw_types)
+            failed = value.isNotNull() & made.isNull()
+            shown = as_text(value, source)
+            told = reason(field, shown, f"is not {_cut(field.data_type.simpleString())}")
+            if (rule := RULES.get(type(field.data_type))) is not None:
+                told = F.concat(told, F.when(shown.rlike(DATED), f" ({rule})").otherwise(""))
+            reasons.append(F.when(failed, told))
+        return not_null(*reasons)
+
+    def undeclared(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> Column | None:
+        """The nested values that hold members which the contract's types do not declare, as JSON object by field.
+
+        Args:
+            raw: As for :meth:`typed`.
+            raw_types: Likewise.
+
+        Returns:
+            Text, NULL where there are none; None if there can be none.
+        """
+        found = []
+        for field in self.fields:
+            source = raw_types.get(field.name)
+            if not holds_struct(field.data_type) or not isinstance(source, (*NESTED, T.StringType)):
+                continue
+            text = as_text(raw(field.name), source)
+            member = F.concat(F.lit(f"{json.dumps(field.name, ensure_ascii=False)}:"), text)
+            found.append(F.when(has_undeclared(text, field.data_type), member))
+        if not found:
+            return None
+        return F.nullif(F.concat(F.lit("{"), F.array_join(not_null(*found), ","), F.lit("}")), F.lit("{}"))
+
+    def reasons(self, only: Collection[str] | None = None, *, given: Callable[[str], Column] | None = None) -> Column:
+        """``array<string>``: what is wrong with a row of the table's columns, empty if nothing is.
+
+        Args:
+            only: Judge these columns alone; deletes, for example, have little more than their key.
+            given: From a field's name to whether the row says something of it, where it need not: NULL is allowed then.
+        """
+        reasons = []
+        for field in self.fields:
+            if only is not None and field.name not in only:
+                continue
+            column = column_of(field.name)
+            if not field.nullable:
+                missing = column.isNull() if given is None else column.isNull() & given(field.name)
+                reasons.append(F.when(missing, F.lit(f"{field.name}: {_NULL[0]}")))
+            for rule in field.rules:
+                shown = reason(field, as_text(column, field.data_type), rule.broken)
+                reasons.append(F.when(~rule.holds(column), shown))
+        return not_null(*reasons)
+
+    @staticmethod
+    def _typed(field: Field, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> Column:
+        source = raw_types.get(field.name)
+        return (
+            F.lit(None).cast(field.data_type) if source is None else convert(raw(field.name), source, field.data_type)
+        )
+
+
+def column_of(name: str) -> Column:
+    """A top-level column by its exact name, whatever signs it holds."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def not_null(*texts: Column) -> Column:
+    """``array<string>``: those texts that are not NULL, each once, in their order.
+
+    As ``array_compact`` does it, but that is a function with a lambda, for which Spark generates no code.
+    """
+    return F.array_except(F.array(*texts).cast("array<string>"), F.array(F.lit(None).cast("string")))
+
+
+def unless_said(of_types: Column, of_rules: Column) -> Column:
+    """The reasons of rules, ``array<string>``, but for NULL where a value is none only because of its type.
+
+    Args:
+        of_types: What :meth:`Contract.type_reasons` made.
+        of_rules: Reasons why the typed row cannot be accepted.
+    """
+    joined = F.array_join(of_types, _END)
+    seeming = (F.regexp_replace(joined, f"([^{_END}]*?): ['*][^{_END}]*", f"$1: {text}") for text in _NULL)
+    others = F.array_except(of_rules, F.concat(*(F.split(texts, _END) for texts in seeming)))
+    return F.when(F.size(of_types) > 0, others).otherwise(of_rules)
+
+
+def reason(field: Field, text: Column, broken: str) -> Column:
+    """The text of a reason: the field, its value as far as it may be shown, and what is wrong with it."""
+    if field.personal:
+        return F.lit(f"{field.name}: *** {broken}")
+    short = F.when(F.length(text) > SHOWN, F.concat(F.substring(text, 1, SHOWN - 3), F.lit("..."))).otherwise(text)
+    return F.concat(F.lit(f"{field.name}: '"), short, F.lit(f"' {broken}"))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+
+
+def compile_contract(model: type[Any], table: str) -> Contract:
+    """The contract a pandera model stands for.
+
+    Args:
+        model: A ``pandera.pyspark.DataFrameModel``.
+        table: The table it is declared for; for messages.
+
+    Raises:
+        DeclarationError: Something in the model cannot be held, naming table and field, why, and what to write instead.
+
+    Example:
+        >>> compile_contract(Order, "orders").names  # doctest: +SKIP
+        ('order_id', 'status', 'updated_at')
+    """
+    fields, unique = read_model(model, table)
+    return Contract(model.__name__, fields, unique)
+
+
+MASK = "***"

@@ -1,0 +1,213 @@
+"""The rules that a declaration has to keep, but for those of a contract, a condition, a source or a way of writing."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+
+import dagster as dg
+import pyspark.sql.types as T
+
+from incload_assets.contract.contract import Contract
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.field_types import check_arguments
+from incload_assets.declaration.table import Freshness, Quarantine
+from incload_assets.declaration.write import Write
+from resources.errors import DeclarationError
+from resources.lake import OWN_FOLDERS
+
+SHORTEST_INTERVAL = timedelta(seconds=1)
+
+
+def expect(table: str, name: str, value: object, kind: type, example: str) -> None:
+    """A part of a declaration is of the kind that it has to be of.
+
+    Raises:
+        DeclarationError: It is not.
+    """
+    if not isinstance(value, kind):
+        raise DeclarationError(
+            f"{table}: {name} is {value!r}", rule=f"it is a {kind.__name__}", remedy=f"write {name}={example}"
+        )
+
+
+def check_freshness(table: str, freshness: Freshness) -> None:
+    """Refuse a freshness that no partition could have."""
+    if freshness.within <= timedelta(0):
+        raise DeclarationError(
+            f"{table}: freshness.within is {freshness.within}",
+            rule="it is a positive length of time",
+            remedy="write Freshness(within=timedelta(hours=6))",
+        )
+
+
+def check_interval(table: str, interval: timedelta) -> None:
+    """Refuse to look at the source without a pause."""
+    if interval < SHORTEST_INTERVAL:
+        raise DeclarationError(
+            f"{table}: interval is {interval}",
+            rule="the sensor looks once a second at most",
+            remedy="write interval=timedelta(minutes=5)",
+        )
+
+
+def check_retention(table: str, retention: timedelta, write: Write) -> None:
+    """Refuse a retention where the log cannot forget."""
+    if retention < timedelta(0):
+        raise DeclarationError(
+            f"{table}: log_retention is {retention}",
+            rule="it is a length of time: for so long after its end a window can still be replaced",
+            remedy="write log_retention=timedelta(days=90)",
+        )
+    if not write.compacts:
+        raise DeclarationError(
+            f"{table}: log_retention is {retention}, and write is {write!r}",
+            rule="this way of writing makes the table from all changes of a key, so that its log keeps them all",
+            remedy="drop log_retention; Merge, Snapshot(delete_missing=True) and FullReload can do with the newest",
+        )
+
+
+_NOT_AS_TEXT: dict[str, tuple[type[T.DataType], ...]] = {
+    "changes.sequence_by": (T.BinaryType,),
+    "write.partition_by": (T.BinaryType, T.FloatType, T.DoubleType),
+}
+_UNORDERED = (T.MapType, T.ArrayType, T.StructType, T.VariantType)
+
+
+def check_columns(table: str, contract: Contract, changes: Changes, write: Write) -> None:
+    """Refuse keys, sequence, partition and buckets that do not fit the contract."""
+    types = contract.types
+    for column in (name for field in contract.schema.fields for name in (field.name, *_members(field.dataType))):
+        if bad := sorted(set(column) & set(" ,;{}()\n\t=")):
+            raise DeclarationError(
+                f"{table}: {contract.model_name} has a column {column!r}, with {', '.join(map(repr, bad))} in its name",
+                rule="Delta accepts none of ' ,;{}()=', tabs or line ends in column names",
+                remedy="rename it in the contract, and fill it in the function from a field of the source",
+            )
+    partition = (write.partition_by,) if write.partition_by is not None else ()
+    named = {"changes.keys": changes.keys, "changes.sequence_by": changes.sequence_by, "write.partition_by": partition}
+    for place, columns in named.items():
+        needed = {"changes.keys": write.keyed, "changes.sequence_by": write.ordered}.get(place, False)
+        if not columns and needed:
+            raise DeclarationError(
+                f"{table}: {place} is empty",
+                rule="a change needs a key and a sequence, or the newest of two cannot be told",
+                remedy=f"name columns of the contract, for example {place.split('.')[1]}=[{next(iter(types))!r}]",
+            )
+        if len(set(columns)) < len(columns):
+            raise DeclarationError(
+                f"{table}: {place} names a column twice: {list(columns)}",
+                rule="a column says no more when it is named again",
+                remedy="name it once",
+            )
+        for column in columns:
+            if column not in types:
+                raise DeclarationError(
+                    f"{table}: {place} names {column!r}, which {contract.model_name} does not have",
+                    rule=f"keys, sequence and partition are columns of the contract ({', '.join(types)})",
+                    remedy=f"add {column!r} to {contract.model_name}, or name one of its columns",
+                )
+            if place != "changes.keys" and isinstance(types[column], _NOT_AS_TEXT[place]):
+                raise DeclarationError(
+                    f"{table}: {place} names {column!r} of type {types[column].simpleString()}",
+                    rule="partition and sequence values are kept as text, too, which this type does not survive",
+                    remedy="name a column of another type",
+                )
+            if isinstance(types[column], _UNORDERED):
+                raise DeclarationError(
+                    f"{table}: {place} names {column!r} of type {types[column].simpleString()}",
+                    rule="keys, sequence and partition columns hold single values that can be compared",
+                    remedy="name a column of a plain type",
+                )
+    if write.buckets is not None:
+        _check_buckets(table, types, changes, write)
+    if write.partition_by in changes.sequence_by:
+        raise DeclarationError(
+            f"{table}: {write.partition_by!r} is both write.partition_by and in changes.sequence_by",
+            rule="the partition of a row never changes, its sequence does",
+            remedy="partition by a column that is fixed when the row is created",
+        )
+
+
+def key_of(name: str | None, key_prefix: str | Sequence[str] | None, function: Callable[..., object]) -> dg.AssetKey:
+    """The asset key of a table.
+
+    Args:
+        name: As declared; None: that of the function.
+        key_prefix: As declared.
+        function: That the declaration decorates.
+
+    Raises:
+        DeclarationError: The key cannot name what is named after it.
+    """
+    check_arguments(function.__name__, name=name, key_prefix=key_prefix)
+    prefix = (key_prefix,) if isinstance(key_prefix, str) else tuple(key_prefix or ())
+    path = (*prefix, function.__name__ if name is None else name)
+    table = "/".join(path)
+    if wrong := [part for part in path if not re.fullmatch(r"[A-Za-z0-9_]+", part)]:
+        raise DeclarationError(
+            f"{table}: its asset key has the part {wrong[0]!r}",
+            rule="parts are letters, digits and _, as folders of the lake, a job and a sensor are named after them",
+            remedy=f"write another {'name' if wrong[0] == path[-1] else 'key_prefix'}, for example 'orders'",
+        )
+    if path[0] in OWN_FOLDERS:
+        raise DeclarationError(
+            f"{table}: its asset key begins with {path[0]!r}",
+            rule=f"{', '.join(OWN_FOLDERS)} are folders of the lake in which loads keep what they know of the tables",
+            remedy="write another key_prefix or name",
+        )
+    return dg.AssetKey(path)
+
+
+def _check_buckets(table: str, types: Mapping[str, T.DataType], changes: Changes, write: Write) -> None:
+    problem, remedy = f"{table}: write.buckets is {write.buckets!r}", "drop buckets"
+    if not write.bucketed:
+        way = type(write).__name__
+        raise DeclarationError(f"{problem}, but {way} has none", rule="Merge and History have buckets", remedy=remedy)
+    if write.partition_by is not None:
+        raise DeclarationError(
+            f"{problem} and write.partition_by is {write.partition_by!r}",
+            rule="a table is divided by a column, or, if none tells where a key is, by a hash of its keys",
+            remedy="drop one of them",
+        )
+    if not 2 <= (write.buckets or 0) <= 1000:
+        raise DeclarationError(
+            problem,
+            rule="it is a whole number from 2 to 1000, such that a bucket has some tens of megabytes",
+            remedy="write buckets=64, or drop buckets",
+        )
+    if inexact := [name for name in changes.keys if isinstance(types[name], T.FloatType | T.DoubleType)]:
+        raise DeclarationError(
+            f"{problem}, and the key {inexact[0]!r} is of type {types[inexact[0]].simpleString()}",
+            rule="equal keys have to have equal hashes, and 0.0 and -0.0 do not",
+            remedy=f"{remedy}, or make the key a decimal",
+        )
+
+
+def _members(kind: T.DataType) -> Iterator[str]:
+    """The names of all members of a type, at any depth."""
+    if isinstance(kind, T.StructType):
+        for field in kind.fields:
+            yield field.name
+            yield from _members(field.dataType)
+    elif isinstance(kind, T.ArrayType):
+        yield from _members(kind.elementType)
+    elif isinstance(kind, T.MapType):
+        yield from _members(kind.keyType)
+        yield from _members(kind.valueType)
+
+
+def check_quarantine(table: str, quarantine: Quarantine) -> None:
+    """Refuse limits that are none."""
+    share, rows = quarantine.max_share, quarantine.max_rows
+    if not 0 <= share <= 1:
+        raise DeclarationError(
+            f"{table}: quarantine.max_share is {share!r}",
+            rule="it is a share of the rows read, from 0 to 1",
+            remedy="write Quarantine(max_share=0.05) for 5 %",
+        )
+    if rows is not None and rows < 0:
+        raise DeclarationError(
+            f"{table}: quarantine.max_rows is {rows!r}",
+            rule="it is a number of rows, 0 or more, or None for no such limit",
+            remedy="write Quarantine(max_rows=100)",
+        )

@@ -1,0 +1,98 @@
+"""What a table's author declares."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+
+import dagster as dg
+import pyspark.sql.types as T
+from pyspark.sql import DataFrame
+
+from incload_assets.contract.contract import Contract
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.source import Source
+from incload_assets.declaration.write import Write
+
+RowFunction = Callable[[DataFrame], DataFrame]
+
+
+INTERVAL = timedelta(seconds=15)
+"""How often a source is looked at, unless its table says so."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Freshness:
+    """How late the latest due partition may be.
+
+    Args:
+        within: Longest time from the end of a window to its materialization.
+    """
+
+    within: timedelta
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quarantine:
+    """How many rejected rows a load tolerates before it stops, applying nothing.
+
+    Args:
+        max_share: Largest tolerated share of the rows read, 0 to 1.
+        max_rows: Largest tolerated number of rows; None for no such limit.
+    """
+
+    max_share: float = 0.2
+    max_rows: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A checked declaration: all the engine knows of a table."""
+
+    key: dg.AssetKey
+    partitions_def: dg.TimeWindowPartitionsDefinition
+    source: Source
+    contract: Contract
+    changes: Changes
+    write: Write
+    freshness: Freshness | None
+    quarantine: Quarantine
+    function: RowFunction
+    code_version: str
+    control_fields: tuple[str, ...]
+    log_retention: timedelta | None = None
+    interval: timedelta = INTERVAL
+
+    @property
+    def name(self) -> str:
+        """The table's name for people: its asset key with slashes."""
+        return self.key.to_user_string()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The contract's columns, in order."""
+        return self.contract.names
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that no change may lack."""
+        return self.write.identity(self.changes)
+
+    @property
+    def in_ranges(self) -> bool:
+        """Whether several windows can be loaded at once; a snapshot is held against the table as it was before."""
+        return self.write.ranges and self.changes.snapshot_when is None
+
+    @cached_property
+    def by_column(self) -> bool:
+        """Whether a change may leave columns as they are."""
+        return self.write.by_column(self.changes)
+
+    @cached_property
+    def schema(self) -> T.StructType:
+        """The table's columns: the contract's, and those that its way of writing adds."""
+        return self.write.schema(self.contract, self.changes)
+
+    def type_of(self, column: str) -> T.DataType:
+        """The type of a column of the contract."""
+        return self.contract.type_of(column)

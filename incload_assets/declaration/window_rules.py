@@ -1,0 +1,160 @@
+"""The rules that the windows of a table have to keep, shown by a few of them.
+
+Those few are the first ones, and the ones about a new year and about each change of the clock in the year after the
+start: there a format that leaves something out gives two windows one name.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import dagster as dg
+import pyspark.sql.types as T
+from dagster._check import CheckError  # has no public name
+
+from incload_assets.declaration.window import Window, first_window, window_between
+from incload_assets.delta.sql import quoted
+from resources.errors import DeclarationError
+
+_BEFORE, _AFTER = 2, 5
+"""How many windows are looked at before and after each such instant."""
+
+
+def time_windows(table: str, partitions_def: dg.PartitionsDefinition) -> dg.TimeWindowPartitionsDefinition:
+    """The partitions definition, if it is one of time windows that begins before it ends.
+
+    Raises:
+        DeclarationError: It is not.
+    """
+    if not isinstance(partitions_def, dg.TimeWindowPartitionsDefinition):
+        raise DeclarationError(
+            f"{table}: partitions_def is {type(partitions_def).__name__}",
+            rule="an incremental table is partitioned by time",
+            remedy='write partitions_def=dg.DailyPartitionsDefinition("2026-01-01") or another time window definition',
+        )
+    start, end = partitions_def.start, partitions_def.end
+    if end is not None and end <= start:
+        raise DeclarationError(
+            f"{table}: partitions_def starts at {start.isoformat()} and ends at {end.isoformat()}",
+            rule="a definition ends after it starts, or it has no windows",
+            remedy="write a later end_date, or none",
+        )
+    return partitions_def
+
+
+def sampled_windows(table: str, partitions_def: dg.TimeWindowPartitionsDefinition) -> list[Window]:
+    """Some windows that a definition has or will have, oldest first; when it ends does not matter.
+
+    Raises:
+        DeclarationError: Two have one key, or a key does not tell which window it is of, or Dagster cannot tell them.
+    """
+    try:
+        return _sampled(table, partitions_def)
+    except (CheckError, OverflowError) as error:
+        raise DeclarationError(
+            f"{table}: partitions_def is {partitions_def!r}, of which Dagster cannot tell the windows",
+            rule="each window is followed by another one, also where the clock of its time zone is changed",
+            remedy="drop minute_offset or the exclusions, or write timezone='UTC'",
+        ) from error
+
+
+def _sampled(table: str, partitions_def: dg.TimeWindowPartitionsDefinition) -> list[Window]:
+    start, found = partitions_def.start, set[Window]()
+    for at in (start, *_steps(start)):
+        stretch = _stretch(partitions_def, at, before=_BEFORE if at > start else 0)
+        keys = partitions_def.get_partition_keys_in_time_window(stretch)
+        windows = _windows_of(partitions_def, keys)
+        starts = [stretch.start.timestamp() - 1, *(window.start.timestamp() for window in windows)]
+        if len(windows) < len(keys) or any(one >= next_ for one, next_ in pairwise(starts)):
+            raise DeclarationError(
+                f"{table}: partitions_def has fmt {partitions_def.fmt!r}, by which windows that follow each other have "
+                f"the keys {', '.join(map(repr, keys))}",
+                rule="each window has a key of its own, which tells when it starts",
+                remedy="drop fmt, or write one with all that tells two windows apart, such as '%Y-%m-%d-%H:%M'",
+            )
+        found |= set(windows)
+    return sorted(found)
+
+
+def _windows_of(partitions_def: dg.TimeWindowPartitionsDefinition, keys: Sequence[str]) -> list[Window]:
+    """The windows that keys name, up to the first one that names none."""
+    windows = []
+    for key in keys:
+        try:
+            bounds = partitions_def.time_window_for_partition_key(key)
+        except ValueError:
+            break
+        windows.append(window_between(partitions_def, bounds, key))
+    return windows
+
+
+def _stretch(partitions_def: dg.TimeWindowPartitionsDefinition, at: datetime, before: int) -> dg.TimeWindow:
+    since = at
+    for _ in range(before):
+        window = partitions_def.get_prev_partition_window(since, respect_bounds=False)
+        since = window.start if window else since
+    until = at
+    for _ in range(_AFTER):
+        window = partitions_def.get_next_partition_window(until, respect_bounds=False)
+        until = window.end if window else until
+    return dg.TimeWindow(since, until)
+
+
+def _steps(start: datetime) -> Iterator[datetime]:
+    """Each new year and each change of the clock, in the year after an instant; up to an hour late."""
+
+    def steps(since: datetime, number: int, length: timedelta) -> Iterator[tuple[datetime, datetime]]:
+        instants = ((since + n * length).astimezone(start.tzinfo) for n in range(number + 1))
+        for before, after in pairwise(instants):
+            if (before.year, before.utcoffset()) != (after.year, after.utcoffset()):
+                yield before.astimezone(UTC), after.astimezone(UTC)
+
+    for day, _ in steps(start.astimezone(UTC), 366, timedelta(days=1)):
+        yield from (after for _, after in steps(day, 24, timedelta(hours=1)))
+
+
+def inside_sql(column: str, kind: T.DataType, start: datetime, end: datetime, timezone: str) -> str:
+    """SQL with literals, by which Delta skips files: whether a column's value lies in a window.
+
+    Args:
+        column: Its name.
+        kind: Its type, date or timestamp.
+        start: Of the window, aware.
+        end: First instant after it, aware.
+        timezone: Of the partitions definition; a date is a day there.
+
+    Example:
+        >>> inside_sql("day", T.DateType(), datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC), "UTC")
+        "`day` >= DATE'2026-01-01' AND `day` < DATE'2026-01-02'"
+    """
+    if isinstance(kind, T.DateType):
+        zone = ZoneInfo(timezone)
+        first, after = (f"DATE'{bound.astimezone(zone).date()}'" for bound in (start, end))
+    else:
+        first, after = (f"TIMESTAMP'{bound.isoformat()}'" for bound in (start, end))
+    return f"{quoted(column)} >= {first} AND {quoted(column)} < {after}"
+
+
+def check_whole_days(table: str, place: str, column: str, partitions_def: dg.TimeWindowPartitionsDefinition) -> None:
+    """Check that a date tells the windows of a definition.
+
+    Args:
+        table: For the message.
+        place: Where the column is named.
+        column: Its name.
+        partitions_def: Of the table.
+
+    Raises:
+        DeclarationError: Windows begin or end within a day.
+    """
+    first = first_window(partitions_def, table)
+    zone = ZoneInfo(partitions_def.timezone)
+    bounds = [bound.astimezone(zone) for bound in (first.start, first.end)]
+    if any((bound.hour, bound.minute) != (0, 0) for bound in bounds):
+        raise DeclarationError(
+            f"{table}: {place} names {column!r} of type date, and the first window is "
+            f"[{bounds[0].isoformat()}, {bounds[1].isoformat()})",
+            rule="a date tells the window of a row only if windows begin at midnight",
+            remedy="partition by a timestamp, or by a string that is the partition key",
+        )

@@ -1,0 +1,191 @@
+"""Creating a Delta table and bringing it up to its declaration."""
+
+import json
+from collections.abc import Iterator, Mapping
+
+import pyspark.sql.types as T
+from deltalake import DeltaTable
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from incload_assets.delta.sql import literal, quoted
+from resources.errors import SchemaMismatch
+from resources.lake import Lake
+
+
+def lost_the_race(error: PySparkException) -> bool:
+    """Whether a statement failed only because another writer committed first."""
+    text = str(error)
+    return "DELTA_CONCURRENT" in text or "DELTA_METADATA_CHANGED" in text or "DELTA_PROTOCOL_CHANGED" in text
+
+
+def ensure_table(
+    spark: SparkSession,
+    lake: Lake,
+    uri: str,
+    schema: T.StructType,
+    partition_by: tuple[str, ...],
+    table: str,
+    properties: Mapping[str, str] | None = None,
+    *,
+    whole: bool = False,
+    beside: str | None = None,
+) -> None:
+    """Create the table, or add the columns it lacks.
+
+    A change of schema or properties aborts every concurrent writer, so it is a commit of its own, before any load.
+
+    Args:
+        spark: The session.
+        lake: Where tables are.
+        uri: Of the table.
+        schema: Its columns; those that only the table has stay as they are.
+        partition_by: Its partition columns.
+        table: For messages.
+        properties: Table properties. Of ``incload.…``, what its rows are, a table that has other values is refused; one
+            that has none gets them, and those of Delta's own.
+        whole: Whether rows are told apart by all that they hold, so that a column that only the table has is refused.
+        beside: Another table with the same columns: content is compared by a hash that takes members of structs in
+            their order, so a table that is made anew has them in the order of that one, if it is there.
+
+    Raises:
+        SchemaMismatch: The table's rows are something else, it is partitioned differently, or a column exists with
+            another type or spelling, or ``whole`` and only in the table.
+    """
+    properties = properties or {}
+    lake.forget_checksum(uri)
+    delta = lake.delta(uri)
+    if delta is None:
+        twin = lake.delta(beside) if beside else None
+        ordered = _ordered_as(schema_of(twin), schema) if twin else schema
+        _create(spark, lake, uri, ordered, partition_by, properties)
+        delta = lake.delta(uri)
+        assert delta is not None
+    metadata = delta.metadata()
+    if (actual := tuple(metadata.partition_columns)) != partition_by:
+        raise SchemaMismatch(
+            f"{table}: {uri} is partitioned by {list(actual)}, declared is {list(partition_by)}",
+            rule="the partitioning of an existing table cannot be changed in place",
+            remedy="restore the declaration, or give the table another name and load it anew",
+        )
+    known = metadata.configuration
+    own = [name for name in properties if name.startswith("incload.")]
+    if other := [name for name in own if known.get(name, properties[name]) != properties[name]]:
+        was, now = (", ".join(f"{name} {of[name]}" for name in other) for of in (known, properties))
+        raise SchemaMismatch(
+            f"{table}: {uri} has {was}, declared is {now}",
+            rule="what tells the rows of an existing table apart, and how they are written, is not changed in place",
+            remedy="restore the declaration, or give the table another name and load it anew",
+        )
+    if whole and (dropped := [name for name in schema_of(delta).names if name not in schema.names]):
+        raise SchemaMismatch(
+            f"{table}: {uri} has {', '.join(map(repr, dropped))}, which the declaration lacks",
+            rule="an event without a key is told from others by all that it holds; two of them could become one",
+            remedy="keep the column in the contract, or give the table another name and load it anew",
+        )
+    _add_columns(spark, lake, uri, delta, schema, table)
+    if any(known.get(name) != value for name, value in properties.items()):
+        try:
+            spark.sql(f"ALTER TABLE {lake.sql_name(uri)} SET TBLPROPERTIES ({_listed(properties)})")
+        except PySparkException as error:
+            if not lost_the_race(error):  # if lost, the next load sets them
+                raise
+
+
+def _ordered_as(present: T.StructType, declared: T.StructType) -> T.StructType:
+    """The declared columns, where members of structs that are there come first, in their order."""
+    fields = []
+    for field in declared.fields:
+        kind, was = field.dataType, present[field.name].dataType if field.name in present.names else None
+        if isinstance(kind, T.StructType) and isinstance(was, T.StructType):
+            members = [name for name in was.names if name in kind.names]
+            members += [name for name in kind.names if name not in was.names]
+            kind = _ordered_as(was, T.StructType([kind[name] for name in members]))
+        fields.append(T.StructField(field.name, kind, field.nullable, field.metadata))
+    return T.StructType(fields)
+
+
+def _create(
+    spark: SparkSession,
+    lake: Lake,
+    uri: str,
+    schema: T.StructType,
+    partition_by: tuple[str, ...],
+    properties: Mapping[str, str],
+) -> None:
+    statement = (
+        f"CREATE TABLE IF NOT EXISTS {lake.sql_name(uri)} ({', '.join(map(_column, schema.fields))}) USING delta"
+    )
+    if partition_by:
+        statement += f" PARTITIONED BY ({', '.join(map(quoted, partition_by))})"
+    if properties:
+        statement += f" TBLPROPERTIES ({_listed(properties)})"
+    try:
+        spark.sql(statement)
+    except PySparkException as error:
+        if not lost_the_race(error):
+            raise
+
+
+def _add_columns(
+    spark: SparkSession, lake: Lake, uri: str, delta: DeltaTable, schema: T.StructType, table: str
+) -> None:
+    where = f"{table}: column {{}} of {uri}"
+    if missing := list(_missing(schema_of(delta), schema, where)):
+        try:
+            spark.sql(f"ALTER TABLE {lake.sql_name(uri)} ADD COLUMNS ({', '.join(missing)})")
+        except PySparkException as error:
+            # Another load of the same code added them at the same moment: then they are there now.
+            delta.update_incremental()
+            if not lost_the_race(error) or list(_missing(schema_of(delta), schema, where)):
+                raise
+
+
+def _missing(present: T.StructType, declared: T.StructType, where: str, path: str = "") -> Iterator[str]:
+    """As SQL, the columns, and the members of columns, that are declared and not there."""
+    spelled = {name.lower(): name for name in present.names}
+    for field in declared.fields:
+        found = spelled.get(field.name.lower())
+        if found is None:
+            yield path + _column(field)
+            continue
+        if found != field.name:
+            raise SchemaMismatch(
+                f"{where.format(repr(found))} is declared as {field.name!r}",
+                rule="Delta does not tell names apart that differ only by case, so no column is renamed like that",
+                remedy=f"declare it as {found!r}",
+            )
+        was, now = present[found].dataType, field.dataType
+        if isinstance(was, T.StructType) and isinstance(now, T.StructType) and set(was.names) <= set(now.names):
+            yield from _missing(was, now, where, f"{path}{quoted(found)}.")
+        elif was.simpleString() != now.simpleString():
+            raise SchemaMismatch(
+                f"{where.format(repr(found))} is {was.simpleString()}, declared is {now.simpleString()}",
+                rule="the type of an existing column is not changed by a load",
+                remedy="restore the type in the contract, or add the new type under another column name",
+            )
+
+
+def _column(field: T.StructField) -> str:
+    comment = f" COMMENT {literal(field.metadata['comment'])}" if "comment" in (field.metadata or {}) else ""
+    return f"{quoted(field.name)} {_sql_type(field.dataType)}{comment}"
+
+
+def _sql_type(kind: T.DataType) -> str:
+    """A type as SQL; its own ``simpleString`` leaves the names of members unquoted."""
+    if isinstance(kind, T.StructType):
+        return f"struct<{', '.join(f'{quoted(f.name)}: {_sql_type(f.dataType)}' for f in kind.fields)}>"
+    if isinstance(kind, T.ArrayType):
+        return f"array<{_sql_type(kind.elementType)}>"
+    if isinstance(kind, T.MapType):
+        return f"map<{_sql_type(kind.keyType)}, {_sql_type(kind.valueType)}>"
+    return kind.simpleString()
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
+
+
+def schema_of(delta: DeltaTable) -> T.StructType:
+    """The columns of a table as Spark types, read without Spark: Delta keeps its schema in Spark's own JSON."""
+    return T.StructType.fromJson(json.loads(delta.schema().to_json()))

@@ -1,0 +1,87 @@
+"""A window that is landed again: which of its old rows stay, and which keys lost one."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import (
+    CHANGES,
+    DELETE,
+    REJECTED,
+    REPLACED,
+    TRUNCATE,
+    UPSERT,
+    UPSERTS,
+    order_sql,
+    sets,
+)
+from incload_assets.change_log.context import Context
+from incload_assets.delta.sql import col, row_id_sql, union_of
+from incload_assets.ingest.ingestion import Landing
+
+STAYING = (*UPSERTS, DELETE, TRUNCATE)
+"""Kinds of old rows that may stay; the marks of snapshots are made anew."""
+
+
+def staying_rows(context: Context, landing: Landing, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
+    """The old rows that stay; None where the source tells that none do.
+
+    The old rows are judged by the contract as it is now; of those that were rejected only the payload is left, so they
+    stay rejected.
+    """
+    table = context.table
+    if (staying := _staying(context, landing, former, fresh)) is None:
+        return None
+    reasons = table.contract.reasons(given=sets if table.by_column else None)
+    is_upsert = F.col("_kind").isin(*UPSERTS)
+    broken = F.when(is_upsert, reasons).otherwise(F.col("_reasons"))
+    kept = staying.withColumn("_reasons", broken).withColumn(
+        "_kind", F.when(is_upsert & (F.size("_reasons") > 0), REJECTED).otherwise(F.col("_kind"))
+    )
+    return kept.select(*map(col, context.log.schema.names))
+
+
+def replaced_rows(context: Context, landing: Landing, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
+    """A marker for each key that had a row taken away; None where the table is not written by key.
+
+    A marked key has to be folded in full: the table may hold what was taken away. So it may, of any key, where other
+    code judged the old rows: their versions, say, were made by another sequence. Markers of a landing that is not
+    settled are kept, because nobody is known to have folded their keys.
+
+    Where the newest change of a key is its row, no marker stands for what a newer change of the same window takes the
+    place of: the fold is the same with it and without it.
+    """
+    table = context.table
+    names = table.write.marked(table.contract, table.changes)
+    if not names:  # written by scope: nothing to be told of single rows
+        return None
+    marked, row_id = list(map(col, names)), F.expr(row_id_sql(names)).alias("_id")
+    order = F.expr(order_sql(table, is_delete=f"_kind = '{DELETE}'", content_hash="_hash")).alias("_order")
+    new = fresh.filter(F.col("_kind").isin(*CHANGES)).select("_kind", "_hash", order, row_id).alias("new")
+    old = former.filter(F.col("_kind").isin(*CHANGES)).select("_kind", "_hash", order, row_id, *marked).alias("old")
+    if landing.before and landing.before.code_version == table.code_version:
+        gone = (F.col("old._kind") == F.col("new._kind")) & (F.col("old._hash") == F.col("new._hash"))
+        if table.write.reads_windows(table.changes):
+            gone |= F.col("old._kind").isin(UPSERT, DELETE) & (F.col("old._order") < F.col("new._order"))
+        old = old.join(new, (F.col("old._id") == F.col("new._id")) & gone, "left_anti")
+    taken = old.select("_id", *marked)
+    if not landing.settled:
+        taken = taken.unionByName(former.filter(F.col("_kind") == REPLACED).select(row_id, *marked))
+    markers = taken.dropDuplicates(["_id"]).drop("_id").withColumn("_kind", F.lit(REPLACED))
+    return markers.withColumn("_window", F.lit(landing.window.key))
+
+
+def _staying(context: Context, landing: Landing, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
+    """The old rows that stay although the source does not show them now: of files that are gone, or of absent keys."""
+    source, changes = context.table.source, context.table.changes
+    stay = []
+    if source.keeps:
+        row_id = F.expr(row_id_sql(changes.keys or context.table.columns))
+        place = {"_id": row_id, "_keeper": source.keeper(F.col("_source.file"))}
+        shown, rows = (frame.filter(F.col("_kind").isin(*STAYING)).withColumns(place) for frame in (fresh, former))
+        kept = rows.filter(F.col("_keeper").isNotNull())
+        stay.append(kept.join(shown.select(*place), list(place), "left_anti").select(*former.columns))
+    if carried := source.carried(landing.position):
+        gone = context.spark.createDataFrame([(name,) for name in carried], "file string")
+        rows = former.filter(F.col("_kind").isin(*STAYING, REJECTED))
+        stay.append(rows.join(gone, rows["_source.file"] == gone["file"], "left_semi"))
+    return union_of(stay) if stay else None

@@ -1,0 +1,70 @@
+"""Conditions that Spark cannot work out: it knows the names of functions and the types, and sees each row.
+
+Nobody asks beforehand, which would cost every load a question; a load that failed asks whether a condition was why.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyspark.sql.types as T
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.declaration.conditions import CONDITIONS
+from incload_assets.declaration.table import Table
+from incload_assets.ingest.validate import fields_of
+from resources.errors import DeclarationError
+
+_OF_SQL = ("22", "42")
+"""Classes of SQLSTATE: a value that does not fit, and what cannot be understood."""
+
+
+@contextmanager
+def conditions_told(extracted: DataFrame, table: Table, window: str) -> Iterator[None]:
+    """What Spark says inside of a condition becomes an error that names the condition, and no value.
+
+    Args:
+        extracted: Of the source.
+        table: The declaration.
+        window: Partition key, for the message.
+
+    Raises:
+        DeclarationError: A condition cannot be worked out.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        told = {f"changes.{field}": getattr(table.changes, field) for field in CONDITIONS}
+        told |= {f"write.{field}": condition for field, condition in table.write.conditions.items()}
+        for place, condition in told.items() if _is_of_sql(error) else ():  # else the source is asked in vain once more
+            if condition is not None and (broken := _broken(fields_of(extracted, table), condition)):
+                raise DeclarationError(
+                    f"{table.name} {window}: {place} is {condition!r}: {broken}",
+                    rule="it is a SQL condition on the source's columns, true or false for every row they may hold",
+                    remedy="correct it; a column that the contract does not have is a text, compare it with one; "
+                    "try_cast gives NULL where a value does not fit",
+                ) from None  # Spark's own words may quote a value
+        raise
+
+
+def _broken(fields: DataFrame, condition: str) -> str | None:
+    """What is wrong with a condition, None if nothing is, or if that cannot be told: the source may not answer."""
+    try:
+        held = fields.select(F.expr(condition).alias("held"))
+        kind = held.schema["held"].dataType
+    except PySparkException as error:
+        return f"Spark does not understand it ({error.getCondition()})" if _is_of_sql(error) else None
+    if not isinstance(kind, T.BooleanType):
+        return f"it is {kind.simpleString()}, neither true nor false"
+    try:
+        held.filter("held").count()
+    except PySparkException as error:
+        return f"it cannot be worked out for a row ({error.getCondition()})" if _is_of_sql(error) else None
+    return None
+
+
+def _is_of_sql(error: PySparkException) -> bool:
+    """Whether it is of an expression, by the class of its SQLSTATE; 22000 is what a source says of lost data."""
+    state = error.getSqlState() or ""
+    return state.startswith(_OF_SQL) and state != "22000"

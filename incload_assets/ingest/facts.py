@@ -1,0 +1,127 @@
+"""What a landing has to know of its rows before it can commit them, counted in one aggregate."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import DELETE, REJECTED, REPLACED, SKIPPED, SNAPSHOT, TRUNCATE, UPSERTS
+from incload_assets.change_log.read_view import MAX_PARTITIONS
+from incload_assets.declaration.layout import place_sql
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window
+from incload_assets.delta.sql import col
+from incload_assets.ingest.full_extracts import Extract
+from incload_assets.ingest.validate import tearing_column
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a landing has to know of the rows of one window.
+
+    Args:
+        rows: Records read.
+        rejected: Those that break the contract.
+        skipped: Those that are no changes of this table.
+        replaced: Keys that had a row taken away.
+        partitions: As in :class:`~incload_assets.change_log.log.Control`.
+        first_sequence: As there.
+        extracts: Complete extracts among them, the oldest first.
+        only_skipped: Why records were skipped, each reason once, by source; of sources without any accepted change.
+        unseen: Fields that conditions ask for and that no record had a value in, of all windows read together.
+    """
+
+    rows: int = 0
+    rejected: int = 0
+    skipped: int = 0
+    replaced: int = 0
+    partitions: list[str] | None = None
+    first_sequence: str | None = None
+    extracts: tuple[Extract, ...] = ()
+    only_skipped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unseen: tuple[str, ...] = ()
+
+    @property
+    def of_one_partition(self) -> bool:
+        """Whether no row is known to be of another partition than the others."""
+        return not (self.rejected or self.skipped) and self.partitions is not None and len(self.partitions) < 2
+
+
+def facts_of(frame: DataFrame, table: Table, of: Collection[Window]) -> dict[str, Facts]:
+    """The facts of each window, by partition key.
+
+    Args:
+        frame: Judged rows of the windows, and markers.
+        table: The declaration.
+        of: The windows.
+    """
+    rows = frame.groupBy("_window").agg(*asked(table)).head(len(of))
+    nothing = Facts(partitions=[] if place_sql(table) else None)
+    return {window.key: nothing for window in of} | {row["_window"]: told(row.asDict(), table) for row in rows}
+
+
+def asked(table: Table) -> list[Column]:
+    """The aggregates over judged rows of a window, and markers, that :func:`told` makes facts of."""
+    kept = F.col("_kind").isin(*UPSERTS, DELETE)
+    first = col(table.changes.sequence_by[0]) if table.changes.sequence_by else F.lit(None).cast("string")
+    place, changes = place_sql(table), ~F.col("_kind").isin(REJECTED, SKIPPED)
+    touched = F.expr(place or "NULL").cast("string")
+    values = F.collect_set(F.when(changes, touched))
+    anywhere = F.count(F.when(changes & touched.isNull(), 1))  # a truncate has no key
+    everywhere = F.lit(place is None) | (anywhere > 0) | (F.size(values) > MAX_PARTITIONS)
+    return [
+        F.count(F.when(~F.col("_kind").isin(REPLACED, SNAPSHOT), 1)).alias("rows"),
+        F.count(F.when(F.col("_kind") == REJECTED, 1)).alias("rejected"),
+        F.count(F.when(F.col("_kind") == SKIPPED, 1)).alias("skipped"),
+        F.count(F.when(F.col("_kind") == REPLACED, 1)).alias("replaced"),
+        F.min(F.when(kept, first)).cast("string").alias("first"),
+        F.count(F.when(kept & first.isNull(), 1)).alias("unordered"),
+        everywhere.alias("everywhere"),
+        F.slice(values, 1, MAX_PARTITIONS).alias("partitions"),
+        *(_skips(table) if table.source.chooses else ()),
+    ]
+
+
+def told(values: Mapping[str, Any], table: Table) -> Facts:
+    """The facts of a window, from the values of what :func:`asked` names."""
+    return Facts(
+        rows=values["rows"],
+        rejected=values["rejected"],
+        skipped=values["skipped"],
+        replaced=values["replaced"],
+        partitions=None if values["everywhere"] else sorted(values["partitions"]),
+        first_sequence=None if values["unordered"] else values["first"],
+        only_skipped=_only_skipped(values["skips"], values["changed"]) if table.source.chooses else {},
+    )
+
+
+def _skips(table: Table) -> tuple[Column, Column]:
+    part, kind = table.source.part(F.col("_source.file")), F.col("_kind")
+    skip = F.struct(part.alias("part"), F.element_at("_reasons", 1).alias("reason"))
+    return (
+        F.collect_set(F.when(kind == SKIPPED, skip)).alias("skips"),
+        F.collect_set(F.when(kind.isin(*UPSERTS, DELETE, TRUNCATE), part)).alias("changed"),
+    )
+
+
+def _only_skipped(skips: Iterable[Any], changed: Collection[str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for skip in sorted(skips):
+        if skip.part not in changed:
+            found[skip.part] = (*found.get(skip.part, ()), skip.reason)
+    return found
+
+
+def has_torn_keys(judged: DataFrame, table: Table, facts: Iterable[Facts]) -> bool:
+    """Whether a key may have two partitions within a window; where all rows are of one, nobody need look.
+
+    Rows that are rejected count, too: perhaps for another collision, before which they were as good as the others.
+    """
+    place = tearing_column(table)
+    if place is None or all(fact.of_one_partition for fact in facts):
+        return False
+    by_key = judged.groupBy("_window", *map(col, table.changes.keys))
+    torn = by_key.agg((F.min(col(place)) != F.max(col(place))).alias("torn")).filter("torn")
+    return not torn.isEmpty()

@@ -1,0 +1,213 @@
+"""Landing: the changes of some windows are read once, judged, and put into the log in one commit."""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.commit import commit
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.lake_errors import lost_file
+from incload_assets.change_log.staged import Staged
+from incload_assets.change_log.window_records import Control
+from incload_assets.declaration import window as windows
+from incload_assets.declaration.source import Position
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window
+from incload_assets.delta.sql import combined
+from incload_assets.delta.tuning import tune_ingest
+from incload_assets.ingest.carry_over import replaced_rows, staying_rows
+from incload_assets.ingest.condition_errors import conditions_told
+from incload_assets.ingest.facts import Facts, asked, facts_of, has_torn_keys, told
+from incload_assets.ingest.full_extracts import extracts_of, marks_of
+from incload_assets.ingest.gains import gain_of, with_before
+from incload_assets.ingest.ingestion import Landing, landing_app_id
+from incload_assets.ingest.quarantine import check_threshold, is_tolerated
+from incload_assets.ingest.required_fields import required_fields
+from incload_assets.ingest.source_errors import read_error
+from incload_assets.ingest.validate import judge
+from resources.errors import DeclarationError, ReconciliationFailed, SourceUnreadable
+
+Guard = Callable[[Context, Landing, Facts], None]
+"""Raises ``ContractViolation`` where what is about to be ingested must not be."""
+
+
+def land(context: Context, landing: Landing, guard: Guard, say: Callable[[str], None] = lambda _: None) -> bool:
+    """Replace a window of the log by what the source holds now, control row included, in one fenced commit.
+
+    Where the source has only gained something, only that is added; see :mod:`incload_assets.ingest.gains`.
+
+    Returns:
+        Whether this landing was committed; False if another one of the same window came first.
+
+    Raises:
+        ContractViolation: Too many rows were rejected; the log keeps its old rows.
+        SourceUnreadable, SourceChanged: From the source.
+        DeclarationError: The table's function does not fit its contract, or does not keep one row per row.
+    """
+    table, window = context.table, landing.window
+    if (gain := gain_of(context, landing)) is not None and (
+        done := _land_gain(context, landing, gain, say)
+    ) is not None:
+        return done
+    with staged_rows(context, {window: landing.position}) as (staged, found):
+        facts = found[window.key]
+        table.source.check_skipped(table.name, window, facts.only_skipped)
+        check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
+        say(f"{table.name} {window.key}: read {facts.rows} rows, {facts.rejected} to quarantine")
+        for name in facts.unseen:
+            say(f"{table.name} {window.key}: no record has a value in {name!r}, for which a condition of changes asks")
+        return _commit(context, landing, staged, _with_former(context, landing, staged, facts, guard, say))
+
+
+def _land_gain(context: Context, landing: Landing, gain: Position, say: Callable[[str], None]) -> bool | None:
+    """Add what the source has gained; None where something is wrong with it, which is told of the whole window."""
+    table, window, before = context.table, landing.window, landing.before
+    assert before is not None
+    tune_ingest(context.spark, None, [window.key], gain.size)
+    try:
+        with staged_rows(context, {window: gain}) as (staged, found):
+            new = found[window.key]
+            facts = with_before(context, before, new)
+            if not is_tolerated(table, facts.rows, facts.rejected):
+                return None
+            say(
+                f"{table.name} {window.key}: read {new.rows} rows that have come since {before.rows_read} were landed, "
+                f"{new.rejected} to quarantine"
+            )
+            return _commit(context, landing, staged, facts, base=before)
+    except SourceUnreadable:  # a column, say, that the other files of the window have
+        return None
+
+
+def _commit(context: Context, landing: Landing, staged: Staged, facts: Facts, *, base: Control | None = None) -> bool:
+    table, window = context.table, landing.window
+    number = max(landing.before.landing if landing.before else 0, landing.fence) + 1
+    controls = {window.key: control_of(table, landing, facts, number)}
+    note = f"landed {window.key}, run {landing.run_id}"
+    return commit(context, staged, controls, landing_app_id(table, window), number, note=note, base=base)
+
+
+def _with_former(
+    context: Context, landing: Landing, staged: Staged, facts: Facts, guard: Guard, say: Callable[[str], None]
+) -> Facts:
+    """Stage what follows from the rows and from what the log has of the window: rows that stay, marks, and markers."""
+    table, window, content = context.table, landing.window, staged.read()
+    more: list[DataFrame] = []
+    former = context.log.read(context.spark, landing.log_version, [window.key]) if landing.before is not None else None
+    if former is not None and (staying := staying_rows(context, landing, former, content)) is not None:
+        content, more = content.unionByName(staying), [staying]
+    if table.changes.snapshot_when:
+        extracts = extracts_of(content, table, [window.key])
+        for extract in extracts[window.key]:
+            say(f"{table.name} {window.key}: {extract}")
+        facts = replace(facts, extracts=extracts[window.key])
+        if (marks := marks_of(content, table, extracts)) is not None:
+            content, more = content.unionByName(marks, allowMissingColumns=True), [*more, marks]
+    guard(context, landing, facts)
+    if former is not None and (markers := replaced_rows(context, landing, former, content)) is not None:
+        more.append(markers)
+    if not more or not staged.write(combined(partial(DataFrame.unionByName, allowMissingColumns=True), more)):
+        return facts
+    now = facts_of(staged.read(), table, [window])[window.key]
+    return replace(now, extracts=facts.extracts, unseen=facts.unseen)
+
+
+@contextmanager
+def staged_rows(context: Context, positions: Mapping[Window, Position]) -> Iterator[tuple[Staged, dict[str, Facts]]]:
+    """The rows of some windows, judged and staged, and the facts of each window; what is not committed is removed.
+
+    Raises:
+        IncrementalLoadError: From the source, or because the table's function does not fit.
+    """
+    table = context.table
+    with ExitStack() as held:
+        try:
+            staged, facts = _stage(context, positions, held, places=False)
+            if has_torn_keys(staged.read(), table, facts.values()):  # rare, and rows are told apart by a sort of all
+                staged, facts = _stage(context, positions, held, places=True)
+            yield staged, facts
+        except PySparkException as error:
+            if meaning := lost_file(error, table, context.lake) or read_error(table.name, error, str(table.source)):
+                raise meaning from error
+            raise
+
+
+def _stage(
+    context: Context, positions: Mapping[Window, Position], held: ExitStack, *, places: bool
+) -> tuple[Staged, dict[str, Facts]]:
+    """The rows of some windows, judged and staged, and the facts of each window."""
+    table, read, seen = context.table, Observation(), Observation()
+    at_source = {window.key: position for window, position in positions.items()}
+    fields = (*table.columns, *table.control_fields)
+    fields_seen = {f"_{number}": F.col("_raw").getField(name) for number, name in enumerate(table.control_fields)}
+    source = table.source.requiring(lambda: required_fields(context.spark, table))
+    extracted = source.extract_windows(context.spark, table.name, at_source, fields).observe(
+        read,
+        F.count(F.lit(1)).alias("rows"),
+        *(F.max(value.isNotNull()).alias(at) for at, value in fields_seen.items()),
+    )
+    staged = Staged(context.log, context.spark, list(at_source))
+    held.callback(staged.discard)
+    with conditions_told(extracted, table, min(at_source)):
+        judged = judge(extracted, table, positions, places=places)
+        observed = judged.observe(seen, *asked(table)) if len(positions) == 1 else judged
+        staged.write(observed, context.log.judged)
+        facts = _facts(staged, table, positions, seen)
+    rows, values = sum(fact.rows for fact in facts.values()), read.get
+    unseen = tuple(name for at, name in zip(fields_seen, table.control_fields, strict=True) if values.get(at) is False)
+    facts = {key: replace(fact, unseen=unseen) for key, fact in facts.items()}
+    if values.get("rows") != rows:  # nothing is observed of an empty frame, and too much of a repeated task
+        judged_all = len(positions) == 1 and values.get("rows") == seen.get.get("rows")
+        _check_counts(table, min(at_source), extracted.count(), rows, judged_all=judged_all)
+    return staged, facts
+
+
+def _facts(staged: Staged, table: Table, of: Collection[Window], seen: Observation) -> dict[str, Facts]:
+    """The facts of each window: of one as they were observed, unless Spark repeated a task, which counts twice."""
+    if len(of) == 1:
+        (window,) = of
+        if (values := seen.get).get("rows") == staged.rows(window.key):
+            return {window.key: told(values, table)}
+    return facts_of(staged.read(), table, of)
+
+
+def _check_counts(table: Table, window: str, read: int, written: int, *, judged_all: bool) -> None:
+    if read == written:
+        return
+    if judged_all:
+        raise ReconciliationFailed(
+            f"{table.name} {window}: {read} rows were read, but {written} were written",
+            rule="each row that was read is written once; nothing was committed",
+            remedy="materialize the partition again; if it repeats, look for what else writes into the lake's folders",
+        )
+    raise DeclarationError(
+        f"{table.name} {window}: its function made {written} rows of {read}",
+        rule="the function is row-wise: one row out for each row in, so that no row vanishes uncounted",
+        remedy="do not filter, explode, join or aggregate in it; rows that must not load fail the contract",
+    )
+
+
+def control_of(table: Table, landing: Landing, facts: Facts, number: int) -> Control:
+    """The control row of a window about to be landed for the ``number``-th time."""
+    return Control(
+        landing=number,
+        fingerprint=landing.position.fingerprint,
+        position=json.dumps(landing.position.detail, sort_keys=True, separators=(",", ":")),
+        summary=landing.position.summary,
+        code_version=table.code_version,
+        run_id=landing.run_id,
+        landed_at=windows.now(),
+        rows_read=facts.rows,
+        rejected=facts.rejected,
+        skipped=facts.skipped,
+        replaced=facts.replaced,
+        partitions=facts.partitions,
+        first_sequence=facts.first_sequence,
+        compacted_at=landing.before.compacted_at if landing.before else None,
+    )

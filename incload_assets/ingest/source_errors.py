@@ -1,0 +1,28 @@
+"""Spark's errors while it reads a source, as errors of this package."""
+
+from pyspark.errors import PySparkException
+
+from incload_assets.sources.files.errors import file_error
+from incload_assets.sources.kafka.errors import kafka_error
+from incload_assets.sources.postgres.errors import read_failure
+from resources.errors import IncrementalLoadError
+
+
+def read_error(table: str, error: BaseException, source: str = "its database") -> IncrementalLoadError | None:
+    """What an exception of an action over extracted rows says about its source; None where it says nothing.
+
+    Args:
+        table: For messages.
+        error: What the action raised.
+        source: What a database's words are about.
+
+    Example:
+        >>> read_error("orders", ValueError("x")) is None
+        True
+    """
+    if not isinstance(error, PySparkException):
+        return None
+    text = str(error)
+    if "org.postgresql" in text:
+        return read_failure(table, source, error)
+    return file_error(table, text) or kafka_error(table, text)

@@ -1,0 +1,298 @@
+"""From extracted records to typed rows, each with the reasons why it cannot be accepted."""
+
+from collections.abc import Iterable
+
+import pyspark.sql.types as T
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Over
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import (
+    DELETE,
+    MOVED,
+    REJECTED,
+    SKIPPED,
+    TRUNCATE,
+    UPSERT,
+    UPSERTS,
+    order_sql,
+    sets,
+)
+from incload_assets.contract.contract import not_null, unless_said
+from incload_assets.declaration import source as base
+from incload_assets.declaration.layout import landed, misplaced
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window as LoadWindow
+from incload_assets.delta.sql import all_of, col, content_hash_sql
+from incload_assets.ingest.set_columns import Raw, known, told_by_record, unset
+from resources.errors import DeclarationError
+
+RECORD = "_record"
+"""The column that carries the raw record through the author's function."""
+
+
+def judge(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow], *, places: bool = True) -> DataFrame:
+    """Type the records, apply the table's function, and judge the outcome by the contract.
+
+    Args:
+        extracted: What a source's ``extract`` returns, and ``_window``, the partition key of each row.
+        table: The declaration.
+        windows: The windows that are in it.
+        places: Whether to look for keys in two partitions; not needed if the caller knows that there are none.
+
+    Returns:
+        One row per record: the table's columns, ``_kind`` (upsert, moved, delete, truncate, rejected or skipped),
+        ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected or skipped),
+        ``_payload`` (of rejected rows only), ``_rescued``; ``_unset``, columns that the change leaves as they are,
+        where changes may do so; and ``_is_snapshot``, whether the row is of a complete extract, where there are such.
+
+    Raises:
+        DeclarationError: The function dropped or added columns.
+    """
+    out = table.function(_typed(extracted, table))
+    _check_output(out, table)
+    return _unique(_judged(out, table, windows), table, places=places)
+
+
+def tearing_column(table: Table) -> str | None:
+    """The partition column if one key could be in two partitions: not where it is a part of the key."""
+    keys, partition = table.changes.keys, table.write.partition_by
+    return partition if keys and partition not in keys else None
+
+
+def fields_of(extracted: DataFrame, table: Table) -> DataFrame:
+    """What conditions are worked out of."""
+    raw_types = _raw_types(extracted)
+    raw = known(_given, raw_types, table)
+    return extracted.select(*table.contract.typed(raw, raw_types), *_control(raw, table))
+
+
+def _raw_types(extracted: DataFrame) -> dict[str, T.DataType]:
+    raw_type = extracted.schema["_raw"].dataType
+    assert isinstance(raw_type, T.StructType)
+    return {field.name: field.dataType for field in raw_type.fields}
+
+
+def _given(name: str) -> Column:
+    return F.col("_raw").getField(name)
+
+
+def _control(raw: Raw, table: Table) -> list[Column]:
+    """The fields that only conditions ask for."""
+    return [raw(name).cast("string").alias(name) for name in table.control_fields]
+
+
+def _typed(extracted: DataFrame, table: Table) -> DataFrame:
+    raw_types = _raw_types(extracted)
+    told = told_by_record(extracted, _given, raw_types, table) if table.by_column else []
+    raw = known(_given, raw_types, table)
+    skipped = F.col(base.SKIPPED) if base.SKIPPED in extracted.columns else F.lit(None).cast("string")
+    # typed first, as reasons ask for the outcome: Spark plans whatever is made of a value once for each time it stands
+    own = [name for name in extracted.columns if name.startswith("_")]
+    record = F.struct(
+        "_window",
+        "_source",
+        "_payload",
+        _rescued(table.contract.undeclared(raw, raw_types)).alias("_rescued"),
+        "_malformed",
+        F.when(F.col("_malformed").isNull(), skipped).alias("_skipped"),
+        table.contract.type_reasons(raw, raw_types, col).alias("_type_reasons"),
+        *told,
+    )
+    typed = extracted.select(*own, *table.contract.typed(raw, raw_types)).select(
+        *map(col, table.columns), *_control(raw, table), record.alias(RECORD)
+    )
+    kind = (
+        F.when(F.col(RECORD).getField("_skipped").isNotNull(), SKIPPED)
+        .when(_condition(table.changes.truncate_when), TRUNCATE)
+        .when(_condition(table.changes.delete_when), DELETE)
+        .when(_condition(table.changes.moved_when), MOVED)
+        .otherwise(UPSERT)
+    )
+    record = F.col(RECORD).withField("_kind", kind)
+    if table.changes.snapshot_when:
+        record = record.withField("_is_snapshot", F.expr(table.changes.snapshot_when))
+    return typed.withColumn(RECORD, record)
+
+
+def _rescued(nested: Column | None) -> Column:
+    """What the source has rescued, and nested values of which the contract declares a part, as one JSON object."""
+    flat = F.col("_rescued")
+    if nested is None:
+        return flat
+    both = F.concat(F.regexp_replace(flat, r"\}\s*$", ","), F.substring(nested, F.lit(2), F.length(nested)))
+    return F.coalesce(both, flat, nested)
+
+
+def _condition(sql: str | None) -> Column:
+    return F.expr(sql) if sql else F.lit(False)  # NULL chooses no kind, and whatever is no condition is refused
+
+
+def _check_output(out: DataFrame, table: Table) -> None:
+    if RECORD not in out.columns:
+        raise DeclarationError(
+            f"{table.name}: its function returns no column {RECORD!r}",
+            rule="the raw record is carried through the function, so that a rejected row can show where it came from",
+            remedy="use withColumn, withColumns, withColumnRenamed or drop in the function; with select, add '*'",
+        )
+    returned = set(out.columns) - {RECORD, *table.control_fields}
+    if missing := [name for name in table.columns if name not in returned]:
+        raise DeclarationError(
+            f"{table.name}: its function returns no column {', '.join(map(repr, missing))}",
+            rule=f"the function returns the columns of {table.contract.model_name}",
+            remedy="keep the column, or take it out of the contract",
+        )
+    if extra := sorted(returned - set(table.columns)):
+        raise DeclarationError(
+            f"{table.name}: its function returns {', '.join(map(repr, extra))}, unknown to {table.contract.model_name}",
+            rule="the contract names every column of the table",
+            remedy="add the column to the contract, or drop it in the function",
+        )
+    types = {field.name: field.dataType for field in out.schema.fields}
+    for field in table.contract.fields:
+        if types[field.name] != field.data_type and not _same_type(types[field.name], field.data_type):
+            raise DeclarationError(
+                f"{table.name}: its function returns {field.name!r} as {types[field.name].simpleString()}",
+                rule=f"{table.contract.model_name} declares {field.data_type.simpleString()}",
+                remedy=f"cast it in the function: F.col({field.name!r}).cast({field.data_type.simpleString()!r})",
+            )
+
+
+def _same_type(left: T.DataType, right: T.DataType) -> bool:
+    """Equal but for the nullability of nested members, which expressions change freely."""
+    return left.simpleString() == right.simpleString()
+
+
+def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> DataFrame:
+    record = F.col(RECORD)
+    kind = record.getField("_kind")
+    malformed = record.getField("_malformed")
+    if table.by_column:
+        out = out.withColumn("_unset", unset(record, table))
+        if table.changes.moved_when:
+            kind = F.when((kind == MOVED) & (F.size("_unset") == 0), UPSERT).otherwise(kind)
+    absent = _identity_reasons(table)
+    if table.changes.truncate_when:
+        unordered = all_of(col(name).isNull() for name in table.changes.sequence_by)
+        text = f"{', '.join(table.changes.sequence_by)}: NULL, but a truncate deletes what is older"
+        absent = F.when(kind == TRUNCATE, not_null(F.when(unordered, text))).otherwise(absent)
+    if table.changes.snapshot_when:
+        first = table.changes.sequence_by[0]
+        undated = kind.isin(*UPSERTS, DELETE) & record.getField("_is_snapshot") & col(first).isNull()
+        text = f"{first}: NULL, but it tells when the snapshot was taken"
+        absent = F.concat(absent, not_null(F.when(undated, text)))
+    elsewhere = []
+    for window in windows:
+        if broken := table.write.reasons(table.contract, table.partitions_def, window):
+            here = record.getField("_window") == window.key
+            elsewhere.append(F.when(here, not_null(*broken)).otherwise(F.array()))
+    of_types = record.getField("_type_reasons")
+    of_rules = F.concat(_contract_reasons(kind, table), absent, *elsewhere)
+    of_values = F.array_distinct(F.concat(of_types, unless_said(of_types, of_rules)))
+    told = F.array(F.coalesce(malformed, record.getField("_skipped")))
+    reasons = F.when(malformed.isNotNull() | (kind == SKIPPED), told).otherwise(of_values)
+    row = out.select(
+        *(col(name) for name in table.columns),
+        kind.alias("_kind"),
+        reasons.alias("_reasons"),
+        *(record.getField(name).alias(name) for name in ("_window", "_source", "_payload", "_rescued")),
+        *(["_unset"] if table.by_column else []),
+        *([record.getField("_is_snapshot").alias("_is_snapshot")] if table.changes.snapshot_when else []),
+    )
+    if table.changes.truncate_when:  # it has no key, whatever the record says: so its rows are known by that
+        keyless = {name: F.when(F.col("_kind") != TRUNCATE, col(name)) for name in table.identity}
+        row = row.withColumns(keyless)
+    return row.withColumn("_hash", F.expr(content_hash_sql(table.columns)))
+
+
+def _contract_reasons(kind: Column, table: Table) -> Column:
+    """What the contract says of a row; deletes and truncates have little more than a sequence and perhaps a key."""
+    contract, sequence = table.contract, table.changes.sequence_by
+    needed = {*table.identity, *sequence}
+    if table.by_column:
+        reasons = contract.reasons(given=lambda name: F.lit(True) if name in needed else sets(name))
+    else:
+        reasons = contract.reasons()
+    if table.changes.truncate_when:
+        reasons = F.when(kind == TRUNCATE, contract.reasons(only=sequence)).otherwise(reasons)
+    return F.when(kind == DELETE, contract.reasons(only=needed)).otherwise(reasons)
+
+
+def _identity_reasons(table: Table) -> Column:
+    """Why a row cannot be told from others, or cannot be put in its partition."""
+    # of the others the contract itself says that they are not to be NULL
+    nullable = {field.name for field in table.contract.fields if field.nullable}
+    absent = not_null(
+        *(
+            F.when(col(name).isNull(), F.lit(f"{name}: NULL, but it identifies the row"))
+            for name in table.identity
+            if name in nullable
+        )
+    )
+    place = [misplaced(field) for field in table.contract.fields if field.name == table.write.partition_by]
+    return F.concat(absent, *(not_null(*reasons) for reasons in place if reasons))
+
+
+def _unique(judged: DataFrame, table: Table, *, places: bool) -> DataFrame:
+    """Reject rows that share a unique value, or whose key sits in two partitions, within the batch; then name the kind.
+
+    All of the colliding rows are rejected: which of them is right is not for the loader to guess. A unique value
+    belongs to the key whose newest change in the window has it: older changes, and deletes, have handed it on.
+    """
+    accepted = F.size("_reasons") == 0
+    collisions = []
+    unique = table.contract.unique
+    keys = table.changes.keys
+    if unique and keys and not set(keys) <= set(unique):
+        judged = judged.withColumn("_owner", _owner(accepted, table))
+        same_value = Over.partitionBy("_window", *map(col, unique))
+        taken = F.min("_owner").over(same_value) != F.max("_owner").over(same_value)
+        collisions.append(
+            F.when(
+                F.col("_owner").isNotNull() & taken,
+                F.lit(f"{', '.join(unique)}: the same value under two keys, but it is unique"),
+            )
+        )
+    if places and (partition := tearing_column(table)) is not None:
+        place = F.when(accepted, col(partition))
+        same_key = Over.partitionBy("_window", *map(col, keys))
+        collisions.append(
+            F.when(
+                accepted & (F.min(place).over(same_key) != F.max(place).over(same_key)),
+                F.lit(f"{partition}: two values for one key, but a row never changes its partition"),
+            )
+        )
+    if collisions:
+        judged = judged.withColumn("_reasons", F.concat("_reasons", not_null(*collisions)))
+    rejected = (F.size("_reasons") > 0) & (F.col("_kind") != SKIPPED)
+    if together := table.write.together():
+        torn = F.max(rejected).over(Over.partitionBy("_window", *map(col, together)))
+        reason = F.lit(f"{', '.join(together)}: another row with the same is quarantined, and they only come together")
+        judged = judged.withColumn("_reasons", F.when(torn & ~rejected, F.array(reason)).otherwise(F.col("_reasons")))
+    partition = table.write.partition_by
+    return judged.select(
+        *(landed(field) if field.name == partition else col(field.name) for field in table.contract.fields),
+        F.when(rejected, REJECTED).otherwise(F.col("_kind")).alias("_kind"),
+        "_window",
+        "_hash",
+        "_source",
+        "_reasons",
+        F.when(rejected, F.col("_payload")).alias("_payload"),
+        "_rescued",
+        *(["_unset"] if table.by_column else []),
+        # nobody can tell whether a record that cannot be read is one, unless its source does
+        *([F.coalesce("_is_snapshot", rejected).alias("_is_snapshot")] if table.changes.snapshot_when else []),
+    )
+
+
+def _owner(accepted: Column, table: Table) -> Column:
+    """A hash of the key where the row is the newest change of it in the window and holds a unique value, else NULL."""
+    sets_all = map(sets, table.contract.unique) if table.by_column else ()
+    holds = all_of([F.col("_kind").isin(*UPSERTS), *sets_all])
+    order = F.lit(0)
+    if table.write.ordered:
+        order = F.expr(order_sql(table, is_delete=f"_kind = '{DELETE}'", content_hash="_hash"))
+    decides = accepted & (holds | (F.col("_kind") == DELETE))
+    newest = F.max(F.when(decides, order)).over(Over.partitionBy("_window", *map(col, table.changes.keys)))
+    key = F.expr(content_hash_sql(table.changes.keys))
+    return F.when(accepted & holds & (order == newest), key)

@@ -1,0 +1,268 @@
+"""The load of one window: detect, land, merge, reconcile. Only a load that returns may be checkpointed.
+
+Whatever happens to a load, at any point, running it again makes the table right: the log tells what was landed, the
+fence in the table's commits tells what was merged, and the reconciliation compares the states of both.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import pyspark.sql.types as T
+from pyspark.sql import SparkSession
+
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.read_view import Snapshot
+from incload_assets.change_log.window_records import Control, controls_of
+from incload_assets.declaration.source import Position
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window, first_window
+from incload_assets.declaration.write import BUCKET
+from incload_assets.delta.sql import col
+from incload_assets.delta.tables import ensure_table
+from incload_assets.delta.tuning import tune_ingest
+from incload_assets.ingest.ingest import land
+from incload_assets.ingest.ingestion import Landing, landing_app_id
+from incload_assets.load.apply import Applied, Phases, apply_changes
+from incload_assets.load.compacted import hold_off, refuse_rewrite
+from incload_assets.load.placement import refuse_misplaced
+from incload_assets.load.range_fences import call_off_landings, call_off_merges
+from incload_assets.load.reconcile import Evidence
+from incload_assets.load.tables import leave_unset
+from incload_assets.progress.checkpoint import NOTHING_KNOWN, Checkpoint
+from incload_assets.writes.merge_into import app_id
+from incload_assets.writes.plan import Merged
+from incload_assets.writes.strategy import strategy_of
+from resources.errors import SourceChanged, SourceMissing
+from resources.lake import Lake
+
+LANDINGS = 5
+WINDOWS = "incload.windows"
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """The outcome of a load.
+
+    Args:
+        window: Which.
+        control: The control row that the log holds for it.
+        evidence: Of the reconciliation.
+        merged: Rows changed in the table.
+        landed: Whether this load put the window into the log; False where the log already held it.
+        committed: Whether this load committed to the table.
+        table_version: Delta version of the table that was reconciled.
+        log_version: Delta version of the log that it was reconciled with.
+        seconds: Time spent per phase.
+    """
+
+    window: Window
+    control: Control
+    evidence: Evidence
+    merged: Merged
+    landed: bool
+    committed: bool
+    table_version: int
+    log_version: int
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def load_window(
+    spark: SparkSession,
+    table: Table,
+    lake: Lake,
+    window: Window,
+    *,
+    run_id: str = "",
+    checkpoint: Checkpoint = NOTHING_KNOWN,
+    rewrite_compacted: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> LoadReport:
+    """Bring the table to the fold of what the source now holds for a window.
+
+    Args:
+        spark: A session of this load's own: the fence is a setting of the session.
+        table: The declaration.
+        lake: Where tables are.
+        window: Which.
+        run_id: For the control row and the commits.
+        checkpoint: What Dagster knows; without it the load commits at least its fence.
+        rewrite_compacted: Whether a window whose log was compacted may be replaced by something else.
+        say: Called with one line per step.
+
+    Raises:
+        SchemaMismatch: The table, or what its windows hold, does not fit the declaration.
+        SourceMissing: The source has nothing for the window yet.
+        WindowCompacted: The source has something else than before for a window whose log was compacted.
+        ContractViolation: Too many rejected rows; the partition keeps what it had.
+        ReconciliationFailed: Table and log still differ after several repairs.
+        IncrementalLoadError: As the steps raise it.
+    """
+    context, phases = Context(spark, table, lake.followed()), Phases()
+    with phases.timed("prepare"):
+        refuse_misplaced(context, [window])
+        ensure_tables(context)
+        doubtful = not (checkpoint.clean or checkpoint.untried)
+        if doubtful:
+            call_off_landings(context, window)
+    landed = _land(context, window, checkpoint, run_id, phases, say, rewrite_compacted=rewrite_compacted)
+    if doubtful:  # only now: a range that planned before knows nothing of this landing
+        with phases.timed("prepare"):
+            call_off_merges(context, window)
+
+    def is_again(at: Snapshot) -> bool:
+        return checkpoint.fingerprint == at.controls[window.key].fingerprint
+
+    def is_quiet(at: Snapshot) -> bool:
+        return not landed and checkpoint.clean and is_again(at)
+
+    fence = app_id(table, window)
+    applied = apply_changes(context, (window,), fence, is_again=is_again, is_quiet=is_quiet, phases=phases, say=say)
+    return report_of(applied, window, landed=landed, seconds=phases.seconds)
+
+
+def report_of(applied: Applied, window: Window, *, landed: bool, seconds: dict[str, float]) -> LoadReport:
+    """What there is to tell of one of the windows that were brought to the table."""
+    return LoadReport(
+        window=window,
+        control=applied.at.controls[window.key],
+        evidence=applied.evidence[window.key],
+        merged=applied.merged[window.key],
+        landed=landed,
+        committed=applied.committed,
+        table_version=applied.at.table_version,
+        log_version=applied.at.log_version,
+        seconds=seconds,
+    )
+
+
+def ensure_tables(context: Context) -> None:
+    """Create table and log, or bring them up to the declaration.
+
+    Raises:
+        SchemaMismatch: They and the declaration cannot be brought together.
+    """
+    spark, table, lake = context.spark, context.table, context.lake
+    schema = table.schema
+    if table.write.buckets is not None:
+        comment = {"comment": "Hash of the key, modulo the number of buckets; for pruning files only"}
+        schema = T.StructType([*schema.fields, T.StructField(BUCKET, T.IntegerType(), True, comment)])
+    whole, by, told = table.write.is_content(table.changes), table.write.stored_by, _told(table)
+    ensure_table(spark, lake, context.uri, schema, by, table.name, told, whole=whole, beside=context.log.uri)
+    ensure_log(context)
+
+
+def ensure_log(context: Context) -> None:
+    """Create the log, or bring it up to the declaration.
+
+    Raises:
+        SchemaMismatch: It and the declaration cannot be brought together.
+    """
+    log, table = context.log, context.table
+    # the windows, and the buckets that its control rows tell of
+    told = {name: value for name, value in _told(table).items() if name.startswith(("incload.bucket", WINDOWS))}
+    properties = told | log.properties
+    leave_unset(context)
+    by = ("_window", "_kind")
+    ensure_table(context.spark, context.lake, log.uri, log.schema, by, table.name, properties, beside=context.uri)
+
+
+def _told(table: Table) -> dict[str, str]:
+    """What rows of the table rely on, as table properties; the windows, too: rows of others could not be replaced."""
+    told = {f"incload.{name}": value for name, value in table.write.kept_as(table.changes).items()}
+    windows = table.partitions_def
+    what = {WINDOWS: f"{windows.cron_schedule} {windows.timezone or 'UTC'} {windows.fmt}"}
+    return told if table.write.supersedes else told | what
+
+
+def detect(context: Context, windows: list[Window]) -> dict[str, Position]:
+    """What the source holds now for each of the windows that it has something for, or that may be empty."""
+    table = context.table
+    first = first_window(table.partitions_def).start
+    table.source.prepare(context.spark, table.name, windows, context.log.landed, context.lake)
+    found = table.source.detect(table.name, windows, context.log.landed, first=first, lake=context.lake)
+    return table.source.empty_positions(windows, context.lake) | found
+
+
+def _detect(context: Context, window: Window) -> Position:
+    position = detect(context, [window]).get(window.key)
+    if position is None:
+        raise SourceMissing(
+            f"{context.table.name} {window.key}: {context.table.source} holds nothing for this window",
+            rule='the table waits for its source (absent="wait")',
+            remedy='load it when the source has it, or declare absent="empty" if a window may have nothing',
+        )
+    return position
+
+
+def _land(
+    context: Context,
+    window: Window,
+    checkpoint: Checkpoint,
+    run_id: str,
+    phases: Phases,
+    say: Callable[[str], None],
+    *,
+    rewrite_compacted: bool = False,
+) -> bool:
+    """Land until the log holds what the source holds; looking again afterwards also proves a consistent read.
+
+    A source that may move while it is read is not looked at again: it would hardly ever stand still.
+
+    Unless the log's content is known to be settled it is landed again even if it is what the source holds: a killed
+    load's landing may still be on its way, and only a later landing refuses it.
+    """
+    landed, held_off, log, guard = False, False, context.log, strategy_of(context.table).guard
+    for _ in range(LANDINGS):
+        with phases.timed("detect"):
+            position = _detect(context, window)
+            at = log.open()
+            before = controls_of(at, only=[window.key]).get(window.key)
+            fence = at.transaction_version(landing_app_id(context.table, window)) or 0
+            tune_ingest(context.spark, at, [window.key], position.size)
+        settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not landed
+        same = before and (before.fingerprint, before.code_version) == (
+            position.fingerprint,
+            context.table.code_version,
+        )
+        if same and (settled or landed):
+            return landed
+        if before is not None and before.compacted_at is not None:
+            if not (same or rewrite_compacted):  # at every look: the source may have changed since the last
+                refuse_rewrite(context, window, before, position)
+            if not held_off:
+                hold_off(context)
+                held_off = True
+                continue  # what was removed until now is what a landing has to start from
+        with phases.timed("land"):
+            landing = Landing(window, position, before, at.version(), settled, run_id, fence)
+            look_ahead(context)
+            landed = land(context, landing, guard, say) or landed
+        if landed and context.table.source.moves:
+            return True
+    raise SourceChanged(
+        f"{context.table.name} {window.key}: the source changed during each of {LANDINGS} attempts to read it",
+        rule="a window is landed from a source that stands still while it is read",
+        remedy="none if the writer pauses: the load is tried again; else write files under a temporary name",
+    )
+
+
+def look_ahead(context: Context) -> None:
+    """Start the computation of Delta's state of the table in the background, while the source is read.
+
+    Spark's commits need the state, and Delta computes it anew after each commit, in a Spark job that waits more than it
+    works: 0.2 s of a small load. Errors are ignored here: the commit that needs the state raises them.
+
+    Args:
+        context: Of the load, with its table.
+    """
+    ahead = ThreadPoolExecutor(1, "incload-ahead")
+    ahead.submit(_look, context)
+    ahead.shutdown(wait=False)  # an error stays in its future
+
+
+def _look(context: Context) -> None:
+    """Ask for the files that hold no value: Delta needs the table's state to tell, and hardly ever names one."""
+    table = context.table
+    rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
+    rows.filter(col((*table.write.stored_by, *table.columns)[0]).isNull()).inputFiles()

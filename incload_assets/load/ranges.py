@@ -1,0 +1,145 @@
+"""First loads of many windows at once: one landing, one MERGE and one look for all of them.
+
+Loaded one by one, a year of small partitions costs a year of small commits. Windows that were never landed, and that no
+other run has tried, have nothing behind them that a load would have to fence off one by one; so a run over several
+partitions lands such windows in one commit and merges them in one. All others, and whatever goes wrong here, are loaded
+one by one.
+
+The commits of a range are fenced, too; see :mod:`incload_assets.load.range_fences`.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import groupby
+
+from incload_assets.change_log.commit import bare_fence, commit
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.window_records import Control, controls_of
+from incload_assets.declaration.source import Position
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window
+from incload_assets.delta.tuning import tune_ingest
+from incload_assets.ingest.facts import Facts
+from incload_assets.ingest.ingest import control_of, staged_rows
+from incload_assets.ingest.ingestion import Landing, landing_app_id
+from incload_assets.ingest.quarantine import is_tolerated
+from incload_assets.load.apply import Phases, apply_changes
+from incload_assets.load.load import LoadReport, detect, ensure_tables, report_of
+from incload_assets.load.placement import refuse_misplaced
+from incload_assets.load.range_fences import FIRST_LANDING, range_app_id
+from resources.errors import SourceUnreadable
+
+BYTES_AT_ONCE = 256 * 2**20
+
+
+def load_first_windows(
+    context: Context,
+    windows: Sequence[Window],
+    still_first: Callable[[Sequence[Window]], Collection[str]],
+    *,
+    run_id: str,
+    say: Callable[[str], None],
+) -> Iterator[list[LoadReport]]:
+    """Load as many as can be loaded together, stretch by stretch.
+
+    A window that is not among the reports is to be loaded by itself, whatever the reason, an error included.
+
+    Args:
+        context: Of the run.
+        windows: Windows that no other run has tried, oldest first.
+        still_first: Asked again when the intent stands: the keys of the windows that still no other run has tried.
+        run_id: For control rows and commits.
+        say: Called with one line per step.
+
+    Raises:
+        IncrementalLoadError: As the steps raise it, for all of a stretch.
+    """
+    refuse_misplaced(context, windows)
+    ensure_tables(context)
+    positions = detect(context, list(windows))
+    found = {window: positions[window.key] for window in windows if window.key in positions}
+    for chunk in _chunks(context.table, found):
+        if reports := _load_together(context, chunk, still_first, run_id, say):
+            yield reports
+
+
+def _chunks(table: Table, found: dict[Window, Position]) -> Iterator[dict[Window, Position]]:
+    """Stretches of one group each, and of bounded size."""
+    for _, group in groupby(sorted(found), key=lambda window: range_app_id(table, window)):
+        chunk: dict[Window, Position] = {}
+        size = 0
+        for window in group:
+            if chunk and size + found[window].size > BYTES_AT_ONCE:
+                yield chunk
+                chunk, size = {}, 0
+            chunk[window] = found[window]
+            size += found[window].size
+        yield chunk
+
+
+def _load_together(
+    context: Context,
+    chunk: dict[Window, Position],
+    still_first: Callable[[Sequence[Window]], Collection[str]],
+    run_id: str,
+    say: Callable[[str], None],
+) -> list[LoadReport]:
+    table, log, phases = context.table, context.log, Phases()
+    app_id = range_app_id(table, min(chunk))
+    intent = bare_fence(context, f"{app_id}/landing")
+    # Only now: a load that begins later sees the intent, and calls it off.
+    first = still_first(list(chunk))
+    chunk = _never_landed(context, {w: position for w, position in chunk.items() if w.key in first})
+    if len(chunk) < 2:
+        return []
+    tune_ingest(
+        context.spark, log.open(), [window.key for window in chunk], sum(position.size for position in chunk.values())
+    )
+    say(f"{table.name}: loading {len(chunk)} windows together, {min(chunk).key} to {max(chunk).key}")
+    with phases.timed("land"):
+        controls = _land(context, chunk, run_id, f"{app_id}/landing", intent + 1)
+    with phases.timed("detect"):  # looking again proves that what was landed was read from a source at rest
+        seen = {window.key: position.fingerprint for window, position in chunk.items()}
+        now = seen
+        if not table.source.moves:
+            now = {key: position.fingerprint for key, position in detect(context, sorted(chunk)).items()}
+    landed = tuple(w for w in sorted(chunk) if w.key in controls and now.get(w.key) == seen[w.key])
+    if not landed:
+        return []
+
+    applied = apply_changes(context, landed, app_id, of_range=True, phases=phases, say=say)
+    share = {name: seconds / len(landed) for name, seconds in phases.seconds.items()}
+    return [report_of(applied, window, landed=True, seconds=share) for window in landed]
+
+
+def _never_landed(context: Context, chunk: dict[Window, Position]) -> dict[Window, Position]:
+    """Those of the windows that the log knows nothing of, neither rows nor a fence."""
+    log = context.log.open()
+    known = controls_of(log, only=[window.key for window in chunk])
+    return {
+        window: position
+        for window, position in chunk.items()
+        if window.key not in known and log.transaction_version(landing_app_id(context.table, window)) is None
+    }
+
+
+def _can_land(table: Table, window: Window, facts: Facts) -> bool:
+    """Whether nothing is to be told of a window but by a load of its own."""
+    try:
+        table.source.check_skipped(table.name, window, facts.only_skipped)
+    except SourceUnreadable:
+        return False
+    return is_tolerated(table, facts.rows, facts.rejected)
+
+
+def _land(context: Context, chunk: dict[Window, Position], run_id: str, app_id: str, number: int) -> dict[str, Control]:
+    """Land what the contract tolerates, in one commit; nothing if another load came first."""
+    with staged_rows(context, chunk) as (staged, facts):
+        good = [window for window in sorted(chunk) if _can_land(context.table, window, facts[window.key])]
+        controls = {
+            window.key: control_of(
+                context.table, Landing(window, chunk[window], None, 0, False, run_id), facts[window.key], FIRST_LANDING
+            )
+            for window in good
+        }
+        note = f"landed {min(chunk).key}..{max(chunk).key}, run {run_id}"
+        return controls if controls and commit(context, staged, controls, app_id, number, note=note) else {}

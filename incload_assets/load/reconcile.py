@@ -1,0 +1,164 @@
+"""Reconciliation by state: after a merge, table and log are read again as they are now, and compared key by key."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.read_view import Snapshot
+from incload_assets.delta.sql import col
+from incload_assets.writes.plan import HASHES, NUMBERS, Plan
+from resources.errors import ReconciliationFailed
+
+BINS = ("applied", "stale", "duplicate", "waiting", "removed", "quarantined", "skipped")
+RARE = ("waiting", "removed", "skipped")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a reconciliation saw. Each row read falls in exactly one bin.
+
+    Args:
+        rows_read: Records the landing read.
+        applied: Changes that are in effect in the table (or, for deletes, absent from it).
+        stale: Changes that something newer has overtaken.
+        duplicate: Repetitions of a change within the window.
+        quarantined: Records that broke the contract.
+        keys: Keys the window concerns.
+        pending: Keys where table and log differ; 0 means reconciled.
+        present: Keys whose newest change of the window is the table's row.
+        log_hash: Combined content hash of those changes, from the log.
+        table_hash: The same from the table.
+        waiting: Changes of single columns whose row the table cannot have yet, because required columns are unknown.
+        removed: Changes that were overtaken, and that a compaction of the log has removed.
+        skipped: Records that are no changes of this table.
+    """
+
+    rows_read: int
+    applied: int
+    stale: int
+    duplicate: int
+    quarantined: int
+    keys: int
+    pending: int
+    present: int
+    log_hash: int
+    table_hash: int
+    waiting: int = 0
+    removed: int = 0
+    skipped: int = 0
+
+    @property
+    def bins(self) -> dict[str, int]:
+        """How many of the rows read are in which bin."""
+        return {name: getattr(self, name) for name in BINS}
+
+
+def examine(plan: Plan, at: Snapshot) -> dict[str, Evidence]:
+    """Summarise a plan per window, in one aggregate.
+
+    Args:
+        plan: Of the table's way of writing.
+        at: What it was made from.
+
+    Returns:
+        The evidence of every window of the snapshot, by partition key.
+    """
+    rows = (
+        plan.ledger.groupBy("_window")
+        .agg(
+            *(F.sum(f"_{name}").alias(name) for name in NUMBERS),
+            *(F.coalesce(F.bit_xor(f"_{name}"), F.lit(0)).alias(name) for name in HASHES),
+        )
+        .head(len(at.controls))
+    )
+    seen = {row["_window"]: {name: row[name] for name in (*NUMBERS, *HASHES)} for row in rows}
+    nothing = dict.fromkeys((*NUMBERS, *HASHES), 0)
+    return {
+        window: Evidence(
+            rows_read=control.rows_read,
+            quarantined=control.rejected,
+            removed=control.removed,
+            skipped=control.skipped,
+            **seen.get(window, nothing),
+        )
+        for window, control in at.controls.items()
+    }
+
+
+def unsigned(content_hash: int) -> str:
+    """A 64-bit hash for people."""
+    return f"{content_hash % 2**64:#018x}"
+
+
+def sum_of(bins: Mapping[str, int]) -> str:
+    """Bins for people; those that are rare are told of where they hold something.
+
+    Example:
+        >>> sum_of({"applied": 2, "stale": 0, "waiting": 0})
+        '2 applied + 0 stale'
+    """
+    return " + ".join(f"{n} {name}" for name, n in bins.items() if n or name not in RARE)
+
+
+def check_bins(evidence: Evidence, where: str) -> None:
+    """Each row read is in exactly one bin, and both sides hash alike.
+
+    Raises:
+        ReconciliationFailed: A row was lost or counted twice.
+    """
+    bins = evidence.bins
+    if sum(bins.values()) != evidence.rows_read or evidence.log_hash != evidence.table_hash:
+        raise ReconciliationFailed(
+            f"{where}: {evidence.rows_read} rows were read, but {sum_of(bins)} make {sum(bins.values())}; content hash "
+            f"{evidence.log_hash} in the log, {evidence.table_hash} in the table",
+            rule="each row read falls in exactly one bin",
+            remedy="materialize the partition again; if it repeats, the log was changed by something else than a load",
+        )
+
+
+_AMBIGUOUS = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+
+
+@contextmanager
+def copies_told(context: Context, where: str) -> Iterator[None]:
+    """Turns errors of the block into one that names the duplicate keys of the table, if there are any.
+
+    No load makes a duplicate key: somebody else has written to the table. A load does not search for them in advance,
+    which would cost a scan of the whole table; only sums that do not add up, or a MERGE that Delta calls ambiguous,
+    start the search.
+
+    Args:
+        context: Of the load.
+        where: Table and partition, for the message.
+
+    Raises:
+        ReconciliationFailed: Keys have several rows.
+    """
+    try:
+        yield
+    except (ReconciliationFailed, PySparkException) as error:
+        if isinstance(error, ReconciliationFailed) or _AMBIGUOUS in str(error):
+            _check_copies(context, where, error)
+        raise
+
+
+def _check_copies(context: Context, where: str, cause: Exception) -> None:
+    keys, condition = context.table.write.unique_rows(context.table.changes)
+    if not keys:
+        return
+    rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
+    groups = (rows.filter(condition) if condition else rows).groupBy(*map(col, keys)).count().filter("count > 1")
+    shown = [F.lit("***") if name in context.table.contract.personal else col(name).cast("string") for name in keys]
+    found = groups.agg(F.count(F.lit(1)).alias("keys"), F.min(F.concat_ws(", ", *shown)).alias("example")).first()
+    if found is None or not found["keys"]:
+        return
+    raise ReconciliationFailed(
+        f"{where}: the table has several rows of a key, for example of {', '.join(keys)} {found['example']!r}; "
+        f"such keys: {found['keys']:,}",
+        rule="a key has one row; no load makes another, so somebody else has written to the table",
+        remedy="delete all rows of these keys, then materialize every partition that holds changes of them again",
+    ) from cause

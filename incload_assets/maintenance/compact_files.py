@@ -1,0 +1,142 @@
+"""Small files put together, in the partitions where loads have left many of them.
+
+A load that only inserts adds a file to each partition that it touches, and one that changes little may leave the other
+files alone; whoever reads the table pays for each. Compaction is Delta's ``OPTIMIZE``, told what to do by a look at
+Delta's log alone: partitions with many small files, and of these the small files. What is large enough is neither read
+nor written again, so that the cost follows what loads have added since.
+
+No row changes by it. A load that is under way meanwhile has lost the race if it was to rewrite one of these files, and
+plans anew; a compaction that loses one leaves these partitions to the next. Tables derived from this one see that their
+files were only rewritten.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import dagster as dg
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from pyspark.errors import PySparkException
+
+from incload_assets.change_log.context import Context
+from incload_assets.declaration.table import Table
+from incload_assets.delta.session import settings
+from incload_assets.delta.sql import literal, quoted
+from incload_assets.delta.tables import lost_the_race
+from incload_assets.maintenance.jobs import MaintenanceJob
+from resources.lake import data_files
+
+SMALL_BYTES, TARGET_BYTES = 16 * 2**20, 128 * 2**20
+"""Files below the first are put together to files of about the second."""
+MANY = 16
+"""Small files of one partition from which it is worth it."""
+AT_ONCE = 20
+"""Partitions of one commit: few enough that a load which comes between does not cost much work."""
+
+
+@dataclass(frozen=True)
+class FilesCompacted:
+    """What a compaction did.
+
+    Args:
+        partitions: Whose small files were put together; an unpartitioned table is one.
+        busy: Left alone, because a load committed to them meanwhile.
+        before: Files that were put together.
+        after: Files that they became.
+        size: Of these, in bytes.
+    """
+
+    partitions: int = 0
+    busy: int = 0
+    before: int = 0
+    after: int = 0
+    size: int = 0
+
+    def __add__(self, other: "FilesCompacted") -> "FilesCompacted":
+        return FilesCompacted(
+            self.partitions + other.partitions,
+            self.busy + other.busy,
+            self.before + other.before,
+            self.after + other.after,
+            self.size + other.size,
+        )
+
+
+def compact_files(context: Context, *, say: Callable[[str], None]) -> FilesCompacted:
+    """Put small files of the table together where there are many.
+
+    Args:
+        context: Of the run.
+        say: Called with one line per commit.
+
+    Example:
+        >>> compact_files(Context(spark, table, lake), say=print)  # doctest: +SKIP
+        FilesCompacted(partitions=1, busy=0, before=40, after=1, size=180224)
+    """
+    delta, name = context.lake.delta(context.uri), context.table.name
+    places, done = crowded(delta) if delta is not None else [], FilesCompacted()
+    for first in range(0, len(places), AT_ONCE):
+        some = places[first : first + AT_ONCE]
+        done += _compact(context, some)
+        busy = f", {done.busy} partitions left to the next time: loads committed meanwhile" if done.busy else ""
+        say(f"{name}: {first + len(some)} of {len(places)} partitions, {done.before} files became {done.after}{busy}")
+    return done
+
+
+def crowded(delta: DeltaTable) -> list[str]:
+    """SQL conditions on the partitions that have many small files; of an unpartitioned table ``true``, if it has."""
+    files = data_files(delta)
+    small = files.filter(pc.less(files["size_bytes"], SMALL_BYTES))
+    columns = delta.metadata().partition_columns
+    if not columns:
+        return ["true"] if small.num_rows >= MANY else []
+    counted = small.group_by([f"partition.{column}" for column in columns]).aggregate([([], "count_all")])
+    kinds = {field.name: field.type.type for field in delta.schema().fields if field.name in columns}
+    return [
+        " AND ".join(_is(column, kinds[column], row[f"partition.{column}"]) for column in columns)
+        for row in counted.to_pylist()
+        if row["count_all"] >= MANY
+    ]
+
+
+def _is(column: str, kind: str, value: object) -> str:
+    return f"{quoted(column)} " + ("IS NULL" if value is None else f"= CAST({literal(str(value))} AS {kind})")
+
+
+def _compact(context: Context, places: list[str]) -> FilesCompacted:
+    where = "" if places == ["true"] else f" WHERE {' OR '.join(f'({place})' for place in places)}"
+    sizes = {"minFileSize": SMALL_BYTES, "maxFileSize": TARGET_BYTES}
+    values = {f"spark.databricks.delta.optimize.{name}": str(size) for name, size in sizes.items()}
+    try:
+        with settings(context.spark, values):
+            row = context.spark.sql(f"OPTIMIZE {context.lake.sql_name(context.uri)}{where}").first()
+    except PySparkException as error:
+        if lost_the_race(error):
+            return FilesCompacted(busy=len(places))
+        raise
+    assert row is not None
+    done = row["metrics"]
+    size = done["filesAdded"]["totalSize"] or 0
+    return FilesCompacted(len(places), 0, done["numFilesRemoved"], done["numFilesAdded"], size)
+
+
+def _work(context: dg.OpExecutionContext, table: Table) -> dict[str, dg.MetadataValue]:
+    with context.resources.spark.session(table.name) as spark:
+        done = compact_files(Context(spark, table, context.resources.lake), say=context.log.info)
+    return {
+        "files_before": dg.MetadataValue.int(done.before),
+        "files_after": dg.MetadataValue.int(done.after),
+        "files_bytes": dg.MetadataValue.int(done.size),
+        "files_partitions_compacted": dg.MetadataValue.int(done.partitions),
+        "files_partitions_busy": dg.MetadataValue.int(done.busy),
+    }
+
+
+COMPACT_FILES = MaintenanceJob(
+    name="compact_files",
+    step_name="compact_files_of_each_table",
+    cron="20 2 * * *",
+    about="Puts small files together in the partitions where loads have left many of them.",
+    undone="files not compacted",
+    work=_work,
+)

@@ -1,0 +1,207 @@
+"""Compaction of the log: of windows older than the table's retention it keeps only what may still decide.
+
+What a change overtakes is no longer needed, unless the change is taken back: its window is rewritten at the source. So
+a compacted window is *marked*, and is replaced by something else only by choice. As loads may be under way, or killed
+ones still on their way, a compaction
+
+1. commits an *intent*: marks in the control rows of windows at rest, under the compaction's own fence in the log;
+2. looks again which of the marked windows are at rest: a load that begins from now on sees the mark;
+3. reads the log, and commits the *removal*, fenced by the next number. A load that is about to land a marked window
+   moves that fence first, so that the removal is refused, or is what the landing starts from.
+
+Numbers of intents are odd, those of removals even: an odd one tells that the work was interrupted, or held off.
+``tests/model/compaction.py`` explores all this.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import dagster as dg
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import CHANGES, CONTROL
+from incload_assets.change_log.commit import bare_fence, commit
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.staged import Staged
+from incload_assets.change_log.window_records import Control
+from incload_assets.declaration import window as windows
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window, known_windows
+from incload_assets.delta.fences import fenced
+from incload_assets.delta.sql import literal
+from incload_assets.delta.tables import lost_the_race
+from incload_assets.load.compacted import compaction_app_id
+from incload_assets.load.load import ensure_log
+from incload_assets.maintenance.jobs import MaintenanceJob
+from incload_assets.progress.checkpoint import at_rest
+from incload_assets.writes.strategy import strategy_of
+from resources.errors import ConcurrentLoad
+
+AtRest = Callable[[Collection[str]], Mapping[str, str]]
+"""From partition keys to the checkpointed fingerprints of those that no run has in hand or has failed to load since."""
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What a compaction did.
+
+    Args:
+        windows: How many windows older than the retention are compacted now.
+        added: How many of them were not before.
+        busy: Keys of older windows that were left alone, because they were not at rest.
+        before: Changes that the compacted windows had in the log.
+        removed: How many of them were removed.
+    """
+
+    windows: int = 0
+    added: int = 0
+    busy: tuple[str, ...] = ()
+    before: int = 0
+    removed: int = 0
+
+
+def compact(
+    context: Context, older_than: datetime, at_rest: AtRest, *, run_id: str, say: Callable[[str], None]
+) -> Compaction:
+    """Remove from the log of old windows what no longer decides.
+
+    Args:
+        context: Of the run.
+        older_than: Only windows that ended by then, aware.
+        at_rest: Tells which windows are, as Dagster knows it now.
+        run_id: For the commits.
+        say: Called with one line per step.
+
+    Raises:
+        ConcurrentLoad: A load came between; nothing was removed.
+    """
+    table, log = context.table, context.log
+    version = log.version()
+    if version is None:
+        return Compaction()
+    controls = _old(table, log.controls(version), older_than)
+    known = at_rest([window.key for window in controls])
+    rest = [window for window, control in controls.items() if known.get(window.key) == control.fingerprint]
+    busy = tuple(window.key for window in controls if window not in rest)
+    new = [window.key for window in rest if controls[window].compacted_at is None]
+    last = context.lake.transaction_version(log.uri, compaction_app_id(table)) or 0
+    if not new and last % 2 == 0:
+        return Compaction(windows=sum(control.compacted_at is not None for control in controls.values()), busy=busy)
+    say(f"{table.name}: compacting the log of {len(new)} more windows that ended by {older_than:%Y-%m-%d %H:%M} UTC")
+    intent = last + 1 + last % 2
+    _mark(context, new, intent)
+    known = at_rest([window.key for window in controls])  # before the log is read: whoever lands later sees the marks
+    version = log.version()
+    assert version is not None
+    now = _old(table, log.controls(version), older_than)
+    settled = {w: c for w, c in now.items() if c.compacted_at is not None and known.get(w.key) == c.fingerprint}
+    before, removed = _remove(context, version, settled, intent + 1, run_id) if settled else (0, 0)
+    say(f"{table.name}: removed {removed} of {before} changes of {len(settled)} windows from the log")
+    return Compaction(len(settled), len(new), busy, before, removed)
+
+
+def _old(table: Table, controls: Mapping[str, Control], older_than: datetime) -> dict[Window, Control]:
+    """The windows that ended by then, oldest first; a key that is no window any more is left alone."""
+    known = known_windows(table.partitions_def, controls)
+    return {window: controls[window.key] for window in known if window.end <= older_than}
+
+
+def _mark(context: Context, keys: Collection[str], number: int) -> None:
+    """Commit the intent; computed from what the control rows are in that very commit."""
+    log, at = context.log, windows.now().isoformat()
+    chosen = f"_kind = '{CONTROL}' AND _window IN ({', '.join(map(literal, keys))})" if keys else "false"
+    statement = f"UPDATE {context.lake.sql_name(log.uri)} SET _control.compacted_at = TIMESTAMP'{at}' WHERE {chosen}"
+    try:
+        with fenced(context.spark, compaction_app_id(context.table), number):
+            context.spark.sql(statement).first()
+    except PySparkException as error:
+        if not lost_the_race(error):
+            raise
+    if context.lake.transaction_version(log.uri, compaction_app_id(context.table)) != number:
+        raise _overtaken(context.table)
+
+
+def _remove(
+    context: Context, version: int, rest: Mapping[Window, Control], number: int, run_id: str
+) -> tuple[int, int]:
+    """Commit the removal; how many changes there were, and how many are gone."""
+    table, log = context.table, context.log
+    rows = log.read(context.spark, version, [window.key for window in rest])
+    changes = rows.filter(F.col("_kind").isin(*CHANGES))
+    decisive = strategy_of(table).decisive(table, changes, rest).persist()
+    try:
+        before, after = _by_window(changes, len(rest)), _by_window(decisive, len(rest))
+        gone = {window.key: before.get(window.key, 0) - after.get(window.key, 0) for window in rest}
+        controls = {
+            window.key: replace(control, removed=control.removed + gone[window.key])
+            for window, control in rest.items()
+            if gone[window.key]
+        }
+        if not controls:
+            bare_fence(context, compaction_app_id(table))
+            return sum(before.values()), 0
+        others = rows.filter(~F.col("_kind").isin(*CHANGES, CONTROL))
+        content = decisive.unionByName(others).filter(F.col("_window").isin(*controls))
+        staged = Staged(log, context.spark, list(controls))
+        staged.write(content)
+        note = f"compacted {min(controls)}..{max(controls)}, run {run_id}"
+        if not commit(context, staged, controls, compaction_app_id(table), number, note=note):
+            raise _overtaken(table)
+        return sum(before.values()), sum(gone.values())
+    finally:
+        decisive.unpersist()
+
+
+def _by_window(rows: DataFrame, most: int) -> dict[str, int]:
+    return {row["_window"]: row["count"] for row in rows.groupBy("_window").count().head(most)}
+
+
+def _overtaken(table: Table) -> ConcurrentLoad:
+    return ConcurrentLoad(
+        f"{table.name}: a load of a compacted window came before the removal from the log",
+        rule="a compaction gives way to loads; nothing was removed",
+        remedy="none: the next compaction does it",
+    )
+
+
+def _compact(context: dg.OpExecutionContext, table: Table) -> Compaction:
+    assert table.log_retention is not None
+    older_than = windows.now() - table.log_retention
+    with context.resources.spark.session(table.name) as spark:
+        loads = Context(spark, table, context.resources.lake)
+        if loads.log.version() is None:
+            return Compaction()
+        ensure_log(loads)
+        return compact(
+            loads,
+            older_than,
+            lambda keys: at_rest(context.instance, table.key, table.partitions_def, keys, context.run.run_id),
+            run_id=context.run.run_id,
+            say=context.log.info,
+        )
+
+
+def _metadata(table: Table, done: Compaction) -> dict[str, dg.MetadataValue]:
+    return {
+        "log_windows_compacted": dg.MetadataValue.int(done.windows),
+        "log_windows_added": dg.MetadataValue.int(done.added),
+        "log_changes_before": dg.MetadataValue.int(done.before),
+        "log_changes_removed": dg.MetadataValue.int(done.removed),
+        "log_windows_busy": dg.MetadataValue.text(", ".join(done.busy) or "none"),
+        "log_retention": dg.MetadataValue.text(str(table.log_retention)),
+    }
+
+
+COMPACT_LOGS = MaintenanceJob(
+    name="compact_logs",
+    step_name="compact_each_log",
+    cron="20 3 * * *",
+    about="Removes from the logs of tables with a log_retention what no longer decides.",
+    whose="tables with a log_retention",
+    undone="logs not compacted",
+    applies_to=lambda table: table.log_retention is not None,
+    work=lambda context, table: _metadata(table, _compact(context, table)),
+)

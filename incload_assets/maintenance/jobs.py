@@ -1,0 +1,100 @@
+"""Maintenance jobs: what is done to every table at night, one table after the other."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
+from pydantic import Field
+
+from incload_assets.declaration.table import Table
+from incload_assets.progress.checkpoint import UPKEEP
+from resources.failures import translate
+
+
+class Chosen(dg.Config):
+    """The configuration of a maintenance job: which tables it is done to."""
+
+    tables: list[str] = Field(default=[], description="Names of tables; none: all that it can be done to.")
+
+
+def _always(_: Table) -> bool:
+    return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaintenanceJob:
+    """A job, and its nightly schedule, that does something to each table in turn.
+
+    The job observes a table with what the work returns; a table whose work fails does not stop the others.
+
+    Args:
+        name: Of the job.
+        step_name: Of its only step.
+        cron: When the schedule starts the job, in UTC.
+        about: What the job does, for people.
+        whose: What kind of tables the job is for, for messages.
+        undone: What is not done to a table that fails, for messages.
+        applies_to: Whether the job is for a table.
+        work: Does it to one table; returns metadata of the observation.
+    """
+
+    name: str
+    step_name: str
+    cron: str
+    about: str
+    whose: str = "tables"
+    undone: str
+    applies_to: Callable[[Table], bool] = _always
+    work: Callable[[dg.OpExecutionContext, Table], dict[str, dg.MetadataValue]]
+
+    def definition(self, tables: Iterable[Table]) -> dg.JobDefinition | None:
+        """The Dagster job over the tables that it applies to; None where there are none.
+
+        Args:
+            tables: All incremental tables.
+        """
+        by_name = {table.name: table for table in tables if self.applies_to(table)}
+        if not by_name:
+            return None
+
+        @dg.op(name=self.step_name, description=self.about, required_resource_keys={"spark", "lake"})
+        def each(context: dg.OpExecutionContext, config: Chosen) -> None:
+            if unknown := sorted(set(config.tables) - by_name.keys()):
+                raise dg.Failure(
+                    f"{', '.join(unknown)}: not among the {self.whose} ({', '.join(sorted(by_name))})",
+                    allow_retries=False,
+                )
+            failures = {}
+            for name in config.tables or sorted(by_name):
+                try:
+                    metadata = self.work(context, by_name[name])
+                except Exception as error:
+                    failures[name] = str(translate(error, name))
+                    context.log.error(failures[name])
+                else:
+                    context.log_event(dg.AssetObservation(by_name[name].key, metadata=metadata))
+            if failures:
+                raise dg.Failure(f"{self.undone}: {', '.join(failures)}", metadata=failures, allow_retries=False)
+
+        @dg.job(name=self.name, description=self.about, tags=UPKEEP)
+        def job() -> None:
+            each()
+
+        return job
+
+
+def schedule_of(job: dg.JobDefinition | UnresolvedAssetJobDefinition, cron: str) -> dg.ScheduleDefinition:
+    """The schedule ``<job>_schedule``, in UTC.
+
+    Args:
+        job: What to run.
+        cron: When.
+    """
+    return dg.ScheduleDefinition(
+        name=f"{job.name}_schedule",
+        job=job,
+        cron_schedule=cron,
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )

@@ -1,0 +1,1 @@
+"""What Dagster knows about a table: checkpoints, run tags, progress and status."""

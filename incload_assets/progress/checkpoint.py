@@ -1,0 +1,204 @@
+"""What Dagster knows of a partition before it is loaded."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+
+import dagster as dg
+from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
+
+from incload_assets.declaration.window import known_windows
+
+DATA_VERSION_TAG = "dagster/data_version"
+FAILURE_TAG = "incload/failure"
+"""Of a run that failed: why, in one word; its own, see :mod:`incload_assets.progress.run_tags`."""
+PARTITION_TAG = "dagster/partition"
+RANGE_START_TAG, RANGE_END_TAG = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+LOADS_NOTHING = {"incload/loads": "nothing"}
+"""The tags of a run that materializes no table."""
+UPKEEP_TAG = "incload/upkeep"
+UPKEEP = {**LOADS_NOTHING, UPKEEP_TAG: "true"}
+"""The tags of a run that looks after tables; ``dagster.yaml`` limits how many there are at once."""
+RUNS_LOOKED_AT = 200
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What Dagster knows of a window.
+
+    Args:
+        fingerprint: Data version of its last materialization, None if there is none.
+        clean: Whether nothing was tried since that did not succeed: then no forgotten MERGE can still be running.
+        untried: Whether no other run is known that might have tried it: then there is nothing to be forgotten, either.
+    """
+
+    fingerprint: str | None = None
+    clean: bool = False
+    untried: bool = False
+
+
+NOTHING_KNOWN = Checkpoint()
+
+
+def checkpoint_of(
+    instance: dg.DagsterInstance,
+    key: dg.AssetKey,
+    partitions_def: dg.TimeWindowPartitionsDefinition,
+    partition: str,
+    run_id: str,
+) -> Checkpoint:
+    """What the instance knows of a partition.
+
+    Where it is not certain whether a partition is clean it is not, which costs the load one more landing.
+    """
+    last = _last_materialization(instance, key, partition)
+    if last is None:
+        return Checkpoint(untried=bool(untried(instance, key, partitions_def, [partition], run_id)))
+    settled = _settled(instance, key, partitions_def, {partition: last}, run_id)
+    return Checkpoint(_fingerprint(last), clean=partition in settled)
+
+
+def at_rest(
+    instance: dg.DagsterInstance,
+    key: dg.AssetKey,
+    partitions_def: dg.TimeWindowPartitionsDefinition,
+    partitions: Collection[str],
+    run_id: str,
+) -> dict[str, str]:
+    """The fingerprints of those of the partitions whose last materialization was the end of everything tried.
+
+    That is: no other run that may have tried the partition, and that was alive since the run of its last
+    materialization began, is unfinished, or has ended without success.
+    """
+    found = {partition: _last_materialization(instance, key, partition) for partition in partitions}
+    known = {partition: last for partition, last in found.items() if last}
+    return _settled(instance, key, partitions_def, known, run_id)
+
+
+def _settled(
+    instance: dg.DagsterInstance,
+    key: dg.AssetKey,
+    partitions_def: dg.TimeWindowPartitionsDefinition,
+    materializations: Mapping[str, dg.EventLogRecord],
+    run_id: str,
+) -> dict[str, str]:
+    """As :func:`at_rest`, for partitions whose last materializations are known."""
+    found: dict[str, tuple[datetime, str]] = {}
+    runs: dict[str, dg.RunRecord | None] = {}
+    for partition, last in materializations.items():
+        if (fingerprint := _fingerprint(last)) is None:
+            continue
+        if last.run_id not in runs:
+            runs[last.run_id] = instance.get_run_record_by_id(last.run_id)
+        if (run := runs[last.run_id]) is not None:  # else the run was deleted: who knows what went on beside it
+            found[partition] = run.create_timestamp, fingerprint
+    if not found:
+        return {}
+    since, may_load = min(began for began, _ in found.values()), _loading(instance, key)
+    others = [
+        record
+        for record in _unfinished(instance, since)
+        if record.dagster_run.run_id != run_id and may_load(record.dagster_run)
+    ]
+    covers = _coverage(partitions_def)
+    return {
+        partition: fingerprint
+        for partition, (began, fingerprint) in found.items()
+        if not any(_lived(other, began) and covers(other.dagster_run, partition) for other in others)
+    }
+
+
+def _last_materialization(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str) -> dg.EventLogRecord | None:
+    filter_ = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[partition])
+    records = instance.fetch_materializations(filter_, limit=1).records
+    return records[0] if records else None
+
+
+def _fingerprint(record: dg.EventLogRecord) -> str | None:
+    materialization = record.asset_materialization
+    return (materialization.tags or {}).get(DATA_VERSION_TAG) if materialization else None
+
+
+def _unfinished(instance: dg.DagsterInstance, since: datetime) -> Iterator[dg.RunRecord]:
+    """Runs that have not ended with success, as far as they were alive since."""
+    for alive in (RunsFilter(updated_after=since, statuses=_FAILED), RunsFilter(statuses=_UNDER_WAY)):
+        cursor = None
+        while records := instance.get_run_records(alive, limit=RUNS_LOOKED_AT, cursor=cursor):
+            yield from records
+            cursor = records[-1].dagster_run.run_id
+
+
+def _lived(run: dg.RunRecord, since: datetime) -> bool:
+    """Whether a run was alive since; the record of one that is under way was last touched when it began."""
+    return run.dagster_run.status in _UNDER_WAY or run.update_timestamp >= since
+
+
+def untried(
+    instance: dg.DagsterInstance,
+    key: dg.AssetKey,
+    partitions_def: dg.TimeWindowPartitionsDefinition,
+    partitions: Iterable[str],
+    run_id: str,
+) -> set[str]:
+    """Those of the partitions that were never materialized and that no other run, alive or failed, may have tried.
+
+    Where that is not certain a partition is not among them, which costs only time.
+    """
+    materialized = set(instance.get_materialized_partitions(key))
+    runs = instance.get_runs(RunsFilter(statuses=_UNFINISHED), limit=RUNS_LOOKED_AT)
+    if len(runs) == RUNS_LOOKED_AT:
+        return set()
+    may_load = _loading(instance, key)
+    others = [run for run in runs if run.run_id != run_id and may_load(run)]
+    covers = _coverage(partitions_def)
+    return {
+        partition
+        for partition in partitions
+        if partition not in materialized and not any(covers(run, partition) for run in others)
+    }
+
+
+_FAILED = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+_UNDER_WAY = [status for status in dg.DagsterRunStatus if status not in (dg.DagsterRunStatus.SUCCESS, *_FAILED)]
+_UNFINISHED = [*_FAILED, *_UNDER_WAY]
+
+
+def _loading(instance: dg.DagsterInstance, key: dg.AssetKey) -> Callable[[dg.DagsterRun], bool]:
+    """Whether a run may load the table: a selection names its assets, else its plan does; one without may load all."""
+
+    @cache
+    def planned(plan: str) -> bool:
+        outputs = (output for step in instance.get_execution_plan_snapshot(plan).steps for output in step.outputs)
+        return any(output.properties is not None and output.properties.asset_key == key for output in outputs)
+
+    def may_load(run: dg.DagsterRun) -> bool:
+        if LOADS_NOTHING.items() <= run.tags.items():
+            return False
+        if run.asset_selection:
+            return key in run.asset_selection
+        return run.execution_plan_snapshot_id is None or planned(run.execution_plan_snapshot_id)
+
+    return may_load
+
+
+def _coverage(partitions_def: dg.TimeWindowPartitionsDefinition) -> Callable[[dg.DagsterRun, str], bool]:
+    """Whether a run may have tried a partition, by its tags.
+
+    A range covers every window that starts between its ends, in time, as keys need not sort as text. One of whose keys
+    there is no window now is taken to cover everything.
+    """
+
+    @cache
+    def start(key: str) -> datetime | None:
+        return next((window.start for window in known_windows(partitions_def, [key])), None)
+
+    def covers(run: dg.DagsterRun, partition: str) -> bool:
+        if (one := run.tags.get(PARTITION_TAG)) is not None:
+            return one == partition
+        bounds = run.tags.get(RANGE_START_TAG), run.tags.get(RANGE_END_TAG)
+        first, last = (start(bound) if bound is not None else None for bound in bounds)
+        tried = start(partition)
+        return first is None or last is None or tried is None or first <= tried <= last
+
+    return covers

@@ -1,0 +1,76 @@
+"""How late a table is: only its latest due window decides, so that an old backfill never makes it look fresh."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+import dagster as dg
+
+from incload_assets.declaration.table import Table
+from incload_assets.progress.progress import WindowProgress
+
+Verdict = Literal["fresh", "late", "idle", "not due", "undeclared"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lateness:
+    """Whether the latest due window is there.
+
+    Args:
+        verdict: ``fresh``: it is loaded. ``late``: it is not, or only as it was before it ended. ``idle``: the source
+            has nothing for it, and the table says that this is fine. ``not due``: no window is due yet. ``undeclared``:
+            the table declares no freshness.
+        window: The latest due window, None where there is none.
+        overdue: How long ago it was due; zero unless ``late``.
+        newest: The newest loaded window, None where nothing is loaded.
+    """
+
+    verdict: Verdict
+    window: WindowProgress | None = None
+    overdue: timedelta = timedelta(0)
+    newest: WindowProgress | None = None
+
+
+def lateness_of(
+    instance: dg.DagsterInstance, table: Table, progress: Sequence[WindowProgress], now: datetime
+) -> Lateness:
+    """How late a table is.
+
+    Args:
+        instance: Where the checkpoints are.
+        table: The declaration.
+        progress: Of all windows, oldest first.
+        now: Aware.
+    """
+    newest = next((w for w in reversed(progress) if w.is_loaded), None)
+    if table.freshness is None:
+        return Lateness(verdict="undeclared", newest=newest)
+    within = table.freshness.within
+    latest = next((w for w in reversed(progress) if w.window.end + within <= now), None)
+    if latest is None:
+        return Lateness(verdict="not due", newest=newest)
+    if latest.is_loaded and (_is_as_the_source(latest) or not _loaded_before_its_end(instance, table, latest)):
+        return Lateness(verdict="fresh", window=latest, newest=newest)
+    if table.source.absent == "empty" and not latest.is_loaded and _holds_nothing(table, latest):
+        return Lateness(verdict="idle", window=latest, newest=newest)
+    return Lateness(verdict="late", window=latest, overdue=now - (latest.window.end + within), newest=newest)
+
+
+def _is_as_the_source(window: WindowProgress) -> bool:
+    """A load that goes on, or has failed, is one of news unless the source holds what is loaded."""
+    if window.status in ("in_progress", "failed"):
+        return window.position is not None and window.position.fingerprint == window.checkpoint
+    return window.status == "loaded"
+
+
+def _loaded_before_its_end(instance: dg.DagsterInstance, table: Table, window: WindowProgress) -> bool:
+    """An open window may have been loaded with what there was of it then."""
+    last = instance.fetch_materializations(
+        dg.AssetRecordsFilter(asset_key=table.key, asset_partitions=[window.key]), limit=1
+    ).records
+    return bool(last) and last[0].timestamp < window.window.end.timestamp()
+
+
+def _holds_nothing(table: Table, window: WindowProgress) -> bool:
+    return window.position is None or window.position == table.source.empty_position(window.window)

@@ -1,0 +1,70 @@
+"""A Spark server made warm: a small table that nobody keeps is loaded, as all tables are.
+
+Of the first load after a server's start most is Java: it reads and compiles some thirty thousand classes, whatever the
+load is of. So a server that was started ahead of its first load is sent the whole road of one; of one alone, because a
+second would compete with those that are waiting.
+"""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import dagster as dg
+import pandera.pyspark as pa
+import pyspark.sql.types as T
+
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.declare import declare
+from incload_assets.declaration.table import Quarantine
+from incload_assets.declaration.window import window_of
+from incload_assets.load.load import load_window
+from incload_assets.sources.files.files import Files
+from incload_assets.writes.merge import Merge
+from resources.lake import Lake
+from resources.settings import Settings
+from resources.spark.resource import open_session
+
+_WINDOW = "2026-01-01"
+_DAYS = dg.DailyPartitionsDefinition(_WINDOW)
+_ROWS: list[dict[str, object]] = [
+    {"id": 1, "at": "2026-01-01T10:00:00Z", "what": "new"},
+    {"id": 2, "at": None, "what": "rejected"},
+]
+
+
+class _Thing(pa.DataFrameModel):  # type: ignore[type-arg]  # as pandera is used
+    """What there is of it."""
+
+    id: T.LongType = pa.Field(nullable=False, gt=0)
+    at: T.TimestampType = pa.Field(nullable=False)
+    what: T.StringType = pa.Field(nullable=True)
+
+
+def warm_up(settings: Settings) -> None:
+    """Load a small table of no use, and remove it.
+
+    Args:
+        settings: Say which Spark; it works on this machine's files.
+
+    Raises:
+        SparkUnavailable: Spark cannot be reached, or is lost meanwhile.
+    """
+    settings.home_root.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="warm-up-", dir=settings.home_root) as folder, open_session(settings) as spark:
+        table = declare(
+            key=dg.AssetKey(["warm_up"]),
+            partitions_def=_DAYS,
+            source=Files(f"{folder}/landing/{{window:%Y-%m-%d}}.json"),
+            contract=_Thing,
+            changes=Changes(keys=["id"], sequence_by=["at"], delete_when="what = 'gone'"),
+            write=Merge(),
+            freshness=None,
+            quarantine=Quarantine(max_share=1),
+            function=lambda changes: changes,
+            code_version="1",
+            log_retention=None,
+        )
+        file = Path(folder, "landing", f"{_WINDOW}.json")
+        file.parent.mkdir()
+        file.write_text("".join(json.dumps(row) + "\n" for row in _ROWS))
+        load_window(spark, table, Lake(f"{folder}/lake"), window_of(_DAYS, _WINDOW))

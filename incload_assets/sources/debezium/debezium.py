@@ -1,0 +1,297 @@
+"""Change events of Debezium's connector for PostgreSQL, in files or in Kafka."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import ClassVar, Literal, get_args
+
+from pyspark.sql import DataFrame, SparkSession
+
+from incload_assets.contract.contract import Contract
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.declared import Declared
+from incload_assets.declaration.field_types import as_columns, check_types
+from incload_assets.declaration.own_fields import OwnField
+from incload_assets.declaration.source import Absent, Headroom, Position, Sees, Source
+from incload_assets.declaration.window import Window
+from incload_assets.sources.debezium.declaration import OWN_FIELDS, check_events
+from incload_assets.sources.debezium.envelope import ENVELOPE, PAYLOAD
+from incload_assets.sources.debezium.events import ELSEWHERE, Reading, table_rows
+from incload_assets.sources.debezium.types import ENCODING, UNAVAILABLE, declared_encoding, default_encoding
+from incload_assets.sources.postgres.replication_slot import ReplicationSlot
+from incload_assets.sources.wrapping import Wrapping
+from resources.errors import DeclarationError, SourceUnreadable
+
+TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring"]
+Decimals = Literal["precise", "double", "string"]
+SHOWN_TABLES = 10
+"""Names of tables that a message shows."""
+
+
+@dataclass(frozen=True)
+class Debezium(Wrapping):
+    """Change events of Debezium's connector for PostgreSQL as changes of one table; with or without schemas, as JSON.
+
+    Beside the table's columns a contract may have these fields, as may conditions and the function:
+
+    - ``cdc_sequence`` (string): orders all changes, replayed ones and those of snapshots among them; the same change
+      always has the same, so that a replayed event counts as a duplicate. It is two positions in PostgreSQL's log.
+    - ``cdc_op`` (string): c, u, d, r (row of a snapshot) or t (truncate).
+    - ``cdc_lsn``, ``cdc_tx`` (long): of the change, NULL in rows of incremental snapshots.
+    - ``cdc_committed_at`` (timestamp): when its transaction committed, or the snapshot was read.
+    - ``cdc_snapshot`` (string): false, or what kind of snapshot the row is of.
+    - ``kafka_...``: what the inner source has of that name.
+
+    Tombstones, heartbeats, messages in the log, begins and ends of transactions, and events of other tables are counted
+    as skipped and change nothing. A window whose change events are all of other tables fails, unless these are named:
+    more likely ``table`` is misspelt. Events of other connectors, and flattened ones, are quarantined. A delete tells
+    only the key. A column that an update left alone and whose value is not in the event (TOAST) keeps its value, also
+    where the update gives the row a *new key*: that is a delete and a create at one place of PostgreSQL's log, and the
+    value is the old key's. The row waits as long as that is not known. Where the table's changes have no
+    ``unavailable``, such events are quarantined. Debezium writes NULL for the value if the column is an array, but of
+    texts, int, bigint or uuid: for other arrays that may be large, PostgreSQL has to have REPLICA IDENTITY FULL.
+
+    What Spark's types lack (infinite dates and times, 24:00, years before Christ or after 9999) is quarantined, unless
+    the contract has the column as a string: "infinity", "24:00:00". Times kept as strings are the same in all modes:
+    "12:34:56.000000", "2026-01-02T12:34:56.000000"; all else is kept as the connector writes it.
+
+    Events without schemas do not say how dates, times and decimals are written. A column that the contract has as a
+    date, timestamp or decimal is read as the connector writes such columns by ``time_precision_mode`` and ``decimals``;
+    the scale of a precise decimal is that of the contract, and has to be that of the database. Where that does not fit
+    (``timestamp(3)`` is written in milliseconds by the default mode), give the column an encoding. A value that is not
+    of its encoding is quarantined, such as base64 that is none, or nanoseconds between microseconds.
+
+    Args:
+        source: Where the events are, ``Files(...)`` or ``Kafka(...)``.
+        table: Whose changes are read, as ``schema.table``, spelt as in the events' ``source``: without quotes, and the
+            case counts.
+        other_tables: Tables whose events the source holds, too, so that a window may hold nothing but theirs.
+        keys: Columns of its primary key. A table without one cannot be kept row by row, and is refused: name a unique
+            key that never changes (with REPLICA IDENTITY USING INDEX or FULL), or keep its events with ``Append``.
+        keys_change: Whether rows may get a new key. False: an event that gives one without such a value is quarantined;
+            and a ``log_retention`` can remove changes that were overtaken, as it can with ``replica_identity="full"``,
+            while otherwise the values of an old key may be asked for as of any time.
+        replica_identity: ``full`` if deletes carry the whole row, as a table with ``Merge(partition_by=...)`` needs.
+        time_precision_mode: The connector's ``time.precision.mode``.
+        decimals: Its ``decimal.handling.mode``; None: events carry schemas, or the table has no decimals.
+        encodings: By column, where neither schemas nor the rules above tell: ``date``, ``timestamp[ms]``, ``time[us]``
+            (and ms, us, ns), ``decimal(2)``, ``plain``; of bytes ``hex``, ``base64url``.
+        unavailable: The connector's ``unavailable.value.placeholder``; ``hex:`` and digits are understood as there.
+        slot: Where the connector reads, for the check ``headroom``: it complains before PostgreSQL drops the slot, and
+            when nothing reads it.
+
+    Example:
+        >>> from incload_assets.assets import Files
+        >>> orders = Debezium(Files("{landing}/cdc/{window:%Y-%m-%d}/*.json"), table="public.orders", keys=["id"])
+        >>> orders.changes().sequence_by
+        ('cdc_sequence',)
+    """
+
+    source: Source
+    table: str
+    keys: Sequence[str] = ()
+    keys_change: bool = True
+    replica_identity: Literal["default", "full"] = "default"
+    time_precision_mode: TimePrecision = "adaptive"
+    decimals: Decimals | None = None
+    encodings: Mapping[str, str] = field(default_factory=dict, hash=False)
+    unavailable: str = UNAVAILABLE
+    slot: ReplicationSlot | None = None
+    other_tables: Sequence[str] = field(default=(), repr=False)  # decides whether a window is read, not how
+    absent: Absent = field(init=False, default="wait")
+    contract: Contract | None = field(init=False, default=None, repr=False, compare=False)
+    kept: bool = field(init=False, default=False, repr=False, compare=False)
+    moves_kept: bool = field(init=False, default=False, repr=False, compare=False)
+
+    chooses: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", as_columns(self.keys))
+        object.__setattr__(self, "other_tables", as_columns(self.other_tables))
+        if isinstance(self.source, Source):
+            self.adopt()
+        if self.slot is not None:
+            object.__setattr__(self, "forgets", True)
+
+    def __str__(self) -> str:
+        return f"Debezium({self.source}, table={self.table!r})"
+
+    @property
+    def placeholder(self) -> str:
+        """The text that the connector writes for an unavailable value."""
+        if not self.unavailable.startswith("hex:"):
+            return self.unavailable
+        try:
+            return bytes.fromhex(self.unavailable.removeprefix("hex:")).decode()
+        except ValueError:
+            return ""  # refused when the table is declared
+
+    @property
+    def whole_changes(self) -> str:
+        """See :attr:`Source.whole_changes`."""
+        without = "write changes=events.changes(truncates=False)"
+        if self.replica_identity == "full":
+            return without
+        full = "ALTER TABLE ... REPLICA IDENTITY FULL in PostgreSQL"
+        return f'{without} of Debezium(..., replica_identity="full"), after {full}'
+
+    def changes(self, *, truncates: bool = True) -> "Changes":
+        """What a change is, for the table's declaration.
+
+        The contract needs the column ``cdc_sequence``, a string that is never NULL. With ``replica_identity="full"``
+        every event has every value, so that a load need not look for older ones: the cheaper way.
+
+        Args:
+            truncates: Whether truncates empty the table; the connector passes them on with ``skipped.operations=none``.
+                False where the way of writing knows none, as with ``partition_by``: then they are quarantined.
+        """
+        # this module is a part of what the declaration is made of
+        from incload_assets.declaration.changes import Changes
+
+        whole = self.replica_identity == "full"
+        return Changes(
+            keys=self.keys,
+            sequence_by="cdc_sequence",
+            delete_when="cdc_op = 'd'",
+            truncate_when="cdc_op = 't'" if truncates else None,
+            unavailable=None if whole else self.placeholder,
+            moved_when="cdc_op = 'c'" if self.keys_change and not whole else None,
+        )
+
+    def validate(self, table: str) -> None:
+        """Check the declaration, and that of the inner source; see :meth:`Source.validate`."""
+        if not isinstance(self.source, Source) or isinstance(self.source, Debezium):
+            raise DeclarationError(
+                f"{table}: source: Debezium of {self.source!r}",
+                rule="it reads events from another source",
+                remedy='write Debezium(Kafka(...), table="public.orders", keys=["id"])',
+            )
+        check_types(table, "source: ", self)
+        self.source.validate(table)
+        for what, name in (("table", self.table), *(("one of other_tables", name) for name in self.other_tables)):
+            if not re.fullmatch(r'[^."]+\.[^"]+', name):
+                raise DeclarationError(
+                    f"{table}: source: {what} is {name!r}",
+                    rule="events of other tables change nothing, so that a table is named with its schema, unquoted",
+                    remedy='write "public.orders"',
+                )
+        if self.table in self.other_tables:
+            raise DeclarationError(
+                f"{table}: source: other_tables has {self.table!r}, the table itself",
+                rule="they are those whose events change nothing",
+                remedy="leave it out there",
+            )
+        if not self.keys:
+            raise DeclarationError(
+                f"{table}: source: keys is empty",
+                rule="rows are kept by key; without one an update does not tell which row it means",
+                remedy="name the columns of the primary key; for a table without, a unique key that never changes, or "
+                "keep the events as they are, with Append()",
+            )
+        for name, allowed in (("replica_identity", ("default", "full")), ("decimals", (None, *get_args(Decimals))),
+                              ("time_precision_mode", get_args(TimePrecision))):  # fmt: skip
+            if (value := getattr(self, name)) not in allowed:
+                choices = ", ".join(repr(choice) for choice in allowed if choice is not None)
+                raise DeclarationError(
+                    f"{table}: source: {name} is {value!r}",
+                    rule="it is one of a few words, spelt exactly",
+                    remedy=f"write one of {choices}",
+                )
+        for column, encoding in self.encodings.items():
+            if not re.fullmatch(ENCODING, encoding):
+                raise DeclarationError(
+                    f"{table}: source: the encoding of {column!r} is {encoding!r}",
+                    rule="it says how the connector writes the values of a column",
+                    remedy="write plain, date, timestamp[ms], time[us] (units are ms, us, ns), decimal(2), hex, or "
+                    "base64url",
+                )
+        if self.slot is not None:
+            self.slot.validate(table)
+        if not self.placeholder:
+            raise DeclarationError(
+                f"{table}: source: unavailable is {self.unavailable!r}",
+                rule="it is a text that is not empty, or hex: and the digits of its UTF-8",
+                remedy="leave it out, or name the connector's unavailable.value.placeholder",
+            )
+
+    @property
+    def own_fields(self) -> Mapping[str, OwnField]:
+        """The fields of events, and of the inner source; see :meth:`Source.own_fields`."""
+        return {**self.source.own_fields, **OWN_FIELDS}
+
+    def validate_changes(self, declared: Declared) -> None:
+        """Check keys, order, deletes and encodings; see :meth:`Source.validate_changes`."""
+        text = self.changes().unavailable or self.unavailable
+        whole = self.replica_identity == "full"
+        check_events(declared, self.keys, self.encodings, unavailable=text, whole_before=whole)
+
+    def for_contract(self, contract: Contract) -> "Debezium":
+        """This source, which takes from the contract's types how values without schema are written."""
+        made = replace(self, source=self.source.for_contract(contract))
+        object.__setattr__(made, "contract", contract)
+        return made
+
+    def for_changes(self, unavailable: str | None, *, moves: bool) -> "Debezium":
+        """This source, which quarantines events with unavailable values where the table would take them for values."""
+        made = super().for_changes(unavailable, moves=moves)
+        assert isinstance(made, Debezium)
+        kept = unavailable == self.placeholder
+        told = {"contract": self.contract, "kept": kept, "moves_kept": kept and moves}
+        for name, value in told.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    def check_skipped(self, table: str, window: Window, skipped: Mapping[str, Collection[str]]) -> None:
+        """Refuse a window whose change events are all of tables that are not declared."""
+        reasons = (reason for of_part in skipped.values() for reason in of_part if reason.startswith(ELSEWHERE))
+        others = sorted({reason.removeprefix(ELSEWHERE) for reason in reasons} - {*self.other_tables})
+        if not others:
+            return
+        shown = ", ".join(map(repr, others[:SHOWN_TABLES]))
+        more = f" and {len(others) - SHOWN_TABLES} more" if len(others) > SHOWN_TABLES else ""
+        raise SourceUnreadable(
+            f"{table} {window.key}: {self.source} holds events of {shown}{more}, and no good one of {self.table!r}",
+            rule="a window whose change events are all of other tables is not taken for an empty one",
+            remedy="correct table=, in which case counts, or read the topic or files that hold the table's events; if "
+            f"windows may hold nothing but events of other tables, declare Debezium(..., other_tables=[{shown}])",
+        )
+
+    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+        """Of the inner source, and of the slot; see :meth:`Source.headroom`."""
+        of_slot = [self.slot.headroom(table)] if self.slot is not None else []
+        return super().headroom(table, positions, now) + of_slot
+
+    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+        """The rows that the events of a position tell of; see :meth:`Source.extract`."""
+        return self._rows(self.source.extract(spark, table, position, self._events(fields)), fields)
+
+    def extract_windows(
+        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
+    ) -> DataFrame:
+        """The rows of several windows; see :meth:`Source.extract_windows`."""
+        return self._rows(self.source.extract_windows(spark, table, positions, self._events(fields)), fields)
+
+    def _events(self, fields: Sequence[str]) -> list[str]:
+        return [*ENVELOPE, PAYLOAD, *_of_record(fields)]
+
+    def _rows(self, events: DataFrame, fields: Sequence[str]) -> DataFrame:
+        reading = Reading(
+            table=self.table,
+            keys=tuple(self.keys),
+            whole_before=self.replica_identity == "full",
+            unavailable=self.placeholder,
+            kept=self.kept,
+            moves=self.moves_kept,
+            types=self.contract.types if self.contract else {},
+            encodings={name: declared_encoding(of, self.time_precision_mode) for name, of in self.encodings.items()},
+            masked=self.contract.personal if self.contract else (),
+            default=lambda target: default_encoding(target, self.time_precision_mode, self.decimals),
+        )
+        return table_rows(events, fields, reading, *_of_record(fields))
+
+
+def _of_record(fields: Sequence[str]) -> list[str]:
+    """Those of the fields that are of the record an event came in."""
+    return [name for name in fields if name.startswith("kafka_")]

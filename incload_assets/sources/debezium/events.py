@@ -1,0 +1,154 @@
+"""From Debezium's envelopes (before, after, op, source) to the fields of the table that they tell of."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyspark.sql.types as T
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.contract.exact_json import unmarked
+from incload_assets.declaration.source import PRESENT, SKIPPED
+from incload_assets.delta.sql import any_of
+from incload_assets.sources.debezium.envelope import BOUNDARY, CONNECTOR, HEARTBEAT, PSEUDO_FIELDS, member, taken_apart
+from incload_assets.sources.debezium.types import VALUE, item, value_of
+from incload_assets.sources.files.json import NO_FIELD
+
+_OPERATIONS, _MESSAGE = ("c", "u", "d", "r", "t"), "m"
+ELSEWHERE = "of the table "
+"""How the reason begins why an event of another table is skipped."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How events become rows.
+
+    Args:
+        table: Whose events are changes, ``schema.table``.
+        keys: The columns that a delete is sure of.
+        whole_before: Whether a delete has all columns of the row (REPLICA IDENTITY FULL).
+        unavailable: The text that stands for an unavailable value.
+        kept: Whether the table keeps what a column had where its value is unavailable.
+        moves: Whether an unavailable value of a row under a new key is known from its old key.
+        types: The contract's types by column.
+        encodings: What is declared of columns; see :mod:`~incload_assets.sources.debezium.types`.
+        masked: The columns whose values no message may show.
+        default: From a type to the encoding of its values where neither schema nor declaration tells.
+    """
+
+    table: str
+    keys: tuple[str, ...]
+    whole_before: bool
+    unavailable: str
+    kept: bool
+    moves: bool
+    types: Mapping[str, T.DataType]
+    encodings: Mapping[str, str]
+    masked: Collection[str]
+    default: Callable[[T.DataType], str]
+
+
+def table_rows(events: DataFrame, fields: Sequence[str], reading: Reading, *keep: str) -> DataFrame:
+    """The rows of a table, one per event, with the columns of :class:`~incload_assets.declaration.source.Source`.
+
+    Args:
+        events: What the source of the events extracts: ``ENVELOPE``, ``PAYLOAD`` and ``keep``.
+        fields: Names of the members of ``_raw``: columns of the table, ``PSEUDO_FIELDS``, or of ``keep``.
+        reading: How.
+        keep: Fields of the events' source to pass on.
+    """
+    others = [name for name in events.columns if name.startswith("_") and name not in ("_raw", PRESENT, SKIPPED)]
+    # an object without an envelope may be a heartbeat; else it is told in other words below
+    events = events.withColumn("_malformed", F.nullif("_malformed", F.lit(NO_FIELD)))
+    known = taken_apart(events, reading.table, keep, others)
+    columns = [name for name in fields if name not in PSEUDO_FIELDS and name not in keep]
+    valued = known.withColumn("__values", _values(columns, reading))
+    values = {name: F.col("__values")[i]["text"] for i, name in enumerate(columns)}
+    named = F.array(*map(F.lit, columns)).cast("array<string>")
+
+    def about(told: Callable[[Column, Column], Column], separator: str) -> Column:
+        texts = F.transform("__values", lambda value, i: told(value, F.try_element_at(named, (i + 1).cast("int"))))
+        return F.array_join(F.array_compact(texts), separator)
+
+    lost = about(lambda value, name: F.when(value["text"] == reading.unavailable, name), ", ")
+    broken = about(lambda value, name: F.concat(name, F.lit(": "), value["broken"]), "; ")
+    values |= {name: F.col(name) for name in PSEUDO_FIELDS} | {name: F.col(f"__{name}") for name in keep}
+    rescued = F.map_filter("__row", lambda name, _: ~name.isin(list(fields)))
+    present = F.array_union(F.map_keys("__row"), F.array(*map(F.lit, PSEUDO_FIELDS)))
+    skipped, malformed = _skipped(), _malformed(reading, lost, broken)
+    return valued.withColumns({SKIPPED: skipped, "__malformed": malformed}).select(
+        F.struct(*(values[name].alias(name) for name in fields)).alias("_raw"),
+        F.when((F.col("cdc_op") != "d") & (F.size(rescued) > 0), unmarked(F.to_json(rescued))).alias("_rescued"),
+        F.when(F.col(SKIPPED).isNull(), F.col("__malformed")).alias("_malformed"),
+        F.array_intersect(F.coalesce(present, F.array()), F.array(*map(F.lit, fields))).alias(PRESENT),
+        SKIPPED,
+        *(name for name in others if name not in ("_rescued", "_malformed")),
+    )
+
+
+def _values(columns: Sequence[str], reading: Reading) -> Column:
+    """The values of the columns, an array of what :func:`value_of` makes. In one expression, whose size is bounded."""
+    items = []
+    for name in columns:
+        value = F.try_element_at("__row", F.lit(name))
+        if name not in reading.keys and not reading.whole_before:
+            value = F.when(F.col("cdc_op") != "d", value)  # a delete has anything there, NULL or the column's default
+        target, schema = reading.types.get(name, T.StringType()), F.try_element_at("__types", F.lit(name))
+        made = item(value, target, reading.encodings.get(name), reading.default(target), schema, name in reading.masked)
+        items.append(made)
+    if not items:
+        return F.array().cast(f"array<{VALUE}>")
+    arrays = any(isinstance(reading.types.get(name), T.ArrayType) for name in columns)
+    return F.transform(F.array(*items), lambda of: value_of(of, reading.unavailable, arrays=arrays))
+
+
+def _skipped() -> Column:
+    """Why the record is no change of the table, NULL where it is one."""
+    payload, op, rest = F.col("_payload"), F.col("__op"), F.col("__rest")
+    tombstone = payload.isNull() | (F.col("_malformed").isNotNull() & (F.trim(payload) == "null"))
+    whole = F.col("_malformed").isNull() & F.coalesce(F.col("__connector"), F.lit(CONNECTOR)).eqNullSafe(CONNECTOR)
+    bare = F.col("_malformed").isNull() & op.isNull() & F.col("__source").isNull()
+    return (
+        F.when(F.col("__skipped").isNotNull(), F.col("__skipped"))
+        .when(tombstone, "a tombstone")
+        .when(whole & (op == _MESSAGE) & F.col("cdc_lsn").isNotNull(), "a message in the log")
+        .when(whole & op.isin(*_OPERATIONS) & ~F.col("__own"), F.concat(F.lit(ELSEWHERE), F.col("__table")))
+        .when(bare & rest.rlike(HEARTBEAT), "a heartbeat")
+        .when(bare & rest.rlike(BOUNDARY), "the begin or end of a transaction")
+    )
+
+
+def _malformed(reading: Reading, lost: Column, broken: Column) -> Column:
+    op, connector = F.col("__op"), F.col("__connector")
+    quoted = F.concat(F.lit("op '"), op, F.lit("'"))
+    image = F.when(op == "d", "before").otherwise("after")
+    missing = "in this event, which tells of a new row or key; REPLICA IDENTITY FULL tells it"
+    if not (reading.kept or reading.whole_before):
+        missing = "in this event, and the table's changes know no unavailable values; REPLICA IDENTITY FULL tells it"
+    needed = op.isin(*(("r",) if reading.moves else ("r", "c"))) | F.lit(reading.whole_before or not reading.kept)
+    changed = [member("__old", key) != member("__row", key) for key in reading.keys]
+    return F.coalesce(
+        F.col("_malformed"),
+        F.when(
+            connector != CONNECTOR,
+            F.concat(
+                F.lit("an event of Debezium's connector '"), connector, F.lit(f"': only those of {CONNECTOR} are read")
+            ),
+        ),
+        F.when(
+            op.isNull() | F.col("__source").isNull(),
+            "no event of Debezium: op or source is missing",
+        ),
+        F.when(F.col("__table").isNull(), "source tells no schema or no table, as events of PostgreSQL do"),
+        F.when(~op.isin(*_OPERATIONS), F.concat(quoted, F.lit(" is unknown"))),
+        F.when((op != "t") & F.col("__row").isNull(), F.concat(quoted, F.lit(" without "), image)),
+        F.when(
+            F.col("cdc_sequence").isNull(), "source has neither lsn nor sequence: its place among others is unknown"
+        ),
+        F.when(needed & (lost != ""), F.concat(lost, F.lit(f": not {missing}"))),
+        F.when(
+            (op == "u") & any_of(changed),
+            "the key has another value before: not the table's primary key",
+        ),
+        F.nullif(broken, F.lit("")),
+    )

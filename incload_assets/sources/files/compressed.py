@@ -1,0 +1,143 @@
+"""Files under gzip and Zstandard: what they begin with, and whether they end where their compression does.
+
+Spark notices a file that is cut off, with one exception, for which files are looked at here before: where a frame of
+Zstandard that is not the first has no whole block, Spark takes what comes before it for all of the file.
+"""
+
+import io
+import zlib
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, Literal
+
+import zstandard
+
+from incload_assets.sources.files.storage import store_errors, store_of
+from incload_assets.sources.files.template import Template
+from resources.errors import SourceUnreadable
+
+_PIECE = 1 << 10
+"""Unpacked at a time: a few bytes may hold very many."""
+
+_FRAME = zstandard.FRAME_HEADER
+_SKIPPED = tuple(bytes([first]) + b"\x2a\x4d\x18" for first in range(0x50, 0x60))
+"""How frames without data begin."""
+
+_HEADER = 18
+_BLOCK = 1 << 17
+"""The longest header of a frame, and the longest block."""
+
+
+def unpacked(stored: bytes, compression: Literal["gz", "zst"], size: int) -> tuple[bytes, bool]:
+    """The first ``size`` bytes or a little more of what begins with ``stored``, and whether it may end there.
+
+    Raises:
+        zlib.error, zstandard.ZstdError: It is something else.
+    """
+    data, at, stream = b"", 0, None
+    while at < len(stored) and len(data) < size:
+        if stream is None or stream.eof:
+            stream = zlib.decompressobj(31) if compression == "gz" else zstandard.ZstdDecompressor().decompressobj()
+        piece = stored[at : at + _PIECE]
+        data += stream.decompress(piece)
+        at += len(piece) - len(stream.unused_data)
+    return data, at == len(stored) and (stream is None or stream.eof)
+
+
+def cut_off(table: str, key: str) -> SourceUnreadable:
+    """The error about a file that ends too early."""
+    return SourceUnreadable(
+        f"{table}: the file {key} is cut off: its compression does not end",
+        rule="a file is read whole or not at all",
+        remedy="write the file again",
+    )
+
+
+def check_frames(table: str, template: Template, paths: Iterable[str]) -> None:
+    """Make sure that files under Zstandard do not end within a frame where Spark would not notice; others pass.
+
+    Reads the last 128 kB of each file, and where these may hold the beginning of a frame the file.
+
+    Raises:
+        SourceUnreadable: A file is cut off.
+        SourceChanged: A file has vanished.
+    """
+    compressed = [path for path in paths if compression_of(path) == "zst"]
+    with ThreadPoolExecutor(16) as readers:
+        whole = readers.map(lambda path: _is_whole(table, template.name_of(path), path), compressed)
+        for path, ends in zip(compressed, whole, strict=True):
+            if not ends:
+                raise cut_off(table, template.name_of(path))
+
+
+def _is_whole(table: str, key: str, path: str) -> bool:
+    with store_errors(table, path, key), store_of(path).open(path, "rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        start = file.seek(max(0, size - _HEADER - 3 - _BLOCK))
+        tail: bytes = file.read()
+        # in its first frame Spark does notice
+        looked_at = tail[1:] if start == 0 and tail.startswith(_FRAME) else tail
+        begun = any(looked_at.endswith(begin[:count]) for begin in (_FRAME, *_SKIPPED) for count in (1, 2, 3))
+        if not begun and not any(begin in looked_at for begin in (_FRAME, *_SKIPPED)):
+            return True
+        return _ends_with_a_frame(file, size)
+
+
+def _ends_with_a_frame(file: IO[bytes], size: int) -> bool:
+    """From frame to frame and block to block, by their lengths; whatever is no frame Spark will name."""
+    at = 0
+    while at < size:
+        file.seek(at)
+        header = file.read(_HEADER)
+        if header.startswith(_SKIPPED):
+            at += 8 + int.from_bytes(header[4:8], "little") if len(header) >= 8 else 8
+            continue
+        if not header.startswith(_FRAME):
+            return len(header) >= len(_FRAME)
+        try:
+            at += zstandard.frame_header_size(header)
+            has_checksum = zstandard.get_frame_parameters(header).has_checksum
+        except zstandard.ZstdError:
+            return len(header) == _HEADER
+        last = False
+        while not last and at < size:
+            file.seek(at)
+            block = int.from_bytes(file.read(3), "little")
+            last, kind, length = bool(block & 1), block >> 1 & 3, block >> 3
+            at += 3 + (1 if kind == 1 else length)  # 1: a byte that is repeated
+        at += 4 * has_checksum
+        if not last:
+            return False
+    return at == size
+
+
+Format = Literal["json", "csv", "parquet"]
+
+
+_EXTENSIONS: dict[str, Format] = {
+    "json": "json", "jsonl": "json", "ndjson": "json", "csv": "csv", "parquet": "parquet",
+}  # fmt: skip
+
+
+def extensions_of(kind: Format | None) -> tuple[str, ...]:
+    """The extensions of a format, or of all formats."""
+    return tuple(extension for extension, format_ in _EXTENSIONS.items() if kind in (None, format_))
+
+
+def compression_of(name: str) -> Literal["gz", "zst"] | None:
+    """The compression that a file name ends in."""
+    return "gz" if name.lower().endswith(".gz") else "zst" if name.lower().endswith(".zst") else None
+
+
+def format_of(name: str) -> Format | None:
+    """The format that a file name ends in, a compression aside.
+
+    Example:
+        >>> format_of("orders.jsonl.gz")
+        'json'
+    """
+    lower = name.lower()
+    compression = compression_of(name)
+    extension = lower.removesuffix(f".{compression}").rpartition(".")[2]
+    found = _EXTENSIONS.get(extension) if "." in lower else None
+    return None if found == "parquet" and compression else found

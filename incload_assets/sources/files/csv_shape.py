@@ -1,0 +1,187 @@
+"""What the driver has to know of a CSV file before Spark reads it: its header, and how its first lines end."""
+
+import codecs
+import csv
+import io
+import re
+import zlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import zstandard
+
+from incload_assets.sources.files.columns import FileColumns
+from incload_assets.sources.files.compressed import compression_of, cut_off, unpacked
+from incload_assets.sources.files.storage import store_errors, store_of
+from incload_assets.sources.files.template import Template
+from resources.errors import SourceUnreadable
+
+ENCODINGS = ("utf-8", "iso-8859-1", "us-ascii", "utf-16", "utf-16be", "utf-16le")
+"""The encodings of CSV that Spark reads."""
+
+REPLACEMENT = "\ufffd"
+"""What a decoder puts in the place of bytes that are no character."""
+
+_LINE_ENDS = re.compile(r"\r\n?|\n")
+_END = "\n\0"
+"""Put after a text: shows whether it ends within quotes."""
+
+_HEAD = 1 << 16
+
+
+@dataclass(frozen=True)
+class CsvOptions:
+    """How CSV files are written: the delimiter, one character, and one of :data:`ENCODINGS`."""
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What files have to share to be read together.
+
+    Args:
+        header: The column names, without the spaces around them.
+        finds_line_ends: Spark has to find out itself how lines end, because the first one does not end with a line
+            feed. It then makes a line feed of each line break, within quotes, too.
+    """
+
+    header: tuple[str, ...]
+    finds_line_ends: bool
+
+
+def shapes_of(
+    table: str, template: Template, paths: Sequence[str], options: CsvOptions, columns: FileColumns
+) -> dict[str, Shape]:
+    """The shape of each file; files without a header (nothing but blank lines) are left out.
+
+    Reads the first 64 kB of a file, more where the header is longer.
+
+    Raises:
+        SourceUnreadable: A header cannot be decoded, decompressed, lacks columns, has a name twice or a quote that is
+            never closed.
+        SourceChanged: A file has vanished.
+    """
+    with ThreadPoolExecutor(16) as readers:
+        shapes = readers.map(lambda path: _shape_of(table, template, path, options), paths)
+        found = {path: shape for path, shape in zip(paths, shapes, strict=True) if shape}
+    for path, shape in found.items():
+        place = f"the header of {template.name_of(path)}"
+        columns.check(place, shape.header)
+        _check_distinct(table, place, shape.header)
+    return found
+
+
+def _check_distinct(table: str, place: str, header: Sequence[str]) -> None:
+    for name in header:
+        if header.count(name) > 1:
+            raise SourceUnreadable(
+                f"{table}: {place} has the name {name!r} twice",
+                rule="a column is known by its name",
+                remedy="write the file with different names",
+            )
+
+
+def _shape_of(table: str, template: Template, path: str, options: CsvOptions) -> Shape | None:
+    key, size = template.name_of(path), _HEAD
+    # a mark of the byte order is no part of the first name
+    encoding = "utf-8-sig" if options.encoding == "utf-8" else options.encoding
+    while True:
+        head, whole = _head_of(table, key, path, size)
+        text = codecs.getincrementaldecoder(encoding)("replace").decode(head, final=whole)
+        found = _header(table, key, text, options)
+        if whole or found.is_complete:
+            break
+        size *= 4
+    if found.record is None:
+        return None
+    if found.is_open:
+        raise SourceUnreadable(
+            f"{table}: the header of {key} has a quote that is never closed",
+            rule="what follows a quote is part of a name until the next quote",
+            remedy="write the file again with the quote closed",
+        )
+    header = tuple(name.strip() for name in found.record)
+    if any(REPLACEMENT in name for name in header):
+        raise SourceUnreadable(
+            f"{table}: the header of {key} is not {options.encoding}",
+            rule="a header is read with the encoding that the source declares",
+            remedy="give the source the encoding of its files, or write the file again",
+        )
+    return Shape(header, _finds_line_ends(table, key, text[: found.length]))
+
+
+def _finds_line_ends(table: str, key: str, begun: str) -> bool:
+    """Whether Spark has to, as the first lines of a file say: blank ones, and the header.
+
+    Raises:
+        SourceUnreadable: It would find something else, because it goes by the first line break alone.
+    """
+    blank = begun[: len(begun) - len(begun.lstrip("\r\n"))]
+    if not begun.endswith("\r") and "\r" not in blank:
+        return False
+    first, *others = _LINE_ENDS.findall(begun)
+    if {first, *others} - {"\n"} != {first} or [first, *others][-1] != first:
+        raise SourceUnreadable(
+            f"{table}: in {key} not all lines up to the header end alike, or a name in the header has a line break",
+            rule="where the first line does not end with \\n, the first line break of the file says how lines end",
+            remedy="write the file again with lines that end with \\n or with \\r\\n",
+        )
+    return True
+
+
+def _head_of(table: str, key: str, path: str, size: int) -> tuple[bytes, bool]:
+    """The first bytes of a file, decompressed, and whether that is all of it."""
+    with store_errors(table, path, key):
+        stored: bytes = store_of(path).cat_file(path, start=0, end=size)
+    compression = compression_of(key)
+    if compression is None:
+        return stored, len(stored) < size
+    try:
+        head, ends = unpacked(stored, compression, size)
+    except (zlib.error, zstandard.ZstdError):
+        raise SourceUnreadable(
+            f"{table}: the file {key} is not {compression}",
+            rule="the ending of a name tells how the file is compressed",
+            remedy="write the file again, or correct its name",
+        ) from None
+    if len(stored) == size or len(head) >= size:
+        return head, False
+    if not ends:
+        raise cut_off(table, key)
+    return head, True
+
+
+@dataclass(frozen=True)
+class _Header:
+    """The first record of a text, if it has one.
+
+    Args:
+        record: Its fields.
+        is_open: Whether its last quote is open.
+        is_complete: Whether something follows it.
+        length: How many characters there are to the end of its line.
+    """
+
+    record: list[str] | None
+    is_open: bool
+    is_complete: bool
+    length: int = 0
+
+
+def _header(table: str, key: str, text: str, options: CsvOptions) -> _Header:
+    lines = io.StringIO(text + _END, newline="")
+    try:
+        record = next(filter(None, csv.reader(lines, delimiter=options.delimiter)))
+    except csv.Error:
+        raise SourceUnreadable(
+            f"{table}: the header of {key} has a name of more than {csv.field_size_limit()} characters",
+            rule="a quote in a header is closed",
+            remedy="write the file again, with the quote closed or with shorter names",
+        ) from None
+    rest = lines.read()
+    if record[-1].endswith(_END):
+        return _Header(record, True, False)
+    return _Header(record if rest else None, False, len(rest) > 1, len(text) + len(_END) - len(rest))

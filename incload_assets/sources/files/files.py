@@ -1,0 +1,307 @@
+"""Files in a landing area: local folders and S3."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import ClassVar, Literal, get_args
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.contract.contract import Contract
+from incload_assets.declaration.field_types import check_types
+from incload_assets.declaration.source import Absent, Position, Sees, Source, Survey
+from incload_assets.declaration.window import Window
+from incload_assets.sources.files.assignment import by_window
+from incload_assets.sources.files.compressed import Format, format_of
+from incload_assets.sources.files.csv_shape import ENCODINGS, REPLACEMENT, CsvOptions
+from incload_assets.sources.files.hashes import local_hashes
+from incload_assets.sources.files.left_out import left_out
+from incload_assets.sources.files.listing import Listed, files_of
+from incload_assets.sources.files.position import File, files_in, gone_from, position_of
+from incload_assets.sources.files.reading import read
+from incload_assets.sources.files.template import Template
+from resources.errors import DeclarationError, SchemaMismatch
+from resources.lake import Lake
+from resources.settings import current_settings
+
+Deleted = Literal["keep", "retract"]
+
+
+@dataclass(frozen=True)
+class Files(Source):
+    """JSON lines, CSV or Parquet files, found by a path template; see :mod:`incload_assets.sources.files.template`.
+
+    - A window's position is the set of its files and their contents; a rewritten file makes it another position.
+    - A path without time fields is a flat folder: a file belongs to the window in which it was first seen; see
+      :mod:`incload_assets.sources.files.assignment`.
+    - A CSV or Parquet file without any of the contract's columns, or without one that no row can do without, is
+      refused.
+    - Hidden files, files under a temporary name, and folders are not files. An empty file is a file without rows.
+    - A file that the path leaves out by its name alone is told by ``incload status`` and the check ``source_files``.
+    - ``.gz`` and ``.zst`` after the extension are decompressed.
+
+    Args:
+        path: The template, for example ``{landing}/orders/{window:%Y-%m-%d}/*.json``.
+        format: ``json`` (JSON lines), ``csv`` (with a header) or ``parquet``; by each file's extension if not given.
+        absent: Whether a window without files waits for them or is an empty window.
+        deleted: What a deleted file means: ``keep`` its rows and report it, or ``retract`` them.
+        delimiter: Between the fields of a CSV record, one character.
+        encoding: Of CSV files, one of Spark's: utf-8, iso-8859-1, us-ascii, utf-16, utf-16be, utf-16le.
+
+    Example:
+        >>> Files("{landing}/orders/{window:%Y-%m-%d}/*.json", absent="wait").deleted
+        'keep'
+    """
+
+    path: str
+    format: Format | None = None
+    absent: Absent = "wait"
+    deleted: Deleted = "keep"
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    contract: Contract | None = field(init=False, default=None, repr=False, compare=False)
+    asked: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
+    required: Callable[[], Collection[str]] = field(init=False, default=frozenset, repr=False, compare=False)
+
+    sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=False)
+
+    def __str__(self) -> str:
+        return f"Files({self.path!r})"
+
+    def for_contract(self, contract: Contract) -> "Files":
+        """These files, of which some may have a column in another type than others."""
+        return self._with(contract=contract)
+
+    def asked_for(self, fields: Sequence[str]) -> "Files":
+        """These files, of which some have a column of such a name in their header; see :meth:`Source.asked_for`."""
+        return self._with(asked=tuple(fields))
+
+    def requiring(self, required: Callable[[], Collection[str]]) -> "Files":
+        """These files, of which each CSV and Parquet file has to have some columns; see :meth:`Source.requiring`."""
+        return self._with(required=required)
+
+    def _with(self, **told: object) -> "Files":
+        """The same files, with more that is told of the table they are read for."""
+        made = copy(self)
+        for name, value in told.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    def validate(self, table: str) -> None:
+        """Check path, format and options; see :meth:`Source.validate`."""
+        for name, allowed in (("format", (None, *get_args(Format))), ("absent", get_args(Absent)),
+                              ("deleted", get_args(Deleted)), ("encoding", ENCODINGS)):  # fmt: skip
+            value = getattr(self, name)
+            if value not in allowed:
+                choices = ", ".join(repr(choice) for choice in allowed if choice is not None)
+                raise DeclarationError(
+                    f"{table}: source: {name} is {value!r}",
+                    rule="it is one of a few words, spelt exactly",
+                    remedy=f"write one of {choices}",
+                )
+        check_types(table, "source: ", self)
+        Template.parse(table, self.path, "/landing")
+        self._check_delimiter(table)
+        last = self.path.rpartition("/")[2]
+        # a name that ends in a glob says nothing: there each file's own extension decides
+        if self.format is None and not last.endswith(("*", "?")) and format_of(last) is None:
+            raise DeclarationError(
+                f"{table}: source: path {self.path!r} ends in an unknown extension and format is not given",
+                rule="extensions are .json, .jsonl, .ndjson, .csv and .parquet, the text ones also with .gz or .zst",
+                remedy="give format='json', 'csv' or 'parquet'",
+            )
+        kind = self.format or format_of(last)
+        for name, usual in (("delimiter", ","), ("encoding", "utf-8")):
+            if kind not in (None, "csv") and (value := getattr(self, name)) != usual:
+                raise DeclarationError(
+                    f"{table}: source: {name} is {value!r}, and the files are {kind}",
+                    rule="only CSV files have one; JSON is UTF-8, and Parquet is no text",
+                    remedy=f"drop {name}, or give format='csv'",
+                )
+
+    def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
+        """Check that the path tells windows apart, and no more than that; see :meth:`Source.validate_windows`."""
+        Template.parse(table, self.path, "/landing").check_windows(table, windows)
+
+    def check_landed(self, table: str, landed: Iterable[tuple[Window, Position]]) -> None:
+        """Check that by the path no file of a window belongs to another one now; see :meth:`Source.check_landed`.
+
+        A file that the path no longer matches is no longer at the source, and belongs to none.
+        """
+        template = self._template(table)
+        if template.is_flat:
+            return
+        for window, position in landed:
+            for file in files_in(position):
+                times = template.match(template.path_of(file.key))
+                if times is not None and times != template.times_of(window):
+                    raise _moved(table, self.path, template, window, file)
+
+    def _check_delimiter(self, table: str) -> None:
+        if len(self.delimiter) != 1 or self.delimiter in f'"\r\n{REPLACEMENT}':
+            raise DeclarationError(
+                f"{table}: source: delimiter is {self.delimiter!r}",
+                rule="a delimiter is one character, not a quote, a line break or the mark of what cannot be decoded",
+                remedy="write ',' or ';' or a tab, '\\t'",
+            )
+        try:
+            self.delimiter.encode(self.encoding)
+        except UnicodeEncodeError:
+            raise DeclarationError(
+                f"{table}: source: delimiter is {self.delimiter!r}, which is no character of {self.encoding}",
+                rule="a delimiter is a character of the encoding of the files",
+                remedy="write ',' or ';' or a tab, '\\t', or the encoding of the files",
+            ) from None
+
+    def detect(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> dict[str, Position]:
+        """The files of each window; see :meth:`Source.detect`.
+
+        Raises:
+            DeclarationError: The path reads the same for two of the windows.
+            SourceUnavailable: The store does not answer, or its root folder is gone.
+            SourceUnreadable: The store refuses.
+        """
+        return self.survey(table, windows, landed, first=first, lake=lake).positions
+
+    def survey(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> Survey:
+        """The same, with the files that the path leaves out by their names; see :mod:`.left_out`."""
+        template = self._template(table)
+        listed = _listed(table, template, windows, landed)
+        present = _present(table, template, listed, windows, landed, first)
+        positions = {}
+        for window in windows:
+            before = landed.get(window.key)
+            files = present.get(window.key, [])
+            gone = _gone(before, files) if self.deleted == "keep" else []
+            # A window that was landed keeps having a position: without files it is landed empty.
+            emptied = self.deleted == "retract" and before is not None and before.fingerprint != "empty"
+            if files or gone or emptied:
+                positions[window.key] = position_of(files, gone)
+        times = None if template.is_flat else {template.times_of(window) for window in windows}
+        others = left_out(template, self.format, listed, times)
+        return Survey(positions, sorted(template.name_of(file.path) for file in others))
+
+    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+        """The rows of the files that a position lists as present; see :meth:`Source.extract`.
+
+        Args:
+            spark: The session.
+            table: For messages.
+            position: As :meth:`detect` returned it.
+            fields: Names of the fields wanted, in this order; compared exactly, upper and lower case are different.
+
+        Returns:
+            The columns of :class:`Source`. ``_source.file`` is the key in the position, ``block`` the byte at which
+            Spark began to read, ``row`` the number of the record from there, beginning with 1.
+
+        Raises:
+            SourceChanged: A file has changed or vanished since.
+            SourceUnreadable: A file cannot be opened, has no usable header or footer, or an unknown extension.
+        """
+        options = CsvOptions(self.delimiter, self.encoding)
+        targets = self.contract.types if self.contract else {}
+        template, files = self._template(table), files_in(position)
+        lacking = (self.required, self.asked)
+        return read(spark, table, template, files, fields, self.format, options, targets, *lacking)
+
+    def extract_windows(
+        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
+    ) -> DataFrame:
+        """All files in one read; which window a row is of follows from its file."""
+        files = {file: key for key, position in positions.items() for file in files_in(position)}
+        if len(positions) == 1 or len({file.key for file in files}) < sum(len(files_in(p)) for p in positions.values()):
+            return super().extract_windows(spark, table, positions, fields)
+        rows = self.extract(spark, table, position_of(files), fields)
+        names = [(file.key, key) for file, key in files.items()]
+        place = F.broadcast(spark.createDataFrame(names, "file string, _window string"))
+        # left, so that rows of no file, should there ever be any, are counted and not lost
+        return rows.join(place, rows["_source.file"] == place["file"], "left").drop("file")
+
+    def missing(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+    ) -> dict[str, list[str]]:
+        """Landed files that are no longer there, per partition key; none where deleting a file is a way to retract."""
+        if self.deleted == "retract":
+            return {}
+        template = self._template(table)
+        present = _present(table, template, _listed(table, template, windows, landed), windows, landed, None)
+        gone = {w.key: [file.key for file in _gone(landed.get(w.key), present.get(w.key, []))] for w in windows}
+        return {key: names for key, names in gone.items() if names}
+
+    def carried(self, position: Position) -> list[str]:
+        """The keys of the files that are gone and whose rows stay."""
+        return [file.key for file in gone_from(position)]
+
+    def gained(self, before: Position, now: Position) -> Position | None:
+        """The files that have come; None where one has changed or is gone, or had gone before."""
+        old, new = set(files_in(before)), set(files_in(now))
+        if gone_from(before) or gone_from(now) or not old or not old < new:
+            return None
+        return position_of(new - old)
+
+    def _template(self, table: str) -> Template:
+        return Template.parse(table, self.path, current_settings().landing_root)
+
+
+def _listed(table: str, template: Template, windows: Sequence[Window], landed: Mapping[str, Position]) -> list[Listed]:
+    """All files that one look at the store shows."""
+    return list(
+        files_of(table, template, windows, was_there=lambda: any(files_in(position) for position in landed.values()))
+    )
+
+
+def _present(
+    table: str,
+    template: Template,
+    listed: Sequence[Listed],
+    windows: Sequence[Window],
+    landed: Mapping[str, Position],
+    first: datetime | None,
+) -> dict[str, list[File]]:
+    assigned = by_window(table, template, listed, windows, landed, first)
+    etags = local_hashes(file.path for files in assigned.values() for file in files if file.etag is None)
+    return {
+        key: [
+            File(template.name_of(file.path), etag, file.size)
+            for file in files
+            if (etag := file.etag or etags.get(file.path))
+        ]
+        for key, files in assigned.items()
+    }
+
+
+def _moved(table: str, path: str, template: Template, window: Window, file: File) -> SchemaMismatch:
+    by_utc = template.in_utc
+    fits = by_utc.match(template.path_of(file.key)) == by_utc.times_of(window)
+    keep = "write {window_utc:...} instead of {window:...} in the path" if fits else "restore the path"
+    return SchemaMismatch(
+        f"{table} {window.key}: the window holds the file {file.key}, which by the path {path!r} is of another one now",
+        rule=f"a file stays in its window; {{window:...}} is the start of the window in {window.zone}",
+        remedy=f"{keep} to leave files in the windows that hold them, or give the table another name and load it anew",
+    )
+
+
+def _gone(before: Position | None, present: Sequence[File]) -> list[File]:
+    there = {file.key for file in present}
+    return [file for file in (*files_in(before), *gone_from(before)) if file.key not in there]

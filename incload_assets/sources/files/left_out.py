@@ -1,0 +1,77 @@
+"""Files that a path leaves out because of their names alone, though they look like data of its windows.
+
+``*.json`` leaves out ``_new.json``, ``.a.json``, ``a.json.tmp``, ``a.json.gz``, ``A.JSON``, ``a.jsonl``: whoever wrote
+them may believe that they are loaded. So names are compared with the path once more: with dots and underscores before
+them, the other extensions of their format, anything after these, and upper and lower case alike. Files of folders that
+a glob does not match are not told, nor are those that tell of others: markers, checksums, locks, empty files.
+"""
+
+import re
+from collections.abc import Container, Iterable, Iterator
+
+from incload_assets.sources.files.compressed import Format, extensions_of, format_of
+from incload_assets.sources.files.listing import Listed
+from incload_assets.sources.files.template import Part, Template, pattern_of
+
+_TELLS_OF_OTHERS = re.compile(
+    r"_success|_failure|_(started|committed)_.*|_(common_)?metadata|\.ds_store|\.(git)?keep|\.gitignore|\.nfs.*|\._.*"
+    r"|.*\.(crc|md5|sha-?\d*|sum|checksum|sig|asc|lock|lck|swp|swo|done|ok|ready|success|complete|fin|flag|trg|ctl|sem)",
+    re.DOTALL,
+)
+"""Names, in lower case, of files without data; ``._a`` is what macOS keeps beside ``a``."""
+_MORE = r"(?:[\W_][^/]*)?"
+"""Endings that may follow an extension."""
+
+
+def left_out(
+    template: Template, declared: Format | None, files: Iterable[Listed], times: Container[tuple[str, ...]] | None
+) -> Iterator[Listed]:
+    """The files, of some, that the path leaves out by their names.
+
+    Args:
+        template: The path.
+        declared: The format of all files; None: each file's extension says it.
+        files: As listed.
+        times: The time fields of the windows asked about; None: of a path without time fields.
+
+    Example:
+        >>> path = Template.parse("orders", "{landing}/*.json", "/landing")
+        >>> names = ["a.json", "a.json.gz", "A.JSON", "_a.json", ".a.json.crc", "b.csv"]
+        >>> now = datetime.now(UTC)
+        >>> [file.path for file in left_out(path, None, [Listed(f"/landing/{name}", 9, now) for name in names], None)]
+        ['/landing/a.json.gz', '/landing/A.JSON', '/landing/_a.json']
+    """
+    similar = re.compile(_loosely(template, declared), re.DOTALL | re.IGNORECASE)
+    for file in files:
+        if (
+            file.size
+            and (found := similar.fullmatch(file.path))
+            and (times is None or found.groups() in times)
+            and not _TELLS_OF_OTHERS.fullmatch(file.path.rpartition("/")[2].lower())
+            and not (file.is_finished and template.match(file.path) is not None)
+        ):
+            yield file
+
+
+def _loosely(template: Template, declared: Format | None) -> str:
+    """The regular expression of a path whose files may be called otherwise."""
+    folders, name = _divided(template)
+    ending = name[-1].text if name and name[-1].kind == "text" else ""
+    found = re.search(r"\.([^.]+)(\.gz|\.zst)?$", ending)
+    kind = format_of(ending) or declared
+    if found:
+        name[-1] = Part("text", ending[: found.start()])
+        extension = rf"\.(?:{'|'.join(map(re.escape, (found[1], *extensions_of(kind))))})"
+        return rf"{pattern_of(folders)}[._]*{pattern_of(name)}{extension}{_MORE}"
+    known = "" if declared else rf"(?=[^/]*\.(?:{'|'.join(extensions_of(None))}){_MORE})"
+    return rf"{pattern_of(folders)}{known}[._]*{pattern_of(name)}{_MORE}"
+
+
+def _divided(template: Template) -> tuple[list[Part], list[Part]]:
+    """The folders of a path, and the name of its files."""
+    parts = list(template.parts)
+    if parts[-1].text == "**":
+        return [*parts, Part("text", "/")], [Part("glob", "*")]
+    last = max(index for index, part in enumerate(parts) if part.kind == "text" and "/" in part.text)
+    folder, _, name = parts[last].text.rpartition("/")
+    return [*parts[:last], Part("text", f"{folder}/")], [Part("text", name), *parts[last + 1 :]]

@@ -1,0 +1,176 @@
+"""What lies in a store, as few requests as possible, and never half a listing.
+
+Hidden names are left to the template. Some names say that their writer has not finished: ``*.tmp``, ``*.part``,
+``*.partial``, ``*.crdownload``, ``*.inprogress``, ``*._COPYING_``, ``*~``. A file that grows under its final name
+cannot be told from a finished one: it is loaded as it is, and again when it has changed.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from incload_assets.declaration.window import Window
+from incload_assets.sources.files.names import UNFINISHED
+from incload_assets.sources.files.storage import store_errors, store_of
+from incload_assets.sources.files.template import Template
+from resources.errors import SourceUnavailable, SourceUnreadable
+from resources.object_store import is_s3
+
+_SINGLE_SCANS = 8
+"""Up to this many prefixes are listed one by one; for more, the stretch of keys that holds them all is listed once."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A file as listed.
+
+    Args:
+        path: Full path.
+        size: Bytes.
+        modified: When the store last changed it, aware, UTC.
+        etag: The store's own mark of the content; None for local files, whose content is hashed when it matters.
+    """
+
+    path: str
+    size: int
+    modified: datetime
+    etag: str | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether its name says nothing else."""
+        return not self.path.lower().endswith(UNFINISHED)
+
+
+def files_of(
+    table: str, template: Template, windows: Sequence[Window], *, was_there: Callable[[], bool]
+) -> Iterator[Listed]:
+    """Every file below the literal prefixes of the windows, each once; some are not finished or no files of a window.
+
+    Args:
+        table: For messages.
+        template: Where to look.
+        windows: For which windows.
+        was_there: Tells whether the store held files before; then a root that is gone is a fault, not an empty store.
+            Only asked where it is gone: the answer takes all that was ever landed.
+
+    Raises:
+        SourceUnavailable: The store does not answer, or its root is gone.
+        SourceUnreadable: It refuses.
+    """
+    prefixes = sorted({template.prefix_of(window) for window in windows})
+    if not prefixes:
+        return
+    if is_s3(prefixes[0]):
+        listed = _s3_files(table, template, windows, prefixes)
+    else:
+        if not os.path.isdir(template.base) and was_there():
+            raise SourceUnavailable(
+                f"{table}: the folder {template.base} is gone, and files from it were loaded before",
+                rule="a folder that is gone is not taken for one without files",
+                remedy="mount or restore it; if its files are meant to be deleted, leave the empty folder",
+            )
+        listed = _local_files(table, template, windows)
+    seen = set()
+    for file in listed:
+        if file.path not in seen:
+            seen.add(file.path)
+            yield file
+
+
+def _s3_files(table: str, template: Template, windows: Sequence[Window], prefixes: list[str]) -> Iterator[Listed]:
+    if len(prefixes) > _SINGLE_SCANS:
+        # keys come in order, so the windows' keys lie between the first and the last prefix
+        yield from _s3_keys(table, _beginning(prefixes), after=prefixes[0][:-1], upto=prefixes[-1])
+        return
+    for prefix in prefixes:
+        folder = prefix.rpartition("/")[0]
+        depth = template.depth_below(folder, windows[0])
+        yield from _s3_keys(table, prefix, nested=depth != 0)
+
+
+def _beginning(prefixes: Sequence[str]) -> str:
+    """The beginning that sorted texts share."""
+    first, last = prefixes[0], prefixes[-1]
+    for index, (one, other) in enumerate(zip(first, last, strict=False)):
+        if one != other:
+            return first[:index]
+    return first
+
+
+def _s3_keys(
+    table: str, prefix: str, *, after: str | None = None, upto: str | None = None, nested: bool = True
+) -> Iterator[Listed]:
+    client = store_of(prefix)
+    bucket, _, key_prefix = prefix.removeprefix("s3://").partition("/")
+    start = f"s3://{bucket}/"
+    request: dict[str, Any] = {"Bucket": bucket, "Prefix": key_prefix, "MaxKeys": 1000}
+    if after and len(after) > len(start):
+        request["StartAfter"] = after.removeprefix(start)
+    if not nested:
+        request["Delimiter"] = "/"
+    while True:
+        with store_errors(table, start.rstrip("/")):
+            page = client.call_s3("list_objects_v2", **request)
+        for item in page.get("Contents", ()):
+            path = start + item["Key"]
+            if upto and path > upto and not path.startswith(upto):
+                return
+            if not path.endswith("/"):
+                modified = item["LastModified"].astimezone(UTC)
+                yield Listed(path, item["Size"], modified, item["ETag"].strip('"'))
+        if not page.get("IsTruncated"):
+            return
+        request["ContinuationToken"] = page["NextContinuationToken"]
+
+
+def _local_files(table: str, template: Template, windows: Sequence[Window]) -> Iterator[Listed]:
+    depths: dict[str, int | None] = {}
+    for window in windows:
+        folder = os.path.dirname(template.prefix_of(window))
+        depths.setdefault(folder, template.depth_below(folder, window))
+    passed_by = () if template.enters_hidden_folders else (".", "_")
+    for folder, depth in depths.items():
+        yield from _walk(table, folder, depth, passed_by, frozenset())
+
+
+def _walk(
+    table: str, folder: str, depth: int | None, passed_by: tuple[str, ...], above: frozenset[tuple[int, int]]
+) -> Iterator[Listed]:
+    try:
+        here = os.stat(folder)
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        with store_errors(table, f"folder {folder}"):
+            raise error
+    identity = (here.st_dev, here.st_ino)
+    if identity in above:  # a link to a folder above
+        return
+    for entry in entries:
+        try:
+            found = entry.stat()
+        except OSError:  # removed meanwhile, or a link to nothing
+            continue
+        if stat.S_ISDIR(found.st_mode):
+            if depth != 0 and not entry.name.startswith(passed_by):
+                deeper = None if depth is None else depth - 1
+                yield from _walk(table, entry.path, deeper, passed_by, above | {identity})
+        elif stat.S_ISREG(found.st_mode):
+            yield Listed(_utf8(table, entry.path), found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+
+
+def _utf8(table: str, path: str) -> str:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise SourceUnreadable(
+            f"{table}: the file name {os.fsencode(path)!r} is not UTF-8",
+            rule="a file is known by its name, which is text",
+            remedy="rename the file",
+        ) from None
+    return path

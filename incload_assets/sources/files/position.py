@@ -1,0 +1,63 @@
+"""The position of a window of files: which files, each with the mark of its content.
+
+``detail`` is ``{"files": [[key, etag, size], ...], "gone": [[key, etag, size], ...]}``, both sorted by key. ``gone``
+are files that were landed, are no longer at the source, and whose rows stay. The fingerprint covers both lists as
+one, so a deletion alone changes nothing.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from incload_assets.declaration.source import Position
+
+
+class File(NamedTuple):
+    """One file of a position: its key, the mark of its content, its size in bytes."""
+
+    key: str
+    etag: str
+    size: int
+
+
+def position_of(files: Iterable[File], gone: Iterable[File] = ()) -> Position:
+    """The position that holds these files.
+
+    Example:
+        >>> position_of([File("orders/a.json", "9f2c", 12)]).summary
+        '1 file, 12 B'
+    """
+    present, absent = sorted(files), sorted(gone)
+    text = json.dumps(sorted([*present, *absent]), ensure_ascii=False)
+    summary = f"{len(present)} file{'' if len(present) == 1 else 's'}, {_readable(sum(file.size for file in present))}"
+    if absent:
+        summary += f", {len(absent)} more no longer at the source"
+    return Position(
+        fingerprint=hashlib.blake2b(text.encode(), digest_size=8).hexdigest(),
+        detail={"files": [list(file) for file in present], "gone": [list(file) for file in absent]},
+        summary=summary,
+        size=sum(file.size for file in present),
+    )
+
+
+def files_in(position: Position | None) -> list[File]:
+    """The files of a position that were at the source."""
+    return _listed(position, "files")
+
+
+def gone_from(position: Position | None) -> list[File]:
+    """The files of a position that had left the source before."""
+    return _listed(position, "gone")
+
+
+def _listed(position: Position | None, name: str) -> list[File]:
+    return [File(*entry) for entry in position.detail.get(name, ())] if position else []
+
+
+def _readable(size: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"

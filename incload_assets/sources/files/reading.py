@@ -1,0 +1,186 @@
+"""The files of a position as one DataFrame: files that look alike are read together, then put beside the others."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StringType
+
+from incload_assets.contract.conversion import bytes_faults, text_for
+from incload_assets.declaration.source import EXTRACTED_COLUMNS, PRESENT
+from incload_assets.delta.sql import union_of
+from incload_assets.sources.files.columns import FileColumns
+from incload_assets.sources.files.compressed import Format, check_frames, compression_of, format_of
+from incload_assets.sources.files.csv import read_csv
+from incload_assets.sources.files.csv_shape import CsvOptions
+from incload_assets.sources.files.hashes import local_hashes
+from incload_assets.sources.files.json import read_json
+from incload_assets.sources.files.names import is_hidden
+from incload_assets.sources.files.parquet import read_parquet
+from incload_assets.sources.files.position import File
+from incload_assets.sources.files.records import Records
+from incload_assets.sources.files.template import Template
+from resources.errors import SourceChanged, SourceUnreadable
+from resources.object_store import is_s3
+
+_LISTED_BY_DRIVER = 32
+"""Up to this many paths, by its default, Spark looks at without starting tasks."""
+
+_EMPTY = (
+    "_raw struct<{members}>, _payload string, _rescued string, _malformed string,"
+    " _source struct<file: string, block: bigint, row: bigint>, _present array<string>"
+)
+
+
+def read(
+    spark: SparkSession,
+    table: str,
+    template: Template,
+    files: Sequence[File],
+    fields: Sequence[str],
+    declared: Format | None,
+    csv: CsvOptions,
+    targets: Mapping[str, DataType],
+    required: Callable[[], Collection[str]],
+    asked: Sequence[str] = (),
+) -> DataFrame:
+    """All records of the files, with the columns of :class:`Source`.
+
+    Args:
+        spark: The session.
+        table: For messages.
+        template: Which turns keys into paths.
+        files: What to read; each file is read once.
+        fields: Names of the members of ``_raw``.
+        declared: The format of all files; None: each file's extension says it.
+        csv: How CSV files are written.
+        targets: What the contract declares of fields.
+        required: See :meth:`Source.requiring`.
+        asked: Those of the fields that conditions ask for, and that a header has to name.
+
+    Returns:
+        One row per record, with ``_present``. A field has the type it has in the files; where files disagree, it is a
+        string in all, which becomes what each value would have become by itself.
+
+    Raises:
+        SourceChanged: A local file is not what its etag says.
+        SourceUnreadable: A file cannot be read; the message names it.
+    """
+    _check_unchanged(table, template, files)
+    by_format: dict[Format, list[str]] = {}
+    check_frames(table, template, [template.path_of(file.key) for file in files])
+    for file in files:
+        kind = declared or format_of(file.key)
+        if kind is None:
+            raise SourceUnreadable(
+                f"{table}: the file {file.key} has no known extension",
+                rule="without format=..., each file's extension says what it is",
+                remedy="give the source format='json', 'csv' or 'parquet', or narrow its path",
+            )
+        if file.size:
+            _check_name(table, file.key, kind)
+            by_format.setdefault(kind, []).append(template.path_of(file.key))
+    if len(files) > _LISTED_BY_DRIVER:
+        # Spark would look at each path in a task of its own: half a minute for ten thousand of them
+        spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", _LISTED_BY_DRIVER)
+    size = sum(file.size for file in files)
+    groups: list[Records] = read_json(spark, template, by_format.get("json", []), fields, size)
+    columns = FileColumns(table, [field for field in fields if field in targets] or fields, required)
+    groups += read_csv(spark, table, template, by_format.get("csv", []), fields, csv, columns)
+    groups += read_parquet(spark, table, template, by_format.get("parquet", []), fields, columns)
+    if not groups:
+        members = ", ".join(f"`{field.replace('`', '``')}`: string" for field in fields)
+        return spark.createDataFrame([], _EMPTY.format(members=members))
+    _check_asked(table, files, groups, fields, asked)
+    types = [_common_type([group.types[index] for group in groups]) for index in range(len(fields))]
+    return union_of(_with_types(group, fields, types, targets) for group in groups)
+
+
+def _check_unchanged(table: str, template: Template, files: Sequence[File]) -> None:
+    """Local files still have their etag. On S3 that takes a listing, which whoever lands a position makes later."""
+    local = {path: file for file in files if not is_s3(path := template.path_of(file.key))}
+    hashes = local_hashes(local)
+    for path, file in local.items():
+        found = hashes.get(path)
+        if found is None:
+            raise SourceChanged(
+                f"{table}: the file {file.key} has vanished",
+                rule="a load reads files as they were when they were listed",
+                remedy="the load is tried again",
+            )
+        if found.startswith("unreadable"):
+            raise SourceUnreadable(
+                f"{table}: the file {file.key} cannot be opened",
+                rule="whoever loads reads the files",
+                remedy="give the user who loads the right to read it",
+            )
+        if found != file.etag:
+            raise SourceChanged(
+                f"{table}: the file {file.key} has changed",
+                rule="a load reads files as they were when they were listed",
+                remedy="the load is tried again",
+            )
+
+
+def _check_name(table: str, key: str, kind: Format) -> None:
+    """Refuse a file of which Spark would read nothing, or something else, because of its name."""
+    name = key.rpartition("/")[2]
+    if is_hidden(name):
+        raise SourceUnreadable(
+            f"{table}: Spark does not see the file {key}",
+            rule="it takes names that begin with '.' or '_', or end in '._COPYING_', for hidden",
+            remedy="rename the file",
+        )
+    if kind != "parquet" and (compression := compression_of(name)) and not name.endswith(f".{compression}"):
+        raise SourceUnreadable(
+            f"{table}: Spark does not decompress the file {key}",
+            rule=f"the ending that tells of a compression is in lower case, .{compression}",
+            remedy="rename the file",
+        )
+
+
+def _check_asked(
+    table: str, files: Sequence[File], groups: Sequence[Records], fields: Sequence[str], asked: Sequence[str]
+) -> None:
+    """Refuse files without a column that a condition asks for, which nobody would miss."""
+    for index, field in enumerate(fields):
+        if field in asked and not any(group.varied or group.types[index] is not None for group in groups):
+            names = f"{files[0].key}" + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+            raise SourceUnreadable(
+                f"{table}: a condition of changes asks for {field!r}, which no header of the files has ({names})",
+                rule="a condition on a column that is not there is never true, so that nothing would ever be deleted",
+                remedy=f"correct the name in the condition, upper and lower case included; or, where files may lack "
+                f"the column, add {field!r} to the contract with nullable=True",
+            )
+
+
+def _common_type(types: Sequence[DataType | None]) -> DataType:
+    found = {kind for kind in types if kind is not None}
+    return found.pop() if len(found) == 1 else StringType()
+
+
+def _with_types(
+    group: Records, fields: Sequence[str], types: Sequence[DataType], targets: Mapping[str, DataType]
+) -> DataFrame:
+    members = [
+        _as(F.col("_raw").getField(field), was, wanted, targets.get(field)).alias(field)
+        for field, was, wanted in zip(fields, group.types, types, strict=True)
+    ]
+    named = F.array(*(F.lit(field) for field, was in zip(fields, group.types, strict=True) if was is not None))
+    present = F.col(PRESENT) if group.varied else named.cast("array<string>").alias(PRESENT)
+    faults = (
+        fault
+        for field, was, wanted in zip(fields, group.types, types, strict=True)
+        if was is not None and was != wanted
+        for fault in bytes_faults(field, F.col("_raw").getField(field), was, targets.get(field))
+    )
+    whole = group.frame.withColumn("_malformed", F.coalesce("_malformed", *faults))
+    return whole.select(F.struct(*members).alias("_raw"), *EXTRACTED_COLUMNS[1:], present)
+
+
+def _as(value: Column, was: DataType | None, wanted: DataType, target: DataType | None) -> Column:
+    if was is None:
+        return F.lit(None).cast(wanted)
+    if was == wanted:
+        return value
+    return text_for(value, was, target)

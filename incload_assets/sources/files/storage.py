@@ -1,0 +1,144 @@
+"""The store behind a path: a local folder or S3, through fsspec.
+
+fsspec with s3fs, because one small interface then opens, reads parts of and lists both kinds of store, S3 requests go
+out many at a time without threads of our own, and pyarrow reads Parquet footers through it. Credentials come from the
+usual provider chain of boto (environment, profile, role) and from nowhere else; the endpoint from
+``AWS_ENDPOINT_URL_S3`` or ``AWS_ENDPOINT_URL``.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import fsspec
+from botocore import exceptions as boto
+from fsspec.exceptions import FSTimeoutError
+
+from resources.errors import IncrementalLoadError, SourceChanged, SourceUnavailable, SourceUnreadable
+from resources.object_store import is_s3
+
+# a store that is silent is given up after about ten seconds
+_S3_CONFIG = {"connect_timeout": 3, "read_timeout": 5, "retries": {"total_max_attempts": 2, "mode": "standard"}}
+
+_UNAVAILABLE = (
+    boto.EndpointConnectionError, boto.ConnectionError, boto.HTTPClientError, FSTimeoutError, TimeoutError,
+    ConnectionError,
+)  # fmt: skip
+_NO_CREDENTIALS = (
+    boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError, boto.ProfileNotFound,
+    boto.TokenRetrievalError,
+)  # fmt: skip
+
+_LOCAL_REFUSALS = ("PermissionError", "IsADirectoryError", "NotADirectoryError", "FileNotFoundError")
+_BUSY = ("SlowDown", "Throttling", "RequestTimeout", "RequestTimeTooSkewed")
+
+
+def store_of(path: str) -> fsspec.AbstractFileSystem:
+    """The file system that holds a full path."""
+    if not is_s3(path):
+        return fsspec.filesystem("file")
+    # a new client when the environment names other credentials or another endpoint
+    return _s3_client(frozenset(item for item in os.environ.items() if item[0].startswith("AWS_")))
+
+
+@lru_cache(maxsize=2)
+def _s3_client(environment: frozenset[tuple[str, str]]) -> fsspec.AbstractFileSystem:
+    names = {name for name, _ in environment}
+    config: dict[str, Any] = dict(_S3_CONFIG)
+    if names & {"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"}:
+        # stores other than AWS rarely answer to bucket.host
+        config["s3"] = {"addressing_style": "path"}
+    client = fsspec.filesystem(
+        "s3", anon=False, config_kwargs=config, use_listings_cache=False, skip_instance_cache=True
+    )
+    client.retries = 1  # botocore's two attempts are enough; s3fs would make five of each
+    return client
+
+
+@contextmanager
+def store_errors(table: str, place: str, file: str | None = None) -> Iterator[None]:
+    """Turn what a store raises into this package's errors.
+
+    Args:
+        table: For messages.
+        place: The full path of the bucket, folder or file that is read, for messages.
+        file: The key of the file that is read, if it is a file that was listed before.
+
+    Raises:
+        SourceChanged: The file has vanished.
+        SourceUnavailable: No answer, or an answer that says to try again.
+        SourceUnreadable: A refusal. Only the error's code is shown: what a store says in full may hold secrets.
+    """
+    try:
+        yield
+    except IncrementalLoadError:
+        raise
+    except _NO_CREDENTIALS as error:
+        raise SourceUnreadable(
+            f"{table}: no usable S3 credentials for {place} ({type(error).__name__})",
+            rule="credentials come from the provider chain: environment, profile or role",
+            remedy="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run with a role",
+        ) from None
+    except _UNAVAILABLE as error:
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "AWS"
+        raise SourceUnavailable(
+            f"{table}: no answer for {place} ({type(error).__name__}"
+            + (f", S3 endpoint {_without_password(endpoint)})" if is_s3(place) else ")"),
+            rule="the store of a table's files answers",
+            remedy="the load is tried again; if it stays so, check the network and AWS_ENDPOINT_URL",
+        ) from None
+    except (OSError, boto.ClientError) as error:
+        code, status = _answer(error)
+        if file is not None and isinstance(error, FileNotFoundError) and code != "NoSuchBucket":
+            raise SourceChanged(
+                f"{table}: the file {file} has vanished",
+                rule="a file that was seen is there until it was read",
+                remedy="the load is tried again",
+            ) from None
+        raise _refusal(table, file or place, code, status, on_s3=is_s3(place)) from None
+    except boto.BotoCoreError as error:
+        raise SourceUnreadable(
+            f"{table}: {place} cannot be read ({type(error).__name__})",
+            rule="the store can be asked with the settings of the environment",
+            remedy="check the AWS_* settings",
+        ) from None
+
+
+def _answer(error: Exception) -> tuple[str, int]:
+    """The S3 error code and HTTP status behind an exception, or the name of the exception and 0."""
+    response = getattr(error, "response", None) or getattr(error.__cause__, "response", None) or {}
+    code = str(response.get("Error", {}).get("Code", "")) or type(error).__name__
+    return code, int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _refusal(table: str, place: str, code: str, status: int, *, on_s3: bool) -> IncrementalLoadError:
+    if not on_s3 and code in _LOCAL_REFUSALS:
+        return SourceUnreadable(
+            f"{table}: {place} cannot be read ({code})",
+            rule="whoever loads may read all files and folders of the path",
+            remedy="give the user who loads the right to read it",
+        )
+    if not on_s3 or status >= 500 or code in _BUSY:
+        return SourceUnavailable(
+            f"{table}: {place} cannot be read now ({code})",
+            rule="the store of a table's files answers",
+            remedy="the load is tried again; if it stays so, check the store or the mount",
+        )
+    if code in ("NoSuchBucket", "404", "FileNotFoundError"):
+        return SourceUnreadable(
+            f"{table}: there is no {place} ({code})",
+            rule="the bucket that a path names exists",
+            remedy="create it, or correct the path",
+        )
+    return SourceUnreadable(
+        f"{table}: S3 refuses {place} ({code})",
+        rule="the loader's credentials may list and read the bucket",
+        remedy="check AWS_ACCESS_KEY_ID, AWS_PROFILE or the role, and the bucket's policy",
+    )
+
+
+def _without_password(endpoint: str) -> str:
+    scheme, _, rest = endpoint.rpartition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if scheme else rest

@@ -1,0 +1,219 @@
+"""Messages of a Kafka topic."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import ClassVar, get_args
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.declaration import window as windows_of
+from incload_assets.declaration.declared import Declared
+from incload_assets.declaration.field_types import check_types
+from incload_assets.declaration.own_fields import OwnField
+from incload_assets.declaration.source import Absent, Headroom, Position, Sees, Source
+from incload_assets.declaration.window import Window
+from incload_assets.sources.kafka.errors import kafka_error
+from incload_assets.sources.kafka.messages import ABOUT, json_messages, read_messages
+from incload_assets.sources.kafka.topic import KafkaLook
+from incload_assets.sources.kafka.windows import Chooser, check_identity, identity_of, positions, ranges_of
+from resources.errors import DeclarationError, SourceUnreadable
+from resources.kafka import NAME, KafkaCluster
+from resources.lake import Lake
+
+
+@dataclass(frozen=True)
+class Kafka(Source):
+    """JSON messages of a topic, ``{…}`` or ``{"schema": …, "payload": {…}}``, in windows that tile it by offset.
+
+    - A window goes from where the one before it ends to its own end, in each topic partition. Where windows end is
+      written down when it is first asked for, and stays; see :mod:`incload_assets.sources.kafka.windows`. The
+      window that has not ended yet goes to the end of the log.
+    - The first window begins where the topic begins. Topic partitions that are added begin in the window in which they
+      are first seen.
+    - Offsets that the topic no longer has fail the window; nothing is ever skipped or reset. So does another topic of
+      the same name.
+    - Beside the fields of a message's value a table can name ``kafka_key``, ``kafka_timestamp``, ``kafka_partition``,
+      ``kafka_offset``, ``kafka_headers`` (a JSON array of objects with ``key`` and ``value``) and ``kafka_tombstone``.
+    - A tombstone (no value) has the fields of its key; it is left out unless the table names ``kafka_tombstone``, as in
+      ``delete_when="kafka_tombstone = 'true'"``.
+    - Address and security come from ``INCLOAD_KAFKA_<CLUSTER>_SERVERS`` and ``…_OPTIONS``; see
+      :class:`resources.kafka.KafkaCluster`. Spark needs ``INCLOAD_KAFKA=true`` where it is started.
+
+    Args:
+        cluster: Its name in the environment variables, in lower case.
+        topic: The topic.
+        key: The field that a message's key stands for, where it is no JSON object itself.
+        absent: Whether the window that has not ended waits for its first message or is an empty window.
+        per_task: How many messages one task of Spark reads at most.
+
+    Example:
+        >>> str(Kafka("shop", "orders"))
+        "Kafka('shop', 'orders')"
+    """
+
+    cluster: str
+    topic: str
+    key: str | None = None
+    absent: Absent = "wait"
+    per_task: int = field(default=200_000, repr=False)
+
+    sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=True)
+    moves: ClassVar[bool] = True
+    forgets: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return f"Kafka({self.cluster!r}, {self.topic!r})"
+
+    def validate(self, table: str) -> None:
+        """Check the names and options; see :meth:`Source.validate`."""
+        check_types(table, "source: ", self)
+        checks = (
+            ("cluster", bool(NAME.fullmatch(self.cluster)), "it is letters, digits and _, in lower case", "'shop'"),
+            ("topic", bool(re.fullmatch(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}", self.topic)),
+             "a topic's name is letters, digits and ._-, and not . or ..", "'orders'"),
+            ("key", self.key != "" and self.key not in ABOUT, "it is a field of the contract", "'order_id'"),
+            ("absent", self.absent in get_args(Absent), "it is 'wait' or 'empty'", "'wait'"),
+            ("per_task", self.per_task > 0, "it is a number of messages, 1 or more", "200_000"),
+        )  # fmt: skip
+        for name, good, rule, example in checks:
+            if not good:
+                problem = f"{table}: source: {name} is {getattr(self, name)!r}"
+                raise DeclarationError(problem, rule=rule, remedy=f"write {name}={example}")
+
+    @property
+    def own_fields(self) -> Mapping[str, OwnField]:
+        """The fields that every message has; see :meth:`Source.own_fields`."""
+        return ABOUT
+
+    def validate_changes(self, declared: Declared) -> None:
+        """Check that the table has the field that keys stand for; see :meth:`Source.validate_changes`."""
+        contract = declared.contract
+        if self.key is not None and self.key not in (*contract.names, *declared.asked):
+            raise DeclarationError(
+                f"{declared.table}: source: key is {self.key!r}, which {contract.model_name} does not have",
+                rule=f"a message's key stands for a column of the contract ({', '.join(contract.names)})",
+                remedy=f"name one of them, add {self.key!r} to {contract.model_name}, or drop key",
+            )
+
+    def detect(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> dict[str, Position]:
+        """The offsets of each window; see :meth:`Source.detect`.
+
+        Raises:
+            SourceUnavailable: The cluster does not answer.
+            SourceUnreadable: It refuses, has no such topic, or has another one of that name.
+        """
+        if lake is None:
+            raise ValueError(f"{table}: where windows end is written down in the lake")
+        look = self._look(table)
+        so_far = {
+            w.end: {p: end for p, (_, end) in ranges_of(landed[w.key]).items()} for w in windows if w.key in landed
+        }
+        return positions(table, look, lake, windows, Chooser(look, first, so_far, windows_of.now()))
+
+    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+        """The messages between the offsets of a position; see :meth:`Source.extract`.
+
+        Returns:
+            The columns of :class:`Source`. ``_source.file`` is ``cluster/topic/partition``, ``block`` the topic
+            partition, ``row`` the offset.
+
+        Raises:
+            SourceUnreadable: Offsets are gone, or the topic is another one.
+            SourceUnavailable: The cluster does not answer.
+        """
+        return self.extract_windows(spark, table, {"": position}, fields).drop("_window")
+
+    def extract_windows(
+        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
+    ) -> DataFrame:
+        """Windows one after the other are one read; which one a message is of follows from its offset."""
+        places = [(p, *ends, key) for key, position in positions.items() for p, ends in ranges_of(position).items()]
+        whole = _whole(places)
+        if len(positions) > 1 and _count(whole.values()) > 2 * _count((begin, end) for _, begin, end, _ in places):
+            return super().extract_windows(spark, table, positions, fields)
+        self._check(table, positions)
+        messages = read_messages(spark, KafkaCluster.named(self.cluster), self.topic, whole, self.per_task)
+        place = spark.createDataFrame(places, "__partition int, __begin bigint, __end bigint, _window string")
+        inside = (F.col("offset") >= F.col("__begin")) & (F.col("offset") < F.col("__end"))
+        rows = messages.join(F.broadcast(place), (F.col("partition") == F.col("__partition")) & inside)
+        frame = json_messages(rows, f"{self.cluster}/{self.topic}", fields, self.key, "_window")
+        try:
+            _ = frame.schema  # Spark looks for the connector now
+        except PySparkException as error:
+            raise kafka_error(table, str(error)) or error from None
+        return frame
+
+    def settled(self, position: Position) -> bool:
+        """Whether the end of the window was written down when it was landed."""
+        return bool(position.detail.get("closed"))
+
+    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+        """By the topic's ``retention.ms``; a ``retention.bytes`` may remove messages earlier.
+
+        See :meth:`Source.headroom`. The account may describe the topic's configuration.
+        """
+        look = self._look(table)
+        if not positions or (retention := look.retention) is None:
+            return []
+        there = look.first_since(datetime.fromtimestamp(0, UTC))
+        oldest = []
+        for window, position in positions.items():
+            for partition, (begin, end) in ranges_of(position).items():
+                first = there.get(partition)
+                if begin < end and first is not None:  # what a window begins behind is of its own time
+                    older = begin <= first.offset
+                    oldest.append(datetime.fromtimestamp(first.time / 1000, UTC) if older else window.start)
+        if not oldest:
+            return []
+        removed = min(oldest) + retention
+        when = "may have removed" if removed <= now else "removes"
+        says = f"the topic {self.topic} {when} the oldest of it by {removed:%Y-%m-%d %H:%M} UTC"
+        return [Headroom(says, (removed - now) / retention, removed=removed)]
+
+    def _look(self, table: str) -> KafkaLook:
+        return KafkaLook(table, KafkaCluster.named(self.cluster), self.topic)
+
+    def _check(self, table: str, positions: Mapping[str, Position]) -> None:
+        """What Spark would find out late, or after minutes: everything that is to be read is still there."""
+        if not any(map(ranges_of, positions.values())):
+            return
+        look = self._look(table)
+        starts, ends = look.starts(), look.ends()
+        for key, position in positions.items():
+            if ranges_of(position):
+                check_identity(table, look, identity_of(position))
+            for partition, (begin, end) in ranges_of(position).items():
+                oldest, next_one = starts.get(partition, 0), ends.get(partition, 0)
+                if begin < oldest or end > next_one:
+                    raise SourceUnreadable(
+                        f"{table} {key}: the window is offsets {begin} to {end - 1} of partition {partition} of "
+                        f"{look.place}, which now holds {oldest} to {next_one - 1}",
+                        rule="a window is read as a whole or not at all: what has expired is never passed over",
+                        remedy="what was landed of it stays; load within the topic's retention.ms, or raise it, and "
+                        "have what is missing sent once more",
+                    )
+
+
+def _count(ranges: Iterable[tuple[int, int]]) -> int:
+    return sum(end - begin for begin, end in ranges)
+
+
+def _whole(places: Sequence[tuple[int, int, int, str]]) -> dict[int, tuple[int, int]]:
+    """From the first to the last offset of each topic partition."""
+    whole: dict[int, tuple[int, int]] = {}
+    for partition, begin, end, _ in places:
+        low, high = whole.get(partition, (begin, end))
+        whole[partition] = (min(low, begin), max(high, end))
+    return whole

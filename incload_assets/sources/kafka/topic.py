@@ -1,0 +1,206 @@
+"""What a Kafka cluster says of a topic, without reading it: identity, where its log begins and ends, and times."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any, Self, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import admin as kafka_admin
+from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]  # as below
+
+from incload_assets.sources.kafka.errors import REFUSED, client_error
+from resources.errors import IncrementalLoadError
+from resources.kafka import REQUEST_SECONDS, KafkaCluster
+
+_SPECS: Any = kafka_admin.OffsetSpec  # type: ignore[attr-defined]  # it is public, but not marked so
+Answer = TypeVar("Answer")
+Offsets = Mapping[int, int]
+"""An offset per topic partition."""
+
+_DOWN = KafkaError._ALL_BROKERS_DOWN
+_MOVING = {
+    KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE,
+}  # fmt: skip
+"""A topic partition is on its way from one broker to another, as when brokers are restarted."""
+ATTEMPTS = 5
+_FOR_EVER_MS = 100 * 366 * 86_400_000
+DOWN_SECONDS = 3
+"""How long no broker may take a connection before the cluster counts as down."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which log it is: a topic that was deleted and made again has another id, as has the same name elsewhere.
+
+    Args:
+        cluster: The cluster's id.
+        topic: The topic's.
+    """
+
+    cluster: str
+    topic: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """The first record of a topic partition whose time is not before an instant.
+
+    Args:
+        offset: Of the record.
+        time: Milliseconds since 1970.
+    """
+
+    offset: int
+    time: int
+
+    @classmethod
+    def of(cls, answer: Any) -> Self:
+        """From the client's own."""
+        return cls(answer.offset, answer.timestamp)
+
+
+class KafkaLook:
+    """A look at one topic; requests are for all of its partitions at once.
+
+    Only what is committed is seen: the log ends where the oldest open transaction begins.
+
+    Args:
+        table: The asset's name, for messages.
+        cluster: Where.
+        topic: Its name.
+    """
+
+    def __init__(self, table: str, cluster: KafkaCluster, topic: str) -> None:
+        self._table, self._cluster, self._topic = table, cluster, topic
+        self._trouble = dict[int, float]()
+        with self._asking():
+            self._admin = kafka_admin.AdminClient(cluster.client_options(self._note))
+
+    @property
+    def place(self) -> str:
+        """For messages."""
+        return f"topic {self._topic!r} of the Kafka cluster {self._cluster.name!r}"
+
+    @cached_property
+    def identity(self) -> Identity:
+        """Which log it is.
+
+        Raises:
+            SourceUnavailable: The cluster does not answer.
+            SourceUnreadable: It refuses, or has no such topic.
+        """
+        with self._asking():
+            cluster = self._answer(self._admin.describe_cluster(request_timeout=REQUEST_SECONDS))
+        return Identity(str(cluster.cluster_id), str(self._description.topic_id))
+
+    def starts(self) -> dict[int, int]:
+        """The oldest offset that is still there, per topic partition; raises as :attr:`identity` does."""
+        return {partition: found.offset for partition, found in self._offsets(_SPECS.earliest()).items()}
+
+    def ends(self) -> dict[int, int]:
+        """The offset after the newest record, per topic partition; raises as :attr:`identity` does."""
+        return {partition: found.offset for partition, found in self._offsets(_SPECS.latest()).items()}
+
+    def first_since(self, instant: datetime) -> dict[int, Found]:
+        """The first record per topic partition that is not older; a partition without is left out.
+
+        Raises as :attr:`identity` does.
+        """
+        found = self._offsets(_SPECS.for_timestamp(max(0, round(instant.timestamp() * 1000))))
+        return {partition: record for partition, record in found.items() if record.offset >= 0}
+
+    @property
+    def retention(self) -> timedelta | None:
+        """How old a record becomes before it is removed; None: it is not. Raises as :attr:`identity` does."""
+        topic = ConfigResource(ResourceType.TOPIC, self._topic)
+        with self._asking():
+            asked = self._admin.describe_configs([topic], request_timeout=REQUEST_SECONDS)
+            told = self._answer(asked[topic])
+        milliseconds = int(told["retention.ms"].value)
+        bounded = 0 <= milliseconds < _FOR_EVER_MS and "delete" in told["cleanup.policy"].value
+        return timedelta(milliseconds=milliseconds) if bounded else None
+
+    @cached_property
+    def _description(self) -> Any:
+        with self._asking():
+            asked = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=REQUEST_SECONDS)
+            return self._answer(asked[self._topic])
+
+    def _offsets(self, spec: Any) -> dict[int, Found]:
+        places = [TopicPartition(self._topic, partition.id) for partition in self._description.partitions]
+        with self._asking():
+            for attempt in range(ATTEMPTS):
+                asked = self._admin.list_offsets(
+                    dict.fromkeys(places, spec),
+                    isolation_level=IsolationLevel.READ_COMMITTED,
+                    request_timeout=REQUEST_SECONDS,
+                )
+                try:
+                    return {place.partition: Found.of(self._answer(future)) for place, future in asked.items()}
+                except KafkaException as error:
+                    if error.args[0].code() not in _MOVING or attempt == ATTEMPTS - 1:
+                        raise
+                    time.sleep(0.5)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _answer(self, future: Future[Any]) -> Any:
+        """What comes of a request; a refused login is known only from what goes wrong meanwhile."""
+        deadline = time.monotonic() + 2 * REQUEST_SECONDS
+        while not future.done() and time.monotonic() < deadline and not self._trouble.keys() & REFUSED:
+            self._admin.poll(0.02)
+            if self._trouble.get(_DOWN, deadline) + DOWN_SECONDS < time.monotonic():
+                raise KafkaException(KafkaError(_DOWN))
+        return future.result(0)
+
+    def _note(self, error: KafkaError) -> None:
+        """What goes wrong, and when it did first."""
+        self._trouble.setdefault(error.code(), time.monotonic())
+
+    def _error(self, code: int) -> IncrementalLoadError:
+        return client_error(self._table, self._cluster.name, self.place, [code, *self._trouble])
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as error:
+            raise self._error(error.args[0].code()) from None  # its text has addresses
+        except TimeoutError:
+            raise self._error(KafkaError._TIMED_OUT) from None
+
+
+def least_calls(instants: Iterable[datetime], ask: Callable[[datetime], Answer]) -> dict[datetime, Answer]:
+    """What ``ask`` answers for each instant, asked as seldom as can be: between equal answers lie none but these.
+
+    Args:
+        instants: Ascending.
+        ask: Its answers grow with the instant.
+
+    Example:
+        >>> from datetime import UTC, timedelta
+        >>> days = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(n) for n in range(100)]
+        >>> asked = []
+        >>> answers = least_calls(days, lambda day: asked.append(day) or day.month > 3)
+        >>> len(answers), len(asked) < 12
+        (100, True)
+    """
+    ordered = list(instants)
+    known = {at: ask(at) for at in dict.fromkeys([*ordered[:1], *ordered[-1:]])}
+    spans = [(0, len(ordered) - 1)]
+    while spans:
+        low, high = spans.pop()
+        if high - low < 2:
+            continue
+        if known[ordered[low]] == known[ordered[high]]:
+            known |= dict.fromkeys(ordered[low + 1 : high], known[ordered[low]])
+            continue
+        middle = (low + high) // 2
+        known[ordered[middle]] = ask(ordered[middle])
+        spans += [(low, middle), (middle, high)]
+    return known

@@ -1,0 +1,1 @@
+"""Tables of PostgreSQL, read by number or by time, and replication slots."""

@@ -1,0 +1,109 @@
+"""What goes wrong between us and a database, said by psycopg or by the JDBC driver: the server's words are the same."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from pyspark.errors import PySparkException
+
+from resources.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
+from resources.failures import masked
+
+_REFUSED = re.compile(
+    r"password authentication failed|authentication failed|no password (was )?(supplied|provided)"
+    r"|requested no password|no pg_hba\.conf entry|(role|database) \"[^\"]*\" does not exist|is not permitted to log in"
+    r"|does not support SSL|certificate [^\n]*|sslmode[^\n]*|SSLHandshakeException|permission denied for database"
+)
+_FORBIDDEN = re.compile(r"permission denied for [^\n.]+")
+_GONE = re.compile(r"(?:relation|column|schema|type) \"?[^\s]+ does not exist|column [^\n]+ does not exist")
+_SLOW = re.compile(r"canceling statement due to (statement timeout|conflict with recovery|user request)|Read timed out")
+_AWAY = re.compile(
+    r"[Cc]onnection refused|Connection to \S+ refused|connection timeout expired|timeout expired"
+    r"|[Cc]onnect timed out|connection attempt failed|An I/O error occurred|terminating connection"
+    r"|the database system is|server closed the connection|connection (is|was|has been) (lost|closed|reset)"
+    r"|Connection reset|too many clients|remaining connection slots|could not (translate|connect)"
+    r"|failed to resolve host"
+    r"|No route to host|Network is unreachable|EOFException|recovery mode|consuming input failed"
+    r"|SSL error|SSL connection has been closed"
+)
+
+
+@contextmanager
+def looking(table: str, place: str) -> Iterator[None]:
+    """Turns the errors of a block into those of this package.
+
+    Args:
+        table: The asset's name, for messages.
+        place: The database's name and the table's in it.
+
+    Raises:
+        SourceUnavailable: The database does not answer, or not in time.
+        SourceUnreadable: It refuses.
+    """
+    try:
+        yield
+    except psycopg.Error as error:
+        transient = isinstance(error, psycopg.OperationalError)
+        raise meaning_of(table, place, str(error)) or _other(table, place, str(error), transient) from None
+    except PySparkException as error:
+        if "org.postgresql" not in str(error):
+            raise
+        raise read_failure(table, place, error) from None
+
+
+def read_failure(table: str, place: str, error: PySparkException) -> IncrementalLoadError:
+    """What the JDBC driver's error within Spark's says."""
+    told = str(error)
+    reason = re.search(r"org\.postgresql\.\S+?(?:Exception|Error): ([^\n]+)", told)
+    return meaning_of(table, place, told) or _other(table, place, reason[1] if reason else told, transient=False)
+
+
+def meaning_of(table: str, place: str, told: str) -> IncrementalLoadError | None:
+    """What the words of a server or of a driver say; None if they are of no known kind.
+
+    Example:
+        >>> error = meaning_of("orders", "shop.public.orders", "ERROR: permission denied for table orders")
+        >>> str(error).partition(". Rule")[0]
+        'orders: shop.public.orders: permission denied for table orders'
+    """
+    if found := _REFUSED.search(told):
+        return SourceUnreadable(
+            f"{table}: {place}: the server refuses the connection ({found[0]})",
+            rule="the account of INCLOAD_DATABASE_<NAME>_USER may connect, by the TLS options of …_URL",
+            remedy="check user, password, database name and TLS options in the environment, and pg_hba.conf",
+        )
+    if found := _FORBIDDEN.search(told):
+        return SourceUnreadable(
+            f"{table}: {place}: {_line(found[0])}",
+            rule="the account may read the table: USAGE on its schema, SELECT on it",
+            remedy="GRANT them to the account of INCLOAD_DATABASE_<NAME>_USER",
+        )
+    if found := _GONE.search(told):
+        return SourceUnreadable(
+            f"{table}: {place}: {_line(found[0])}",
+            rule="the table and the columns that the source names exist",
+            remedy="restore them, or change the table's declaration",
+        )
+    if found := _SLOW.search(told):
+        return SourceUnavailable(
+            f"{table}: {place} did not answer in time ({found[0]})",
+            rule="a statement takes at most INCLOAD_DATABASE_<NAME>_TIMEOUT seconds",
+            remedy="index the column that the source asks by, or raise the time-out; the load is tried again",
+        )
+    if found := _AWAY.search(told):
+        return SourceUnavailable(
+            f"{table}: {place}: the database is down or the connection was cut ({_line(found[0])})",
+            rule="what does not answer is not taken for empty",
+            remedy="check that the server runs and can be reached; the load is tried again",
+        )
+    return None
+
+
+def _other(table: str, place: str, told: str, transient: bool) -> IncrementalLoadError:
+    kind = SourceUnavailable if transient else SourceUnreadable
+    return kind(f"{table}: {place}: {_line(told)}", remedy="see the database's own log; then load again")
+
+
+def _line(told: str) -> str:
+    return masked(told.strip().splitlines()[0][:200]) if told.strip() else "no reason was given"

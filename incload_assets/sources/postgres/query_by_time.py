@@ -1,0 +1,110 @@
+"""Rows of a database table by the time of their last change."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+
+import psycopg
+
+from incload_assets.declaration.source import Clock, Position
+from incload_assets.declaration.window import Window
+from incload_assets.sources.postgres.closing import closing, closing_of, position_of
+from incload_assets.sources.postgres.ranges import Range, found_in, literal, micros
+from incload_assets.sources.postgres.relation import TIMES, Column, Relation, quoted
+from incload_assets.sources.postgres.source import DatabaseSource
+from resources.lake import Lake
+
+
+@dataclass(frozen=True)
+class QueryByTime(DatabaseSource):
+    """The rows of a PostgreSQL table by a column that says when each was last changed.
+
+    A window has the rows whose time is in it, as the database holds them when they are read. A row that is changed
+    leaves the window of its former change, which keeps what was landed of it. Deletes at the source are not seen; a
+    column that marks rows as deleted is, by ``delete_when``.
+
+    - Rows that are older than the table's first window, or have no time, belong to that first window.
+    - A window is complete when every transaction has ended that began before its end and ``lag``: only then do sensors
+      stop asking for it, so that a row whose transaction commits late is found. A standby knows nothing of the
+      transactions of the server it repeats: there no window is ever complete.
+    - Times without a time zone are UTC. Rows dated in the future wait for their window, and are told of.
+    - What is landed need not stand still: a row that comes or goes while it is read is found by the next look.
+
+    Args:
+        database: The database's name in the environment, ``INCLOAD_DATABASE_<NAME>_URL``.
+        table: ``schema.table``, a table or a view, of PostgreSQL 11 or newer.
+        modified: The column, timestamptz or timestamp; should be indexed.
+        lag: How far the times that writers set may be behind the server's clock.
+
+    Example:
+        >>> str(QueryByTime("shop", "public.customers", modified="updated_at"))
+        'shop.public.customers by updated_at'
+    """
+
+    modified: str
+    lag: timedelta = timedelta(minutes=5)
+
+    types = TIMES
+    dated: ClassVar[bool] = True
+
+    @property
+    def by(self) -> str:
+        """The column of times."""
+        return self.modified
+
+    def detect(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> dict[str, Position]:
+        """Count and hash of the rows of each window, by one query for all; see :meth:`Source.detect`."""
+        if not windows:
+            return {}
+        ranges = {w.key: Range(None if w.start == first else micros(w.start), micros(w.end)) for w in windows}
+        with self.look(table) as look:
+            found = found_in(look.connection, look.relation, look.column, ranges)
+            ahead = _ahead(look.connection, look.relation, look.column, look.server.now + self.lag)
+        positions = {}
+        for window in windows:
+            before = landed.get(window.key)
+            state = closing(window.end + self.lag, closing_of(before), look.server)
+            if found[window.key].rows or before or look.server.now >= window.end + self.lag:
+                positions[window.key] = position_of(
+                    look.relation, ranges[window.key], found[window.key], state, look.server
+                )
+        return _with_ahead(positions, windows, ahead)
+
+    def clocks(self, table: str) -> list[Clock]:
+        """The server's; see :meth:`Source.clocks`."""
+        with self.look(table) as look:
+            rows, first = _ahead(look.connection, look.relation, look.column, look.server.now + self.lag)
+        return [Clock(look.server.skew, self.lag, rows, first or "infinity")]
+
+
+def _ahead(
+    connection: psycopg.Connection[Any], relation: Relation, column: Column, after: datetime
+) -> tuple[int, str | None]:
+    """How many rows are dated after an instant, and the first of their times, if it is finite."""
+    name = quoted(column.name)
+    row = connection.execute(
+        f"SELECT count(*), min({name}) FILTER (WHERE isfinite({name}))::text FROM {relation.sql} "
+        f"WHERE {name} >= {literal(column, micros(after))}".encode()
+    ).fetchone()
+    return row or (0, None)
+
+
+def _with_ahead(
+    positions: dict[str, Position], windows: Sequence[Window], ahead: tuple[int, str | None]
+) -> dict[str, Position]:
+    rows, least = ahead
+    last = windows[-1].key
+    if rows and last in positions:
+        p = positions[last]
+        told = f"{rows} rows are dated in the future, from {least or 'infinity'} on, and wait for their windows"
+        positions[last] = Position(p.fingerprint, {**p.detail, "rows_ahead": rows}, f"{p.summary}; {told}", p.size)
+    return positions

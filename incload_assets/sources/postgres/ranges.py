@@ -1,0 +1,143 @@
+"""Ranges of one column of a database table, and how SQL says them.
+
+A range is ``[low, high)``, of numbers, or of times in microseconds since 1970. One without a low end also has what is
+NULL.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+
+from incload_assets.sources.postgres.relation import Column, Relation, quoted
+
+MAX_STRETCHES = 100
+"""Conditions joined by OR in one query."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Part of a table.
+
+    Args:
+        low: First value inside; None for everything below ``high``, and NULL.
+        high: First value after.
+    """
+
+    low: int | None
+    high: int
+
+    @property
+    def empty(self) -> bool:
+        """Whether no value is inside."""
+        return self.low is not None and self.low >= self.high
+
+
+def micros(instant: datetime) -> int:
+    """An instant as a value of a range."""
+    return (instant - _EPOCH) // timedelta(microseconds=1)
+
+
+def instant(value: int) -> datetime:
+    """The opposite of :func:`micros`."""
+    return _EPOCH + timedelta(microseconds=value)
+
+
+def literal(column: Column, value: int) -> str:
+    """A value in SQL, of the column's own type, so that an index on it is used."""
+    if not column.type.startswith("timestamp"):
+        return f"{value}::bigint"
+    text = instant(value).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+    return f"'{text}'::timestamp" if column.type == "timestamp" else f"'{text}+00'::timestamptz"
+
+
+def buckets(column: Column, ranges: Iterable[Range]) -> tuple[str, dict[Range, int]]:
+    """SQL for the number of the stretch that a row is in, and the number of each range's stretch."""
+    ranges = list(ranges)
+    bounds = sorted({bound for part in ranges for bound in (part.low, part.high) if bound is not None})
+    places = {bound: number for number, bound in enumerate(bounds, 1)}
+    numbers = {part: 0 if part.low is None else places[part.low] for part in ranges}
+    if not bounds:
+        return "0", numbers
+    # width_bucket wants value and bounds of one type
+    value = quoted(column.name) if column.type.startswith("timestamp") else f"{quoted(column.name)}::bigint"
+    return f"coalesce(width_bucket({value}, ARRAY[{', '.join(literal(column, b) for b in bounds)}]), 0)", numbers
+
+
+def any_of(column: Column, name: str, ranges: Iterable[Range]) -> str:
+    """SQL for ``name`` being in one of the ranges, or, of more than there can be conditions, between their ends."""
+    stretches: list[Range] = []
+    for part in sorted(ranges, key=lambda part: (part.low is not None, part.high)):
+        last = stretches[-1] if stretches else None
+        if last and (part.low == last.high or len(stretches) >= MAX_STRETCHES):
+            stretches[-1] = Range(last.low, part.high)
+        else:
+            stretches.append(part)
+    return " OR ".join(f"({within(column, name, part)})" for part in stretches)
+
+
+def within(column: Column, name: str, part: Range) -> str:
+    """SQL for ``name`` being in a range."""
+    if part.low is None:
+        return f"{name} < {literal(column, part.high)} OR {name} IS NULL"
+    return f"{name} >= {literal(column, part.low)} AND {name} < {literal(column, part.high)}"
+
+
+def value_sql(column: Column) -> str:
+    """SQL for a row's value as a range has it; NULL where it is infinite."""
+    name = quoted(column.name)
+    if not column.type.startswith("timestamp"):
+        return f"{name}::bigint"
+    return f"CASE WHEN isfinite({name}) THEN (extract(epoch FROM {name}) * 1000000)::bigint END"
+
+
+_ROW, _TEXT = '"_incload_row"', '"_incload_text"'
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a range holds.
+
+    Args:
+        rows: How many.
+        hash: Of their contents, whatever their order; a sum, which sees repetitions.
+        size: Bytes, as text.
+        nulls: Rows whose column is NULL.
+        least, most: Of the column's values; None without any that are finite.
+    """
+
+    rows: int = 0
+    hash: str = "0"
+    size: int = 0
+    nulls: int = 0
+    least: int | None = None
+    most: int | None = None
+
+
+def found_in(
+    connection: psycopg.Connection[Any], relation: Relation, column: Column, ranges: Mapping[str, Range]
+) -> dict[str, Found]:
+    """What each of some ranges holds, by one query; ranges do not overlap.
+
+    Raises:
+        psycopg.Error: As the server has it.
+    """
+    found, asked = dict.fromkeys(ranges, Found()), {key: part for key, part in ranges.items() if not part.empty}
+    if not asked:
+        return found
+    bucket, numbers = buckets(column, asked.values())
+    value = value_sql(column)
+    name = quoted(column.name)
+    # OFFSET 0 keeps PostgreSQL from making the text of a row anew for each use
+    rows = connection.execute(
+        f"SELECT {bucket}, count(*), sum(hashtextextended({_TEXT}, 0)::numeric)::text, sum(octet_length({_TEXT})), "
+        f"count(*) FILTER (WHERE {name} IS NULL), min({value}), max({value}) "
+        f"FROM (SELECT {name}, {_ROW}::text AS {_TEXT} FROM {relation.sql} AS {_ROW} "
+        f"WHERE {any_of(column, name, asked.values())} OFFSET 0) AS {_ROW} GROUP BY 1".encode()
+    )
+    by_number = {row[0]: Found(*row[1:]) for row in rows}
+    return found | {key: by_number.get(numbers[part], Found()) for key, part in asked.items()}

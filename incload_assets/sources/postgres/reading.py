@@ -1,0 +1,114 @@
+"""Ranges of a database table as Spark reads them: over JDBC, in pieces, with the conditions in the query."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.sources.files.records import TIMES_AS_JSON
+from incload_assets.sources.postgres.ranges import MAX_STRETCHES, Range, any_of, buckets, value_sql, within
+from incload_assets.sources.postgres.relation import Column, Relation, quoted
+from resources.databases import DRIVER, Database
+
+ROWS_PER_READ = 250_000
+FETCH_ROWS = 10_000
+_MAX_READS = 64
+
+
+@dataclass(frozen=True)
+class Part:
+    """A range to read, and what is known of its values: how many, and between which bounds."""
+
+    range: Range
+    rows: int = 0
+    least: int | None = None
+    most: int | None = None
+
+
+def read_parts(
+    spark: SparkSession,
+    database: Database,
+    relation: Relation,
+    column: Column,
+    parts: Mapping[str, Part],
+    fields: Sequence[str],
+) -> DataFrame:
+    """The rows of some ranges in the columns of :class:`Source`, and ``_window``, the key of each row's range.
+
+    Args:
+        spark: The session.
+        database: Which.
+        relation: The table.
+        column: What ranges are of.
+        parts: By key.
+        fields: As for :meth:`Source.extract`.
+    """
+    asked = {key: part for key, part in parts.items() if not part.range.empty}
+    bucket, numbers = buckets(column, (part.range for part in asked.values()))
+    keys = {numbers[part.range]: key for key, part in asked.items()}
+    names = ", ".join(_text(keys.get(number, "")) for number in range(max(keys, default=0) + 1))
+    selected = [f"{known.sql} AS c{number}" for number, known in enumerate(relation.columns.values())]
+    selected += [f'{value_sql(column)} AS "_at"', f'(ARRAY[{names}])[1 + {bucket}] AS "_window"']
+    selected += [f'{quoted(column.name)} AS "_by"']
+    frame = spark.read.jdbc(
+        database.jdbc_url,
+        f"(SELECT {', '.join(selected)} FROM {relation.sql}) AS _rows",
+        predicates=_pieces(column, asked.values()) or ["false"],
+        properties={
+            "user": database.user,
+            "password": database.password,
+            "driver": DRIVER,
+            "fetchsize": str(FETCH_ROWS),
+            "queryTimeout": str(database.timeout),
+        },
+    )
+    values = {name: F.col(f"c{number}") for number, name in enumerate(relation.columns)}
+    nothing = F.lit(None).cast("string")
+    whole = [value.alias(name) for name, value in values.items()]
+    others = [value.alias(name) for name, value in values.items() if name not in fields]
+    place = (F.lit(relation.place).alias("file"), F.lit(0).cast("bigint").alias("block"), F.col("_at").alias("row"))
+    return frame.select(
+        F.struct(*(values.get(name, nothing).alias(name) for name in fields)).alias("_raw"),
+        F.to_json(F.struct(*whole), TIMES_AS_JSON).alias("_payload"),
+        (F.to_json(F.struct(*others), TIMES_AS_JSON) if others else nothing).alias("_rescued"),
+        nothing.alias("_malformed"),
+        F.struct(*place).alias("_source"),
+        "_window",
+    )
+
+
+def _pieces(column: Column, parts: Iterable[Part]) -> list[str]:
+    """Conditions of what one task reads each: a slice of a big range, or some small ones together."""
+    pieces: list[str] = []
+    small: list[Part] = []
+
+    def flush() -> None:
+        if small:
+            pieces.append(any_of(column, '"_by"', (part.range for part in small)))
+            small.clear()
+
+    for part in sorted(parts, key=lambda part: (part.range.low is not None, part.range.high)):
+        if part.rows > ROWS_PER_READ:
+            pieces += _slices(column, part)
+            continue
+        if sum(other.rows for other in small) + part.rows > ROWS_PER_READ or len(small) == MAX_STRETCHES:
+            flush()
+        small.append(part)
+    flush()
+    return pieces
+
+
+def _slices(column: Column, part: Part) -> list[str]:
+    low, high = part.range.low, part.range.high
+    count, cuts = min(_MAX_READS, math.ceil(part.rows / ROWS_PER_READ)), []
+    if part.least is not None and part.most is not None:
+        cuts = [part.least + (part.most - part.least) * number // count for number in range(1, count)]
+    inside = sorted({cut for cut in cuts if (low is None or low < cut) and cut < high})
+    ends = zip([low, *inside], [*inside, high], strict=True)
+    return [within(column, '"_by"', Range(*piece)) for piece in ends]
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

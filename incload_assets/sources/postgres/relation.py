@@ -1,0 +1,188 @@
+"""A table of a database as its catalog describes it, and its columns as Spark is to get them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from resources.databases import NAME, Database
+from resources.errors import DeclarationError, SourceUnreadable
+
+_CATALOG = """
+SELECT c.oid::bigint, n.nspname, c.relname, a.attname, b.typname, b.typcategory, b.typtype, s.seqcache,
+  CASE WHEN s.seqrelid IS NOT NULL AND has_sequence_privilege(s.seqrelid, 'USAGE, SELECT')
+    THEN coalesce(pg_sequence_last_value(s.seqrelid), s.seqstart - s.seqincrement) END
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+JOIN pg_type t ON t.oid = a.atttypid
+JOIN pg_type b ON b.oid = CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END
+LEFT JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid AND d.refobjsubid = a.attnum
+  AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+  AND EXISTS (SELECT FROM pg_sequence q WHERE q.seqrelid = d.objid)
+LEFT JOIN pg_sequence s ON s.seqrelid = d.objid
+WHERE c.oid = to_regclass(%s)
+ORDER BY a.attnum
+"""
+# Types that Spark's reader takes without loss. All others come as text, and the contract types them: a numeric of any
+# precision, NaN among them, an interval, an inet; uuid and json are text in Spark anyway.
+_NATIVE = {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "date", "timestamptz", "bytea"}
+# What stands for -infinity and infinity, which Spark does not have.
+_FIRST, _LAST = "timestamptz '0001-01-01 00:00:00+00'", "timestamptz '9999-12-31 23:59:59.999999+00'"
+_ENDS = {
+    "timestamptz": (_FIRST, _LAST),
+    "timestamp": (_FIRST, _LAST),
+    "date": ("date '0001-01-01'", "date '9999-12-31'"),
+}
+INTEGERS = {"int2": "smallint", "int4": "integer", "int8": "bigint"}
+TIMES = {"timestamptz": "timestamptz", "timestamp": "timestamp"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column.
+
+    Args:
+        name: As it is.
+        type: The name of its type, of a domain that of its base.
+        nested: Whether it is an array or a composite, which come as JSON.
+        cache: How many values a session takes from the column's sequence at once; None without a sequence.
+        last: The sequence's last value, where the account may see it.
+    """
+
+    name: str
+    type: str
+    nested: bool = False
+    cache: int | None = None
+    last: int | None = None
+
+    @property
+    def sql(self) -> str:
+        """The value as Spark is to get it."""
+        name = quoted(self.name)
+        if self.type in _ENDS:  # as text these are no dates; the driver makes odd ones of them
+            first, last = _ENDS[self.type]
+            value = f"({name} AT TIME ZONE 'UTC')" if self.type == "timestamp" else name  # without a zone: UTC
+            return f"CASE {name} WHEN '-infinity' THEN {first} WHEN 'infinity' THEN {last} ELSE {value} END"
+        if self.nested:
+            return f"to_json({name})::text"
+        return name if self.type in _NATIVE else f"{name}::text"
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table, a view, a partitioned or a foreign table.
+
+    Args:
+        place: Database, schema and name, for people.
+        sql: Schema and name, quoted.
+        oid: The server's own number of it, another one when it is made anew.
+        columns: By name, in their order.
+    """
+
+    place: str
+    sql: str
+    oid: int
+    columns: Mapping[str, Column]
+
+    def column(self, table: str, name: str, types: Mapping[str, str]) -> Column:
+        """The column that a source asks by.
+
+        Args:
+            table: The asset's name, for messages.
+            name: Of the column.
+            types: Those that it may have.
+
+        Raises:
+            SourceUnreadable: It is gone, or of another type.
+        """
+        column = self.columns.get(name)
+        if column is None or column.type not in types:
+            has = f"is of the type {column.type}" if column else f"is not among {', '.join(self.columns)}"
+            raise SourceUnreadable(
+                f"{table}: {self.place}: the column {name!r} {has}",
+                rule=f"the source asks by a column that exists, of type {', '.join(types.values())}",
+                remedy="restore the column, or name another one in the table's source",
+            )
+        return column
+
+    def check_asked(self, table: str, names: Sequence[str]) -> None:
+        """Refuse a table without a column that a condition asks for, which nobody would miss.
+
+        Args:
+            table: The asset's name, for messages.
+            names: Of the columns.
+
+        Raises:
+            SourceUnreadable: There is none of such a name.
+        """
+        for name in names:
+            if name not in self.columns:
+                raise SourceUnreadable(
+                    f"{table}: a condition of changes asks for {name!r}, which {self.place} does not have",
+                    rule="a condition on a column that is not there is never true, so that nothing would be deleted",
+                    remedy=f"name one of its columns: {', '.join(self.columns)}",
+                )
+
+
+def relation_of(connection: psycopg.Connection[Any], table: str, database: Database, name: str) -> Relation:
+    """What the catalog says about a table.
+
+    Args:
+        connection: To the database.
+        table: The asset's name, for messages.
+        database: Which.
+        name: ``schema.table``, or ``table``.
+
+    Raises:
+        SourceUnreadable: There is no such table.
+        psycopg.Error: As the server has it.
+    """
+    rows = connection.execute(_CATALOG, [qualified(name)]).fetchall()
+    if not rows:
+        raise SourceUnreadable(
+            f"{table}: {database.name}.{name}: there is no such table in the database {database.catalog!r}",
+            rule="the table that a source names exists, and the account may use its schema",
+            remedy="check the name, upper and lower case included, or restore the table",
+        )
+    columns = {row[3]: Column(row[3], row[4], row[5] == "A" or row[6] == "c", row[7], row[8]) for row in rows}
+    oid, schema, relation = rows[0][:3]
+    return Relation(f"{database.name}.{schema}.{relation}", f"{quoted(schema)}.{quoted(relation)}", oid, columns)
+
+
+def check_names(table: str, database: str, name: str, column: str) -> None:
+    """Check what a declaration says.
+
+    Raises:
+        DeclarationError: Something is empty or cannot be a name.
+    """
+    if not NAME.fullmatch(database):
+        raise DeclarationError(
+            f"{table}: source: database is {database!r}",
+            rule="it is letters, digits and _, in lower case, as in INCLOAD_DATABASE_<NAME>_URL",
+            remedy="write database='shop'",
+        )
+    for what, value in (("database", database), ("table", name), ("column", column)):
+        parts: Sequence[str] = name.split(".") if what == "table" else [value]
+        if not all(parts) or len(parts) > 2 or "\0" in value:
+            raise DeclarationError(
+                f"{table}: source: {what} is {value!r}",
+                rule="a table is 'table' or 'schema.table', database and column are names",
+                remedy="write for example 'shop', 'public.orders', 'updated_at'",
+            )
+
+
+def quoted(name: str) -> str:
+    """A name in SQL, whatever it is made of.
+
+    Example:
+        >>> quoted('the "net" price')
+        '"the ""net"" price"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def qualified(name: str) -> str:
+    """``schema.table`` with both parts quoted."""
+    return ".".join(quoted(part) for part in name.split("."))

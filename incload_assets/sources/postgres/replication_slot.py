@@ -1,0 +1,87 @@
+"""How much of its log PostgreSQL still keeps for a connector."""
+
+import re
+from dataclasses import dataclass
+
+from incload_assets.declaration.field_types import check_types
+from incload_assets.declaration.source import Headroom
+from incload_assets.sources.postgres.errors import looking
+from resources.databases import NAME, Database
+from resources.errors import DeclarationError, SourceUnreadable
+
+_NAME = re.compile(r"[a-z0-9_]{1,63}")
+_SLOT = """
+SELECT s.active, s.wal_status, s.safe_wal_size, pg_wal_lsn_diff(
+    CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, s.restart_lsn)::bigint,
+  c.setting::bigint * 1024 * 1024
+FROM pg_settings c LEFT JOIN pg_replication_slots s ON s.slot_name = %s WHERE c.name = 'max_slot_wal_keep_size'
+"""
+
+
+@dataclass(frozen=True)
+class ReplicationSlot:
+    """A replication slot: PostgreSQL keeps its log from where the slot's reader is, up to a limit, then drops the slot.
+
+    What was changed since then is lost to the reader; a slot made anew begins later, with a snapshot that shows no
+    deletes. ``max_slot_wal_keep_size`` is the limit; without one the log fills the server's disk. Any account may look.
+
+    Args:
+        database: The database's name in the environment, ``INCLOAD_DATABASE_<NAME>_URL``.
+        name: Of the slot; Debezium's ``slot.name``.
+
+    Example:
+        >>> ReplicationSlot("shop", "debezium").name
+        'debezium'
+    """
+
+    database: str
+    name: str
+
+    def validate(self, table: str) -> None:
+        """Check both names; raise :class:`DeclarationError`."""
+        check_types(table, "source: slot.", self)
+        rules = (
+            ("database", NAME, self.database, "it is letters, digits and _, in lower case", "'shop'"),
+            ("name", _NAME, self.name, "a slot's name is up to 63 of a-z, 0-9 and _", "'debezium'"),
+        )
+        for field, pattern, value, rule, example in rules:
+            if not pattern.fullmatch(value):
+                raise DeclarationError(
+                    f"{table}: source: {field} of the slot is {value!r}", rule=rule, remedy=f"write {field}={example}"
+                )
+
+    def headroom(self, table: str) -> Headroom:
+        """How much may be written until the slot is dropped, and whether anything reads it.
+
+        Args:
+            table: For messages.
+
+        Raises:
+            SourceUnavailable: The database does not answer.
+            SourceUnreadable: It refuses, or is older than PostgreSQL 13.
+        """
+        keeper = f"the replication slot {self.name} of {self.database}"
+        with looking(table, keeper), Database.named(self.database).connect() as connection:
+            found = connection.execute(_SLOT, [self.name]).fetchone()
+        if found is None:
+            raise SourceUnreadable(
+                f"{table}: {keeper}: the server has no max_slot_wal_keep_size",
+                rule="headroom is told by PostgreSQL 13 and newer",
+                remedy="drop slot from Debezium(...), or use a newer server",
+            )
+        active, status, safe, kept, limit = found
+        if status is None or status == "lost":
+            told = "is not there" if status is None else "was dropped"
+            return Headroom(f"{keeper} {told}: what was changed since its reader's last look comes no more", 0)
+        idle = "" if active else "; nothing reads it now"
+        if safe is None:
+            return Headroom(f"{keeper} keeps {_size(kept)} of log, and no limit but the disk{idle}", 1, bool(active))
+        return Headroom(
+            f"{keeper} keeps {_size(kept)} of log and is dropped when {_size(safe)} more are written{idle}",
+            safe / limit,
+            bool(active),
+        )
+
+
+def _size(count: int) -> str:
+    return f"{max(count, 0) / 2**20:,.0f} MB"

@@ -1,0 +1,132 @@
+"""What the sources that query a database table have in common: how they look, how they read, when a window is done."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, ClassVar
+
+import psycopg
+from pyspark.sql import DataFrame, SparkSession
+
+from incload_assets.declaration.field_types import check_types
+from incload_assets.declaration.source import Position, Sees, Source
+from incload_assets.declaration.window import Window
+from incload_assets.sources.postgres.closing import NOTHING, Server, check_lag, closing_of, server_of
+from incload_assets.sources.postgres.errors import looking
+from incload_assets.sources.postgres.ranges import Range
+from incload_assets.sources.postgres.reading import Part, read_parts
+from incload_assets.sources.postgres.relation import Column, Relation, check_names, relation_of
+from resources.databases import Database
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at a table.
+
+    Args:
+        connection: For further questions.
+        server: What the server said of itself before its rows are looked at.
+        relation: The table.
+        column: The one that windows are ranges of.
+    """
+
+    connection: psycopg.Connection[Any]
+    server: Server
+    relation: Relation
+    column: Column
+
+
+@dataclass(frozen=True)
+class DatabaseSource(Source):
+    """The rows of a PostgreSQL table whose windows are ranges of one of its columns.
+
+    Args:
+        database: The database's name in the environment, ``INCLOAD_DATABASE_<NAME>_URL``.
+        table: ``schema.table``, a table or a view, of PostgreSQL 11 or newer.
+    """
+
+    database: str
+    table: str
+    asked: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
+
+    sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=False)
+    keeps: ClassVar[bool] = True
+    moves: ClassVar[bool] = True
+    types: ClassVar[Mapping[str, str]]
+    """What the column may be; see :meth:`Relation.column`."""
+
+    @property
+    @abstractmethod
+    def by(self) -> str:
+        """The column that windows are ranges of."""
+
+    @property
+    @abstractmethod
+    def lag(self) -> timedelta:
+        """How long after its end a window may still be given rows by transactions that begin then."""
+
+    def __str__(self) -> str:
+        return f"{self._place} by {self.by}"
+
+    def asked_for(self, fields: Sequence[str]) -> Source:
+        """This table, which has a column of each such name; see :meth:`Source.asked_for`."""
+        made = replace(self)
+        object.__setattr__(made, "asked", tuple(fields))
+        return made
+
+    def validate(self, table: str) -> None:
+        """Check names and lag; see :meth:`Source.validate`."""
+        check_types(table, "source: ", self)
+        check_names(table, self.database, self.table, self.by)
+        check_lag(table, self.lag)
+
+    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+        """The rows of a window; see :meth:`Source.extract`."""
+        return self.extract_windows(spark, table, {"": position}, fields).drop("_window")
+
+    def extract_windows(
+        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
+    ) -> DataFrame:
+        """The rows of some windows; small ones share a query, a big one has some."""
+        details = {key: position.detail for key, position in positions.items()}
+        parts = {key: Part(Range(d["low"], d["high"]), d["rows"], d["least"], d["most"]) for key, d in details.items()}
+        with looking(table, self._place):
+            database = Database.named(self.database)
+            with database.connect() as connection:
+                relation = relation_of(connection, table, database, self.table)
+            column = relation.column(table, self.by, self.types)
+            relation.check_asked(table, self.asked)
+            frame = read_parts(spark, database, relation, column, parts, fields)
+            frame.schema  # noqa: B018 - asks the database, here where its name is known
+            return frame
+
+    def empty_position(self, window: Window) -> Position:
+        """The position of a window that is complete without a row."""
+        return NOTHING
+
+    def settled(self, position: Position) -> bool:
+        """Whether no transaction is left that could add a row."""
+        return closing_of(position).state == "closed"
+
+    @contextmanager
+    def look(self, table: str) -> Iterator[Look]:
+        """A look at the table, whose errors are this package's.
+
+        Args:
+            table: For messages.
+
+        Raises:
+            SourceUnavailable: The database does not answer, or not in time.
+            SourceUnreadable: It refuses, or there is no such table or column.
+        """
+        database = Database.named(self.database)
+        with looking(table, self._place), database.connect() as connection:
+            server = server_of(connection)  # before the rows are looked at
+            relation = relation_of(connection, table, database, self.table)
+            yield Look(connection, server, relation, relation.column(table, self.by, self.types))
+
+    @property
+    def _place(self) -> str:
+        return f"{self.database}.{self.table}"

@@ -1,0 +1,322 @@
+"""Several sources of one table: a full extract with changes on top, or systems that both know a part."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import pyspark.sql.types as T
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.contract.contract import Contract
+from incload_assets.declaration.declared import Declared
+from incload_assets.declaration.own_fields import OwnField
+from incload_assets.declaration.source import Absent, Clock, Headroom, Position, Sees, Source, Survey
+from incload_assets.declaration.window import Window
+from incload_assets.sources.several_rows import NAME, PRIORITY, SEPARATOR, OfSource, source_of, together
+from resources.errors import DeclarationError
+from resources.lake import Lake
+
+_NAME = r"[A-Za-z][A-Za-z0-9_-]*"
+
+
+@dataclass(frozen=True)
+class Several(Source):
+    """Several sources whose changes make one table, told apart by name.
+
+    Beside what the sources have, a contract, conditions and the function may use these fields:
+
+    - ``source_name`` (string): which of the sources the record is from.
+    - ``source_priority`` (integer): 0 for the source that is named first, -1 for the next. As the last column of
+      ``sequence_by`` it decides where two sources tell of one key at the same position, the greater one counts;
+      without it a hash of the content does. A source is added at the end: the numbers of the others stay.
+
+    A window is there when each source that waits (``absent="wait"``) holds something for it. Where sources have a field
+    in different types, it is read as text. The places of rows, in quarantine for example, begin with the source's name:
+    so a source keeps its name, and a table that had one source becomes another table. Where one of the sources keeps
+    rows that it no longer shows, rows under a name that is not declared stay, too.
+
+    Args:
+        sources: By name, letters, digits, ``_`` and ``-``; the one with the highest priority first.
+
+    Example:
+        >>> from incload_assets.assets import Changes, Files
+        >>> Several({
+        ...     "full": Files("{landing}/stock/full/{window:%Y-%m-%d}/*.csv", absent="empty"),
+        ...     "changes": Files("{landing}/stock/changes/{window:%Y-%m-%d}/*.json"),
+        ... }).absent
+        'wait'
+        >>> Changes(keys="sku", sequence_by="as_of", snapshot_when="source_name = 'full'").keys
+        ('sku',)
+    """
+
+    sources: Mapping[str, Source] = field(hash=False)
+    absent: Absent = field(init=False, default="wait")
+    contract: Contract | None = field(init=False, default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        named = self.sources if isinstance(self.sources, Mapping) else {}  # refused when the table is declared
+        parts = [part for part in named.values() if isinstance(part, Source)]
+        empty = all(part.absent == "empty" for part in parts)
+        kinds = {kind: any(getattr(part.sees, kind) for part in parts) for kind in ("inserts", "updates", "deletes")}
+        for name, value in {
+            "absent": "empty" if empty else "wait",
+            "keeps": any(part.keeps for part in parts),
+            "moves": any(part.moves for part in parts),
+            "forgets": any(part.forgets for part in parts),
+            "dated": any(part.dated for part in parts),
+            "chooses": any(part.chooses for part in parts),
+            "sees": Sees(**kinds, order=all(part.sees.order for part in parts)),
+        }.items():
+            object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        return f"Several({', '.join(f'{name}: {part}' for name, part in self.sources.items())})"
+
+    @property
+    def whole_changes(self) -> str:
+        """See :attr:`Source.whole_changes`."""
+        return next((part.whole_changes for part in self.sources.values() if part.whole_changes), "")
+
+    def validate(self, table: str) -> None:
+        """Check the names, and each of the sources; see :meth:`Source.validate`."""
+        if not isinstance(self.sources, Mapping):
+            raise DeclarationError(
+                f"{table}: source: Several is of {self.sources!r}",
+                rule="it is of sources by name",
+                remedy='write Several({"full": Files(...), "changes": Files(...)})',
+            )
+        if len(self.sources) < 2:
+            raise DeclarationError(
+                f"{table}: source: Several has {len(self.sources)} sources",
+                rule="it is for two or more",
+                remedy="declare the one source itself",
+            )
+        for name, part in self.sources.items():
+            if not re.fullmatch(_NAME, name):
+                raise DeclarationError(
+                    f"{table}: source: {name!r} is the name of a source",
+                    rule="it is a word of letters, digits, _ and -, and begins with a letter",
+                    remedy="rename it, for example 'changes'",
+                )
+            if not isinstance(part, Source) or isinstance(part, Several):
+                raise DeclarationError(
+                    f"{table}: source: {name!r} is {part!r}",
+                    rule="each of several sources is one by itself",
+                    remedy="write Files(...), Kafka(...), Debezium(...), QueryByTime(...) or QueryById(...)",
+                )
+            part.validate(_named(table, name))
+            if other := next((one for one, before in self.sources.items() if one != name and before == part), None):
+                raise DeclarationError(
+                    f"{table}: source: {name!r} and {other!r} are both {part}",
+                    rule="each record comes once, from one of the sources",
+                    remedy="drop one of them, or correct it",
+                )
+
+    def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
+        """Check that they fit each of the sources; see :meth:`Source.validate_windows`."""
+        for name, part in self.sources.items():
+            part.validate_windows(_named(table, name), windows)
+
+    def check_landed(self, table: str, landed: Iterable[tuple[Window, Position]]) -> None:
+        """Check each of the sources; see :meth:`Source.check_landed`."""
+        held = list(landed)
+        for name, part in self.sources.items():
+            part.check_landed(_named(table, name), ((w, of) for w, position in held if (of := _of(position, name))))
+
+    @property
+    def own_fields(self) -> Mapping[str, OwnField]:
+        """Name and priority, and those of each of the sources; see :meth:`Source.own_fields`."""
+        theirs = {name: field for part in self.sources.values() for name, field in part.own_fields.items()}
+        return {**theirs, NAME: OwnField(T.StringType(), tuple(self.sources)), PRIORITY: OwnField(T.IntegerType())}
+
+    def validate_changes(self, declared: Declared) -> None:
+        """Check that each of the sources can tell them; see :meth:`Source.validate_changes`."""
+        for name, part in self.sources.items():
+            part.validate_changes(replace(declared, table=_named(declared.table, name)))
+
+    def for_contract(self, contract: Contract) -> "Several":
+        """These sources as they read for a table of that contract."""
+        made = replace(self, sources={name: part.for_contract(contract) for name, part in self.sources.items()})
+        object.__setattr__(made, "contract", contract)
+        return made
+
+    def for_changes(self, unavailable: str | None, *, moves: bool) -> "Several":
+        """These sources as they read for such a table; see :meth:`Source.for_changes`."""
+        parts = {name: part.for_changes(unavailable, moves=moves) for name, part in self.sources.items()}
+        made = replace(self, sources=parts)
+        object.__setattr__(made, "contract", self.contract)
+        return made
+
+    def part(self, file: Column) -> Column:
+        """See :meth:`Source.part`."""
+        return source_of(file)
+
+    def check_skipped(self, table: str, window: Window, skipped: Mapping[str, Collection[str]]) -> None:
+        """See :meth:`Source.check_skipped`."""
+        for name, reasons in skipped.items():
+            self.sources[name].check_skipped(_named(table, name), window, {"": reasons})
+
+    def requiring(self, required: Callable[[], Collection[str]]) -> "Several":
+        """These sources as they read for a load; see :meth:`Source.requiring`."""
+        made = replace(self, sources={name: part.requiring(required) for name, part in self.sources.items()})
+        object.__setattr__(made, "contract", self.contract)
+        return made
+
+    def detect(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> dict[str, Position]:
+        """What each of the sources holds for the windows; see :meth:`Source.detect`."""
+        return self.survey(table, windows, landed, first=first, lake=lake).positions
+
+    def survey(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> Survey:
+        """The same, with what each of the sources leaves out; see :meth:`Source.survey`."""
+        seen = {
+            name: part.survey(_named(table, name), windows, _OfOne(landed, name), first=first, lake=lake)
+            for name, part in self.sources.items()
+        }
+        found = {name: of_one.positions for name, of_one in seen.items()}
+        positions = {}
+        for window in windows:
+            waits = any(part.absent == "wait" and window.key not in found[name] for name, part in self.sources.items())
+            if not waits and any(window.key in of_one for of_one in found.values()):
+                positions[window.key] = _position(
+                    {
+                        name: found[name].get(window.key) or part.empty_position(window)
+                        for name, part in self.sources.items()
+                    }
+                )
+        return Survey(positions, [place for name, one in seen.items() for place in _placed(name, one.left_out)])
+
+    def prepare(
+        self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake
+    ) -> None:
+        """See :meth:`Source.prepare`."""
+        for name, part in self.sources.items():
+            part.prepare(spark, _named(table, name), windows, _OfOne(landed, name), lake)
+
+    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+        """The rows of all sources; see :meth:`Source.extract`."""
+        return self.extract_windows(spark, table, {"": position}, fields).drop("_window")
+
+    def extract_windows(
+        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
+    ) -> DataFrame:
+        """Each source reads all windows at once; see :meth:`Source.extract_windows`."""
+        theirs = [name for name in fields if name not in (NAME, PRIORITY)]
+        rows = []
+        for number, (name, part) in enumerate(self.sources.items()):
+            of_one = {key: of for key, position in positions.items() if (of := _of(position, name)) is not None}
+            if of_one:
+                read = part.extract_windows(spark, _named(table, name), of_one, theirs)
+                rows.append(OfSource(name, -number, read))
+        return together(rows, fields, self.contract)
+
+    def empty_position(self, window: Window) -> Position:
+        """The position of a window for which all sources are declared empty."""
+        return _position({name: part.empty_position(window) for name, part in self.sources.items()})
+
+    def settled(self, position: Position) -> bool:
+        """Whether it is so for each of the sources."""
+        parts = {name: _of(position, name) for name in self.sources}
+        return all(of is not None and self.sources[name].settled(of) for name, of in parts.items())
+
+    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+        """Of each of the sources; see :meth:`Source.headroom`."""
+        found = []
+        for name, part in self.sources.items():
+            own = {window: of for window, position in positions.items() if (of := _of(position, name)) is not None}
+            found += part.headroom(_named(table, name), own, now)
+        return found
+
+    def clocks(self, table: str) -> list[Clock]:
+        """Those of each of the sources; see :meth:`Source.clocks`."""
+        return [clock for name, part in self.sources.items() for clock in part.clocks(_named(table, name))]
+
+    def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
+        """What is gone from any of the sources; see :meth:`Source.missing`."""
+        gone: dict[str, list[str]] = {}
+        for name, part in self.sources.items():
+            for key, names in part.missing(_named(table, name), windows, _OfOne(landed, name)).items():
+                gone.setdefault(key, []).extend(_placed(name, names))
+        return gone
+
+    def names_what_it_holds(self) -> bool:
+        """Whether any of the sources does; see :meth:`Source.names_what_it_holds`."""
+        return any(part.names_what_it_holds() for part in self.sources.values())
+
+    def carried(self, position: Position) -> list[str]:
+        """The places of all rows that stay although they are gone from their source."""
+        parts = ((name, part, _of(position, name)) for name, part in self.sources.items())
+        return [place for name, part, of in parts if of is not None for place in _placed(name, part.carried(of))]
+
+    def keeper(self, file: Column) -> Column:
+        """The name of the source, unless it is one that keeps no rows; see :meth:`Source.keeper`."""
+        name = source_of(file)
+        return F.when(~name.isin([name for name, part in self.sources.items() if not part.keeps]), name)
+
+
+class _OfOne(Mapping[str, Position]):
+    """The positions that were landed of one of the sources, by partition key."""
+
+    def __init__(self, landed: Mapping[str, Position], name: str) -> None:
+        self._landed, self._name = landed, name
+
+    def __getitem__(self, key: str) -> Position:
+        if (of_one := _of(self._landed[key], self._name)) is None:
+            raise KeyError(key)
+        return of_one
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key, position in self._landed.items() if _of(position, self._name) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _named(table: str, name: str) -> str:
+    """The table as one of its sources knows it: for messages, and for what it writes down under that name."""
+    return f"{table}@{name}"
+
+
+def _placed(name: str, places: Iterable[str]) -> list[str]:
+    return [f"{name}{SEPARATOR}{place}" for place in places]
+
+
+def _position(parts: Mapping[str, Position]) -> Position:
+    """The position of all sources together."""
+    told = json.dumps({name: part.fingerprint for name, part in parts.items()}, sort_keys=True)
+    return Position(
+        fingerprint=hashlib.blake2b(told.encode(), digest_size=8).hexdigest(),
+        detail={
+            "sources": {
+                name: {"fingerprint": part.fingerprint, "detail": part.detail, "summary": part.summary}
+                for name, part in parts.items()
+            }
+        },
+        summary="; ".join(f"{name}: {part.summary}" for name, part in parts.items()),
+        size=sum(part.size for part in parts.values()),
+    )
+
+
+def _of(position: Position, name: str) -> Position | None:
+    """The position of one of the sources; None for one that was not among them then."""
+    part = position.detail.get("sources", {}).get(name)
+    return None if part is None else Position(part["fingerprint"], part["detail"], part["summary"])

@@ -1,0 +1,1 @@
+"""Other tables of the lake, from which a table is derived."""

@@ -1,0 +1,227 @@
+"""Which windows a change of a table concerns to whose rows others refer by key: customers, articles.
+
+Only Spark can tell, because it takes the keys of both sides: those whose rows differ between two versions of the table,
+and the windows whose rows refer to one of them. So the first load that meets such a change finds out for all windows at
+once, and writes down which of them it does not concern. Sensors and all later loads only read that.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyspark.sql.types as T
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.declaration.source import Position
+from incload_assets.declaration.window import Window
+from incload_assets.declaration.window_rules import inside_sql
+from incload_assets.declaration.write import BUCKET
+from incload_assets.delta.sql import col, row_id_sql
+from incload_assets.sources.upstream.delta_files import digest
+from incload_assets.sources.upstream.state import Look, UpstreamTable
+from resources.lake import Lake
+
+_SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False), pa.field("notes", pa.string(), nullable=False)])
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A window does not refer to anything that has changed in a table since it was made.
+
+    Args:
+        own: Digest of the window's own rows.
+        rows: The state of the table that the window was made of: ``rows`` of the landed position.
+        files: Digest of the table's files that are as good for it.
+        version: The table's version with these files.
+    """
+
+    own: str
+    rows: str
+    files: str
+    version: int
+
+
+Notes = Mapping[tuple[str, str], Settled]
+"""By partition key and name of the table."""
+
+
+def read_notes(lake: Lake, table: str) -> dict[tuple[str, str], Settled]:
+    """What was written down last for a table."""
+    delta = lake.delta(lake.references_uri(table.split("/")))
+    if delta is None:
+        return {}
+    newest = [("number", "=", delta.transaction_version(_app_id(table)) or 0)]
+    [notes] = delta.to_pyarrow_table(filters=newest).column("notes").to_pylist() or ["{}"]
+    found = json.loads(notes)
+    return {(key, name): Settled(*values) for key, of_window in found.items() for name, values in of_window.items()}
+
+
+def write_notes(lake: Lake, table: str, notes: Notes) -> None:
+    """Write down what was found out, in place of what was; unless another load does so at the same moment."""
+    uri = lake.references_uri(table.split("/"))
+    found: dict[str, dict[str, list[str | int]]] = {}
+    for (key, name), note in notes.items():
+        found.setdefault(key, {})[name] = [note.own, note.rows, note.files, note.version]
+    number = (lake.transaction_version(uri, _app_id(table)) or 0) + 1
+    row = {"number": number, "notes": json.dumps(found, sort_keys=True)}
+    lake.append(uri, pa.Table.from_pylist([row], _SCHEMA), _app_id(table), number)
+
+
+def _app_id(table: str) -> str:
+    return f"{table}/references"
+
+
+VERSIONS = 4
+"""So many versions of a table are compared with the present one at most; windows made of others are asked for."""
+
+_DAY_ZERO, _ZERO = date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A window that was made of another state of a table.
+
+    Args:
+        window: Which.
+        own: What its own rows are.
+        rows: What it was made of.
+        version: A version of the table that is as good as that.
+    """
+
+    window: Window
+    own: str
+    rows: str
+    version: int
+
+
+def states_of(
+    window: Window, looks: Sequence[Look], before: Position | None, notes: Notes
+) -> dict[str, dict[str, Any]]:
+    """What a position says of each table, by name; see :meth:`Look.state`.
+
+    Args:
+        window: Which.
+        looks: At the tables.
+        before: The position that was landed last.
+        notes: What is known of references.
+    """
+    states = {look.upstream.name: look.state(window, before) for look in looks}
+    was = before.detail.get("tables", {}) if before else {}
+    own = _own(looks, states)
+    for name in [look.upstream.name for look in looks if look.upstream.on is not None and look.upstream.name in was]:
+        state, note = states[name], notes.get((window.key, name))
+        if own != _own(looks, was):  # it is made anew anyhow, of the table as it is now
+            state["rows"] = state["files"]
+        elif note and note == Settled(own, was[name]["rows"], state["files"], note.version):
+            state["rows"] = note.rows
+    return states
+
+
+def open_questions(
+    windows: Sequence[Window], looks: Sequence[Look], landed: Mapping[str, Position], notes: Notes
+) -> dict[Look, list[Question]]:
+    """The windows of which only a table has changed to which their rows refer, and nobody knows yet what that means."""
+    questions: dict[Look, list[Question]] = {}
+    for window in windows:
+        before = landed.get(window.key)
+        if before is None or not looks or not before.detail.get("rows"):
+            continue
+        was = before.detail["tables"]
+        states = states_of(window, looks, before, notes)
+        own = _own(looks, states)
+        for look in looks:
+            name = look.upstream.name
+            if look.upstream.on is None or name not in was or own != _own(looks, was):
+                continue
+            then, note = was[name], notes.get((window.key, name))
+            if then["id"] == look.delta.table_id and then["rows"] != states[name]["rows"]:
+                known = note is not None and (note.own, note.rows) == (own, then["rows"])
+                version = note.version if note is not None and known else then["version"]
+                questions.setdefault(look, []).append(Question(window, own, then["rows"], version))
+    return questions
+
+
+def _own(looks: Sequence[Look], states: Mapping[str, Mapping[str, Any]]) -> str:
+    """What a window's own rows are: those of the partitioned tables."""
+    names = [look.upstream.name for look in looks if look.upstream.partition is not None]
+    return digest(f"{name}:{states[name]['id']}:{states[name]['rows']}" for name in names if name in states)
+
+
+def unconcerned(
+    spark: SparkSession, lake: Lake, look: Look, looks: Sequence[Look], questions: Sequence[Question]
+) -> dict[tuple[str, str], Settled]:
+    """Those of some windows that the changes of a table do not concern, in a query per version they were made of.
+
+    Args:
+        spark: A session.
+        lake: Where tables are.
+        look: At the table.
+        looks: At all tables; the rows of those that are partitioned refer to it.
+        questions: The windows, oldest first.
+    """
+    found = {}
+    for version in sorted({question.version for question in questions}, reverse=True)[:VERSIONS]:
+        asked = [question for question in questions if question.version == version]
+        try:
+            changed = _changed(spark, lake, look, version)
+            concerned = {
+                key
+                for other in looks
+                if other.upstream.partition is not None
+                for key in _concerned(spark, lake, look, other, changed, asked)
+            }
+        except PySparkException:  # the version is gone: then nothing is known, and all are asked for
+            continue
+        for question in asked:
+            if question.window.key not in concerned:
+                files = look.digest(question.window)
+                settled = Settled(question.own, question.rows, files, look.delta.version)
+                found[question.window.key, look.upstream.name] = settled
+    return found
+
+
+def _changed(spark: SparkSession, lake: Lake, look: Look, since: int) -> DataFrame:
+    """The keys whose rows are not what they were; a column that only one of the versions has is NULL in the other."""
+    assert look.upstream.on is not None
+    key = col(look.upstream.on).alias("_key")
+    then, now = (rows_at(spark, lake, look.upstream, version) for version in (since, look.delta.version))
+    # a NULL is left out of what is compared: so a column alone, without values, changes no row
+    names = sorted({*then.columns, *now.columns})
+    whole = [
+        rows.select(*(col(name) if name in rows.columns else F.lit(None).alias(name) for name in names))
+        for rows in (then, now)
+    ]
+    both = [rows.select(key, F.expr(row_id_sql(names)).alias("_id")) for rows in whole]
+    return both[0].exceptAll(both[1]).unionByName(both[1].exceptAll(both[0])).select("_key").distinct()
+
+
+def _concerned(
+    spark: SparkSession, lake: Lake, look: Look, referring: Look, changed: DataFrame, asked: Sequence[Question]
+) -> set[str]:
+    """The windows whose rows in one of the tables refer to a key."""
+    upstream, windows = referring.upstream, [question.window for question in asked]
+    assert upstream.partition is not None and upstream.kind is not None and look.upstream.on is not None
+    stretch = inside_sql(upstream.partition, upstream.kind, windows[0].start, windows[-1].end, referring.timezone)
+    rows = rows_at(spark, lake, upstream, referring.delta.version).filter(stretch)
+    by_date = isinstance(upstream.kind, T.DateType)
+    value = col(upstream.partition)
+    refers = rows.select(
+        (F.unix_date(value) if by_date else F.unix_micros(value)).alias("_value"),
+        col(look.upstream.on).alias("_key"),
+    )
+    # one row for each value of the partition column, of which the log upstream lists no fewer
+    values = refers.join(changed, "_key", "left_semi").groupBy("_value").count().head(len(referring.values()))
+    unit = timedelta(days=1) if by_date else timedelta(microseconds=1)
+    found = {referring.window_of((_DAY_ZERO if by_date else _ZERO) + row["_value"] * unit) for row in values}
+    return {window.key for window in found if window is not None}
+
+
+def rows_at(spark: SparkSession, lake: Lake, upstream: UpstreamTable, version: int) -> DataFrame:
+    """The rows of a table at a version; in which bucket they lie is nothing that a row says."""
+    path = lake.spark_uri(lake.table_uri(upstream.path))
+    return spark.read.format("delta").option("versionAsOf", version).load(path).drop(BUCKET)

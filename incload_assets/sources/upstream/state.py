@@ -1,0 +1,134 @@
+"""One look at a table that others are derived from: what it holds for each of their windows, without Spark."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cached_property
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyspark.sql.types as T
+
+from incload_assets.declaration.source import Position
+from incload_assets.declaration.window import Window
+from incload_assets.sources.upstream.delta_files import DataFile, DeltaFiles, Value, digest
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpstreamTable:
+    """A table that others are derived from.
+
+    Args:
+        name: Of the function's argument that takes its rows.
+        path: The parts of its asset key.
+        partition: The column by which it is partitioned, and by which its rows belong to windows; None: every window
+            gets all of its rows.
+        kind: The column's type, date or timestamp.
+        on: The column by which rows of the partitioned tables refer to its rows; None: in any way.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    partition: str | None = None
+    kind: T.DataType | None = None
+    on: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """One look at one table, for some windows.
+
+    Args:
+        upstream: Which table.
+        delta: Its files.
+        windows: Oldest first.
+        timezone: In which a date is a day of a window.
+    """
+
+    upstream: UpstreamTable
+    delta: DeltaFiles
+    windows: Sequence[Window]
+    timezone: str
+
+    def files(self, window: Window) -> list[DataFile]:
+        """The files that hold the window's rows."""
+        return self._by_window.get(None if self._whole else window, [])
+
+    def state(self, window: Window, before: Position | None) -> dict[str, Any]:
+        """What a position says of the table.
+
+        Args:
+            window: Which.
+            before: The position that was landed last.
+
+        Returns:
+            ``id`` of the table and ``version`` looked at; ``files``, the same for the same files; ``rows``, the same
+            for the same rows: as it was before, if the files have only been rewritten since.
+        """
+        files = self.digest(window)
+        now = {"id": self.delta.table_id, "version": self.delta.version, "files": files}
+        then = before.detail.get("tables", {}).get(self.upstream.name) if before else None
+        if then is None or then["id"] != now["id"]:
+            return now | {"rows": files}
+        same = then["files"] == files or self._only_rewritten(window, then["files"], then["version"])
+        return now | {"rows": then["rows"] if same else files}
+
+    @property
+    def _whole(self) -> bool:
+        return self.upstream.partition is None
+
+    def values(self) -> Collection[Value]:
+        """The values of the partition column that there are, of other windows, too."""
+        return self._by_value.keys()
+
+    @cached_property
+    def _by_value(self) -> Mapping[Value, list[DataFile]]:
+        return self.delta.by_value()
+
+    @cached_property
+    def _by_window(self) -> Mapping[Window | None, list[DataFile]]:
+        found: dict[Window | None, list[DataFile]] = defaultdict(list)
+        for value, files in self._by_value.items():
+            window = self.window_of(value)
+            if self._whole or window is not None:
+                found[window] += files
+        return found
+
+    @cached_property
+    def _known(self) -> dict[Any, Any]:
+        """What was found out for all windows that share it."""
+        return {}
+
+    def digest(self, window: Window) -> str:
+        """The same for the same files of a window."""
+        key = None if self._whole else window
+        if key not in self._known:
+            self._known[key] = digest(file.name for file in self.files(window))
+        return str(self._known[key])
+
+    def _only_rewritten(self, window: Window, files: str, version: int) -> bool:
+        key = (None if self._whole else window, files, version)
+        if key not in self._known:
+            names = [file.name for file in self.files(window)]
+            self._known[key] = self.delta.only_rewritten(
+                names, files, version, lambda value: self._whole or self.window_of(value) == window
+            )
+        return bool(self._known[key])
+
+    def window_of(self, value: Value) -> Window | None:
+        """The one of the windows that holds rows with this value."""
+        if self._whole or value is None or (place := bisect_right(self._starts, value) - 1) < 0:
+            return None
+        window = self.windows[place]
+        end: Any = self._bound(window.end)
+        return window if value < end else None
+
+    @cached_property
+    def _starts(self) -> list[Any]:
+        return [self._bound(window.start) for window in self.windows]
+
+    def _bound(self, instant: datetime) -> date | datetime:
+        by_date = isinstance(self.upstream.kind, T.DateType)
+        return instant.astimezone(ZoneInfo(self.timezone)).date() if by_date else instant

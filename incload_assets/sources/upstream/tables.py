@@ -1,0 +1,228 @@
+"""Our own tables as a source: what is derived from them follows every change of theirs, whatever made it.
+
+A window's position is the set of data files that hold its rows upstream (see
+:mod:`incload_assets.sources.upstream.delta_files`), so no change feed has to be switched on, kept or read, and none can
+have been vacuumed. Rows are read by Spark at the very versions that were looked at.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from typing import Any, ClassVar, get_args
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.declaration.source import Absent, Position, Sees, Source
+from incload_assets.declaration.window import Window
+from incload_assets.declaration.window_rules import inside_sql
+from incload_assets.delta.sql import col
+from incload_assets.sources.upstream.delta_files import DeltaFiles, digest
+from incload_assets.sources.upstream.references import (
+    open_questions,
+    read_notes,
+    rows_at,
+    states_of,
+    unconcerned,
+    write_notes,
+)
+from incload_assets.sources.upstream.state import Look, UpstreamTable
+from resources.errors import DeclarationError, SourceChanged, SourceMissing
+from resources.lake import Lake
+from resources.settings import current_settings
+
+DerivedFunction = Callable[..., DataFrame]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables(Source):
+    """Rows made of those that other tables hold for a window; made by :func:`~incload_assets.loading.derived_asset`.
+
+    - A window has the rows that the function makes of those that the tables upstream hold for it. Where no partitioned
+      one holds any, there are none, whatever the function would make of nothing.
+    - Any other set of data files upstream makes it another position; files that were only rewritten (compaction) do
+      not, as long as the log upstream has the commits. After that the window is read once more, and found to be equal.
+    - Of a table without ``partition`` any change concerns all windows; with ``on`` only those whose rows refer to a key
+      that has changed, see :mod:`incload_assets.sources.upstream.references`.
+    - A window waits until all tables are there, also where one without rows upstream is an empty window: a table that
+      is gone tells nothing of what was in it.
+
+    Args:
+        of: The tables upstream.
+        function: From their rows, one frame for each, to the contract's columns.
+        timezone: Of the partitions definition.
+        absent: Whether a window for which upstream holds nothing waits, or is an empty window.
+    """
+
+    of: tuple[UpstreamTable, ...]
+    function: DerivedFunction = field(repr=False)
+    timezone: str = "UTC"
+    absent: Absent = "wait"
+
+    sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True)
+
+    def __str__(self) -> str:
+        return f"Tables({', '.join('/'.join(upstream.path) for upstream in self.of)})"
+
+    def validate(self, table: str) -> None:
+        """Check ``absent``; whoever makes it has looked at the tables."""
+        if self.absent not in get_args(Absent):
+            choices = ", ".join(map(repr, get_args(Absent)))
+            raise DeclarationError(
+                f"{table}: absent is {self.absent!r}",
+                rule="a window for which upstream holds nothing waits, or is an empty one",
+                remedy=f"write one of {choices}",
+            )
+
+    def detect(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> dict[str, Position]:
+        """The data files of each window; see :meth:`Source.detect`. Each table's log is read once for all windows."""
+        lake = lake or _lake()
+        looks = self._looks(lake, windows)
+        notes = read_notes(lake, table) if self._refers else {}
+        positions = {}
+        for window in windows if looks else ():
+            before = landed.get(window.key)
+            there = any(look.upstream.partition is not None and look.files(window) for look in looks)
+            # A window that was landed keeps having a position: without rows it is landed empty.
+            if there or (before is not None and before.fingerprint != "empty"):
+                positions[window.key] = _position(window, looks, states_of(window, looks, before, notes), there)
+        return positions
+
+    def prepare(
+        self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake
+    ) -> None:
+        """Find out, for all landed windows at once, which of them a change of a table with ``on`` does not concern.
+
+        Raises:
+            SourceMissing: A table is not there.
+        """
+        if missing := ", ".join(self._missing(lake)):
+            raise SourceMissing(
+                f"{table}: it is made of {missing}, not there yet, or gone",
+                rule="a window waits until all tables upstream are there, and keeps what it holds until then",
+                remedy=f"load {missing} first",
+            )
+        if not self._refers:
+            return
+        notes, looks = read_notes(lake, table), self._looks(lake, windows)
+        if not open_questions(windows, looks, landed, notes):
+            return
+        known = sorted(_window_in(key, position) for key, position in landed.items() if "window" in position.detail)
+        if any(one.end > next_one.start for one, next_one in pairwise(known)):  # of a former partitions definition, too
+            known = list(windows)
+        looks = self._looks(lake, known)
+        for look, questions in open_questions(known, looks, landed, notes).items():
+            notes |= unconcerned(spark, lake, look, looks, questions)
+        write_notes(lake, table, {place: note for place, note in notes.items() if place[0] in landed})
+
+    def empty_positions(self, windows: Sequence[Window], lake: Lake) -> dict[str, Position]:
+        """None where a table is not there; else as :meth:`Source.empty_positions` tells."""
+        empty = super().empty_positions(windows, lake)
+        return {} if empty and self._missing(lake) else empty
+
+    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+        """What the function makes of the rows of a position; see :meth:`Source.extract`.
+
+        Returns:
+            The columns of :class:`Source`. ``_source.file`` names the versions of the tables; there is no ``block`` and
+            no ``row``.
+
+        Raises:
+            SourceChanged: A version is no longer there.
+            DeclarationError: The function does not return the contract's columns.
+        """
+        if not position.detail.get("rows"):
+            nothing = ", ".join(f"`{name.replace('`', '``')}`: string" for name in fields)
+            return _as_extracted(spark.createDataFrame([], f"_raw struct<{nothing}>"), "")
+        try:
+            out = self.function(**{upstream.name: self._rows(spark, upstream, position) for upstream in self.of})
+            returned = set(out.columns)
+        except PySparkException as error:
+            if "DELTA_VERSION_NOT_FOUND" in str(error) or "time travel" in str(error):
+                raise SourceChanged(
+                    f"{table}: a version upstream ({position.summary}) is gone",
+                    rule="rows are read at the versions that were looked at",
+                    remedy="none: the load looks again; keep versions for longer than a load takes",
+                ) from error
+            raise
+        self._check_columns(table, returned, fields)
+        versions = ", ".join(f"{name}@{at['version']}" for name, at in position.detail["tables"].items())
+        return _as_extracted(out.select(F.struct(*(col(name) for name in fields)).alias("_raw")), versions)
+
+    @property
+    def _refers(self) -> bool:
+        return any(upstream.on is not None for upstream in self.of)
+
+    def _missing(self, lake: Lake) -> list[str]:
+        """The tables that are not there."""
+        return ["/".join(u.path) for u in self.of if lake.version(lake.table_uri(u.path)) is None]
+
+    def _looks(self, lake: Lake, windows: Sequence[Window]) -> list[Look]:
+        """One at each table; none where a table is not there yet."""
+        deltas = [(upstream, lake.delta(lake.table_uri(upstream.path))) for upstream in self.of]
+        return [
+            Look(upstream, DeltaFiles(delta, upstream.partition), windows, self.timezone)
+            for upstream, delta in deltas
+            if delta is not None and all(other is not None for _, other in deltas)
+        ]
+
+    def _rows(self, spark: SparkSession, upstream: UpstreamTable, position: Position) -> DataFrame:
+        rows = rows_at(spark, _lake(), upstream, position.detail["tables"][upstream.name]["version"])
+        if upstream.partition is None:
+            return rows
+        assert upstream.kind is not None
+        window = _window_in("", position)
+        return rows.filter(inside_sql(upstream.partition, upstream.kind, window.start, window.end, self.timezone))
+
+    def _check_columns(self, table: str, returned: set[str], fields: Sequence[str]) -> None:
+        missing, extra = [name for name in fields if name not in returned], sorted(returned - set(fields))
+        if missing or extra:
+            wrong = [f"no column {name!r}" for name in missing] + [f"a column {name!r}" for name in extra]
+            raise DeclarationError(
+                f"{table}: its function returns {', '.join(wrong)}",
+                rule=f"it returns the contract's columns ({', '.join(fields)}), and no others",
+                remedy="select them at its end, or change the contract",
+            )
+
+
+def _position(window: Window, looks: Sequence[Look], tables: Mapping[str, Mapping[str, Any]], there: bool) -> Position:
+    parts, size, decisive = [], 0, []
+    for look in looks:
+        state = tables[look.upstream.name]
+        if there or look.upstream.partition is not None:  # where there are no rows, there is nothing to look up
+            decisive.append(f"{look.upstream.name}:{state['id']}:{state['rows']}")
+        files = look.files(window)
+        parts.append(f"{look.upstream.name}@{look.delta.version}: {len(files)} file{'' if len(files) == 1 else 's'}")
+        size += sum(file.size for file in files)
+    return Position(
+        fingerprint=digest(decisive),
+        detail={"window": [window.start.isoformat(), window.end.isoformat()], "rows": there, "tables": tables},
+        summary=", ".join(parts),
+        size=size,
+    )
+
+
+def _window_in(key: str, position: Position) -> Window:
+    start, end = (datetime.fromisoformat(bound) for bound in position.detail["window"])
+    return Window(start, end, key)
+
+
+def _as_extracted(rows: DataFrame, versions: str) -> DataFrame:
+    nothing, number = F.lit(None).cast("string"), F.lit(None).cast("long")
+    place = F.struct(F.lit(versions).alias("file"), number.alias("block"), number.alias("row"))
+    payload = F.to_json("_raw").alias("_payload")
+    return rows.select("_raw", payload, nothing.alias("_rescued"), nothing.alias("_malformed"), place.alias("_source"))
+
+
+def _lake() -> Lake:
+    return Lake.of(current_settings())

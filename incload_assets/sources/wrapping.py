@@ -1,0 +1,123 @@
+"""A source around another one, whose records it reads in a way of its own."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from pyspark.sql import Column, SparkSession
+
+from incload_assets.declaration.own_fields import OwnField
+from incload_assets.declaration.source import Clock, Headroom, Position, Source, Survey
+from incload_assets.declaration.window import Window
+from resources.lake import Lake
+
+
+@dataclass(frozen=True)
+class Wrapping(Source):
+    """All that is not about reading records is as the inner source has it.
+
+    Args:
+        source: The inner source.
+    """
+
+    source: Source
+
+    def adopt(self) -> None:
+        """Take over what the inner source says of itself; to be called when ``source`` is set."""
+        for name in ("absent", "keeps", "moves", "forgets", "dated"):
+            object.__setattr__(self, name, getattr(self.source, name))
+
+    def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
+        """See :meth:`Source.validate_windows`."""
+        self.source.validate_windows(table, windows)
+
+    def check_landed(self, table: str, landed: Iterable[tuple[Window, Position]]) -> None:
+        """See :meth:`Source.check_landed`."""
+        self.source.check_landed(table, landed)
+
+    def for_changes(self, unavailable: str | None, *, moves: bool) -> "Wrapping":
+        """See :meth:`Source.for_changes`."""
+        return replace(self, source=self.source.for_changes(unavailable, moves=moves))
+
+    def part(self, file: Column) -> Column:
+        """See :meth:`Source.part`."""
+        return self.source.part(file)
+
+    def check_skipped(self, table: str, window: Window, skipped: Mapping[str, Collection[str]]) -> None:
+        """See :meth:`Source.check_skipped`."""
+        self.source.check_skipped(table, window, skipped)
+
+    @property
+    def own_fields(self) -> Mapping[str, OwnField]:
+        """See :meth:`Source.own_fields`."""
+        return self.source.own_fields
+
+    def detect(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> dict[str, Position]:
+        """See :meth:`Source.detect`."""
+        return self.source.detect(table, windows, landed, first=first, lake=lake)
+
+    def survey(
+        self,
+        table: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        *,
+        first: datetime | None = None,
+        lake: Lake | None = None,
+    ) -> Survey:
+        """See :meth:`Source.survey`."""
+        return self.source.survey(table, windows, landed, first=first, lake=lake)
+
+    def prepare(
+        self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake
+    ) -> None:
+        """See :meth:`Source.prepare`."""
+        self.source.prepare(spark, table, windows, landed, lake)
+
+    def gained(self, before: Position, now: Position) -> Position | None:
+        """See :meth:`Source.gained`."""
+        return self.source.gained(before, now)
+
+    def empty_position(self, window: Window) -> Position:
+        """See :meth:`Source.empty_position`."""
+        return self.source.empty_position(window)
+
+    def empty_positions(self, windows: Sequence[Window], lake: Lake) -> dict[str, Position]:
+        """See :meth:`Source.empty_positions`."""
+        return self.source.empty_positions(windows, lake)
+
+    def settled(self, position: Position) -> bool:
+        """See :meth:`Source.settled`."""
+        return self.source.settled(position)
+
+    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+        """See :meth:`Source.headroom`."""
+        return self.source.headroom(table, positions, now)
+
+    def clocks(self, table: str) -> list[Clock]:
+        """See :meth:`Source.clocks`."""
+        return self.source.clocks(table)
+
+    def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
+        """See :meth:`Source.missing`."""
+        return self.source.missing(table, windows, landed)
+
+    def names_what_it_holds(self) -> bool:
+        """See :meth:`Source.names_what_it_holds`."""
+        return self.source.names_what_it_holds()
+
+    def carried(self, position: Position) -> list[str]:
+        """See :meth:`Source.carried`."""
+        return self.source.carried(position)
+
+    def keeper(self, file: Column) -> Column:
+        """See :meth:`Source.keeper`."""
+        return self.source.keeper(file)

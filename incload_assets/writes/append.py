@@ -1,0 +1,139 @@
+"""Insert-only: every event once, whatever is delivered twice."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyspark.sql.types as T
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Over
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import REPLACED, UPSERT, order_sql
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.read_view import Snapshot, near
+from incload_assets.contract.contract import Contract
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.table import Table
+from incload_assets.delta.sql import col, content_hash_sql, row_id_sql
+from incload_assets.writes.merge_into import merge
+from incload_assets.writes.plan import Merged, Plan
+from incload_assets.writes.row_fold import ledger_of
+from incload_assets.writes.strategy import Strategy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Append(Strategy):
+    """Add events that never change: insert-only, each one once.
+
+    With ``changes.keys`` an event is what its key names, and what it says is settled when it first happens: of two
+    contents under one key the *oldest* stays, in the order (sequence, NULL first; content hash), and the other counts
+    as stale. "Oldest" is by that order, not by arrival: an older one that arrives late takes the place of the newer, so
+    that the table is the same whatever the order of loads.
+
+    Without keys an event is its whole content, compared by a hash that does not collide; a sequence says nothing then.
+
+    There are no deletes. But an event leaves when the source takes it back: its window is delivered again without it,
+    and no other window has it. A NULL in a key or in ``partition_by`` is quarantined. An event whose partition
+    changes is two events; the uniqueness check finds them by their key.
+
+    Args:
+        partition_by: Column that partitions the table and is fixed for an event (the day it happened). None: not
+            partitioned; every load compares with the whole table, and loads are serialized.
+
+    Example:
+        >>> Append(partition_by="day").deletes
+        False
+    """
+
+    ordered: ClassVar[bool] = False
+    keyed: ClassVar[bool] = False
+    deletes: ClassVar[bool] = False
+
+    def is_content(self, changes: Changes) -> bool:
+        """Events without keys are."""
+        return not changes.keys
+
+    def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
+        """The key of an event, or all of it where it has none."""
+        return self.identity(changes) if changes.keys else contract.names
+
+    def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
+        """The oldest content of each event of the windows, against the event that the table has.
+
+        Only events that a window took back, or all of them if ``full``, are looked up in the other windows of the log:
+        for the others the table holds the oldest content that came before.
+        """
+        table, seen, event = context.table, _order_sql(context.table, "t"), Over.partitionBy("_id")
+        changes = near(context.changes(at) if full or at.replaced else context.window_changes(at), table, at)
+        is_here = F.col("_window").isin(*at.controls)
+        events = _events(changes.filter(F.col("_kind") == UPSERT), table)
+        here, elsewhere = events.filter(is_here), events.filter(~is_here)
+        taken = _events(changes.filter(is_here & (F.col("_kind") == REPLACED)), table)
+        places = here.unionByName(taken) if at.replaced else here
+        places = places.groupBy("_id", "_window").agg(*_summary())
+        again = F.lit(full) if full or not at.replaced else F.max("_taken").over(event)
+        leads = F.row_number().over(event.orderBy("_window")) == 1
+        places = places.withColumns({"_full": again, "_leads": leads})
+        if full or at.replaced:
+            here = here.unionByName(elsewhere.join(places.filter("_full"), "_id", "left_semi"))
+        wanted = here.groupBy("_id").agg(F.min("_o").alias("_order"), F.min_by("_r", "_o").alias("_row"))
+        present = context.rows(at, near=True).alias("t")
+        present = present.select(F.expr(_id_sql(table, "t")).alias("_id"), F.expr(seen).alias("_seen"))
+        both = places.join(wanted, "_id", "left").join(present, "_id", "left")
+        actions = both.withColumn("_action", _action())
+        return Plan(
+            actions,
+            identity=(),
+            match=f"{_id_sql(table, 't')} = s._id",
+            valid=f"CASE WHEN s._full THEN {seen} <=> s._seen ELSE {seen} > s._order END",
+            ledger=ledger_of(actions),
+        )
+
+    def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+        """One fenced MERGE."""
+        return merge(context, at, plan)
+
+
+def _id_sql(table: Table, alias: str) -> str:
+    keys = [name for name in table.changes.keys if isinstance(table.type_of(name), T.FloatType | T.DoubleType)]
+    return row_id_sql(table.write.marked(table.contract, table.changes), alias, zeros=keys)
+
+
+def _order_sql(table: Table, alias: str) -> str:
+    content = content_hash_sql(table.columns, alias)
+    return order_sql(table, alias=alias, is_delete="false", content_hash=content)
+
+
+def _events(rows: DataFrame, table: Table) -> DataFrame:
+    """Rows of the log with what tells events apart, and what orders their contents."""
+    return rows.alias("log").select(
+        "_window",
+        (F.col("_kind") == REPLACED).alias("_taken"),
+        F.expr(_id_sql(table, "log")).alias("_id"),
+        F.expr(_order_sql(table, "log")).alias("_o"),
+        F.struct(*(col(name, "log") for name in table.columns)).alias("_r"),
+    )
+
+
+def _summary() -> list[Column]:
+    """Per event and window: its oldest content, and how many rows it has; of what was taken back nothing counts."""
+    order = F.when(~F.col("_taken"), F.col("_o"))
+    return [
+        F.max("_taken").alias("_taken"),
+        F.min(order).alias("_mine_order"),
+        F.count(order).alias("_rows"),
+        F.count_distinct(order).alias("_distinct"),
+    ]
+
+
+def _action() -> Column:
+    """What is to be done per event, or how its content of the window counts where nothing is."""
+    wanted, seen = F.col("_order"), F.col("_seen")
+    right = F.when(F.col("_full"), wanted).otherwise(F.least(wanted, seen))  # NULL counts for nothing in least
+    pending = (
+        F.when(wanted.isNull() & seen.isNotNull(), "delete")
+        .when(wanted.isNotNull() & seen.isNull(), "insert")
+        .when(~seen.eqNullSafe(right), "update")
+    )
+    counted = F.when(F.col("_mine_order") == right, "same").otherwise("stale")
+    return F.coalesce(F.when(F.col("_leads"), pending), counted)

@@ -1,0 +1,246 @@
+"""Groups of rows that are replaced as a whole: an invoice with its lines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Over
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import DELETE, REPLACED, UPSERT
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.read_view import Snapshot, near
+from incload_assets.contract.contract import Contract
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.field_types import as_columns
+from incload_assets.declaration.source import Source
+from incload_assets.declaration.table import Table
+from incload_assets.delta.sql import col, content_hash_sql
+from incload_assets.writes.merge_into import merge
+from incload_assets.writes.plan import Merged, Plan, entry
+from incload_assets.writes.strategy import Strategy
+from resources.errors import DeclarationError
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteInsert(Strategy):
+    """Replace groups of rows as a whole: whatever the newest set of a group does not have is gone.
+
+    The rows of a group come together, in one window, at one sequence (the version of the invoice): they are a *set*.
+    The table holds the newest set of each group, in the order (sequence, NULL first; rows before a delete; content of
+    the set); the rows of all others count as stale. A row that stands twice in a set stands twice in the table. A set
+    that comes again, in another window, changes nothing. Within a window the rows of a sequence are one set, whatever
+    files they came in: delivered twice in the *same* window they stand twice.
+
+    A delete removes the group, and is remembered: it is newer than rows at its own sequence. A NULL among ``by`` is
+    quarantined, and where one row of a group is quarantined so are its others in that window: a part of a set would be
+    taken for the whole. A set and its successor take effect in one commit, and a reader never sees a mixture.
+
+    A range or a predicate is a group, too: fill a column with its name in the table's function, and name that column.
+
+    Args:
+        by: Columns that identify a group.
+        partition_by: Column that partitions the table, one of ``by``: all rows of a group are in one partition.
+
+    Example:
+        >>> DeleteInsert(by=["invoice_id"]).by
+        ('invoice_id',)
+    """
+
+    by: Sequence[str]
+
+    keyed: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", as_columns(self.by))
+
+    def validate(self, table: str, contract: Contract, changes: "Changes", source: Source) -> None:
+        """Groups are told apart by columns of the contract, and lie in one partition each."""
+        where = f"{table}: write.by is {list(self.by)}"
+        if not self.by or len(set(self.by)) < len(self.by):
+            raise DeclarationError(
+                where,
+                rule="it names the columns that identify a group, each once",
+                remedy='write for example DeleteInsert(by=["invoice_id"])',
+            )
+        for name in self.by:
+            plain = {f.name for f in contract.fields if f.data_type.typeName() not in _NOT_COMPARED}
+            if name not in plain or name in changes.sequence_by:
+                raise DeclarationError(
+                    f"{where}, with {name!r}"
+                    + ("" if name in contract.names else f", which {contract.model_name} does not have"),
+                    rule="a group is identified by columns of the contract, of plain types, other than the sequence",
+                    remedy=f"name some of {', '.join(sorted(plain - {*changes.sequence_by}))}",
+                )
+        if self.partition_by is not None and self.partition_by not in self.by:
+            raise DeclarationError(
+                f"{where}, but partition_by is {self.partition_by!r}",
+                rule="all rows of a group lie in one partition",
+                remedy=f"add {self.partition_by!r} to by, if it is the same for all rows of a group for ever",
+            )
+        if changes.keys and not set(self.by) <= set(changes.keys):
+            raise DeclarationError(
+                f"{where}, but changes.keys is {list(changes.keys)}",
+                rule="where a key is declared it identifies a row within its group",
+                remedy="add the columns of by to the keys, or drop the keys",
+            )
+
+    def identity(self, changes: "Changes") -> tuple[str, ...]:
+        """What identifies a group."""
+        return tuple(self.by)
+
+    def together(self) -> tuple[str, ...]:
+        """What identifies a group."""
+        return tuple(self.by)
+
+    def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
+        """The newest set of each group that the windows concern, against the rows that the table has of it.
+
+        Groups of windows landed for the first time are compared with the deletes of the log and with the table, which
+        holds the newest set that came before; those of windows landed again, or all if ``full``, with the whole log.
+        """
+        table = context.table
+        full = full or any(control.landing > 1 for control in at.controls.values())
+        changes = near(context.changes(at), table, at)
+        is_here = F.col("_window").isin(*at.controls)
+        concerned = is_here & F.col("_kind").isin(UPSERT, DELETE, REPLACED)
+        places = changes.filter(concerned).select(_group(table), "_window").distinct()
+        groups = places.select("_group").distinct()
+        deciding = F.col("_kind").isin(UPSERT, DELETE) & (F.lit(full) | is_here | (F.col("_kind") == DELETE))
+        history = _log_rows(changes.filter(deciding), table).join(groups, "_group", "left_semi")
+        sets = _sets(history)
+        newest = sets.groupBy("_group").agg(F.max("_order").alias("_order"), F.max_by("_window", "_order").alias("_of"))
+        mine = (
+            sets.filter(is_here)
+            .groupBy("_group", "_window")
+            .agg(
+                F.max("_order").alias("_mine"),
+                F.max_by("_rows", "_order").alias("_top"),
+                F.sum("_rows").alias("_all"),
+            )
+        )
+        state = (
+            places.join(mine, ["_group", "_window"], "left")
+            .join(newest, "_group", "left")
+            .join(_present(context.rows(at, near=True), table, "_seen"), "_group", "left")
+            .withColumn("_leads", F.row_number().over(Over.partitionBy("_group").orderBy("_window")) == 1)
+            .withColumn("_pending", _pending(full=full))
+        )
+        return Plan(
+            _actions(state.filter("_leads AND _pending"), history, table),
+            identity=self.identity(table.changes),
+            valid="true",
+            ledger=_ledger(state, full=full),
+        )
+
+    def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+        """One fenced MERGE, of those groups that are still as the plan saw them when the MERGE begins.
+
+        A MERGE that reads its own table sees it as of its own transaction. Without this a set that another load has
+        put in since would be mixed with the planned one.
+        """
+        table = context.table
+        rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
+        now = _present(near(rows, table, at), table, "_now")
+        still = plan.actions.join(now, "_group", "left").filter(F.col("_now").eqNullSafe(F.col("_seen")))
+        return merge(context, at, replace(plan, actions=still))
+
+
+_NOT_COMPARED = ("map", "array", "struct", "variant")
+
+
+def _group(table: "Table") -> Column:
+    return F.struct(*map(col, table.identity)).alias("_group")
+
+
+def _place(table: "Table") -> Column:
+    return F.struct(*(col(name).alias(f"s{i}") for i, name in enumerate(table.changes.sequence_by))).alias("_place")
+
+
+def _log_rows(changes: DataFrame, table: "Table") -> DataFrame:
+    """Rows of the log by group, with what orders their sets."""
+    return changes.select(
+        _group(table),
+        "_window",
+        _place(table),
+        (F.col("_kind") == DELETE).alias("_is_delete"),
+        F.expr(content_hash_sql(table.columns)).alias("_h"),
+        F.struct(*map(col, table.columns)).alias("_r"),
+    )
+
+
+def _order(place: str, is_delete: str) -> Column:
+    """The order of a set; deletes of a group are alike, whatever else they say."""
+    content = F.when(F.col(is_delete), F.lit(0)).otherwise(F.col("_content")).cast("decimal(38,0)")
+    return F.struct(F.col(place).alias("place"), F.col(is_delete).alias("delete"), content.alias("content"))
+
+
+# of a multiset: each row counts as often as it stands there, in whatever order
+_CONTENT = "sum(CAST(_h AS DECIMAL(28,0)))"
+
+
+def _sets(rows: DataFrame) -> DataFrame:
+    """The sets of each group, by window."""
+    sets = rows.groupBy("_group", "_window", "_place", "_is_delete")
+    counted = sets.agg(F.count(F.lit(1)).alias("_rows"), F.expr(_CONTENT).alias("_content"))
+    return counted.select("_group", "_window", "_rows", _order("_place", "_is_delete").alias("_order"))
+
+
+def _present(rows: DataFrame, table: "Table", name: str) -> DataFrame:
+    """The set of each group in the table, by its order."""
+    hashed = rows.select(_group(table), _place(table), F.expr(content_hash_sql(table.columns)).alias("_h"))
+    sets = hashed.groupBy("_group").agg(F.max("_place").alias("_place"), F.expr(_CONTENT).alias("_content"))
+    return sets.withColumn("_no", F.lit(False)).select("_group", _order("_place", "_no").alias(name))
+
+
+def _right(*, full: bool) -> Column:
+    """The order of the set that the table should have; NULL where there is none."""
+    return F.col("_order") if full else F.greatest("_order", "_seen")  # NULL counts for nothing in greatest
+
+
+def _pending(*, full: bool) -> Column:
+    right, seen = _right(full=full), F.col("_seen")
+    gone = right.isNull() | right.getField("delete")
+    return F.when(gone, seen.isNotNull()).otherwise(~seen.eqNullSafe(right))
+
+
+def _actions(groups: DataFrame, history: DataFrame, table: "Table") -> DataFrame:
+    """Per group one action that deletes all it has, and one for each row of its new set.
+
+    The latter have no identity, so that the MERGE finds no row for them and inserts them.
+    """
+    columns = ["_group", "_window", "_seen", "_row", "_action"]
+    kept = groups.select("_group", "_seen", "_order", "_of", F.col("_window").alias("_for"))
+    out = (
+        kept.filter(F.col("_seen").isNotNull())
+        .withColumns({"_window": F.col("_for"), "_row": F.lit(None).cast(table.contract.schema)})
+        .withColumn("_action", F.lit("delete"))
+        .select(*(F.col("_group").getField(name).alias(name) for name in table.identity), *columns)
+    )
+    is_new = (F.col("_window") == F.col("_of")) & F.col("_place").eqNullSafe(F.col("_order.place"))
+    new = (
+        history.filter(~F.col("_is_delete"))
+        .join(kept.filter(~F.col("_order.delete")), "_group")
+        .filter(is_new)
+        .withColumns({"_window": F.col("_for"), "_row": F.col("_r"), "_action": F.lit("insert")})
+        .select(*(F.lit(None).cast(table.type_of(name)).alias(name) for name in table.identity), *columns)
+    )
+    return out.unionByName(new)
+
+
+def _ledger(state: DataFrame, *, full: bool) -> DataFrame:
+    """Per group and window: how its rows count."""
+    in_effect = F.coalesce(F.col("_mine") == _right(full=full), F.lit(False)) & ~F.col("_pending")
+    present = in_effect & F.col("_seen").isNotNull()
+    applied = F.when(in_effect, F.col("_top")).otherwise(0)
+    columns = entry(
+        keys=F.lit(1),
+        pending=F.col("_pending") & F.col("_leads"),
+        applied=applied,
+        stale=F.coalesce("_all", F.lit(0)) - applied,
+        present=present,
+        log_hash=F.when(present, F.xxhash64("_mine.content")),
+        table_hash=F.when(present, F.xxhash64("_seen.content")),
+    )
+    return state.select(*columns)

@@ -1,0 +1,103 @@
+"""The table is what the newest window holds: small tables, loaded in full each time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import UPSERT
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.read_view import Snapshot as At
+from incload_assets.change_log.window_records import Control
+from incload_assets.contract.contract import Contract
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.source import Source
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window
+from incload_assets.delta.sql import col
+from incload_assets.ingest.facts import Facts
+from incload_assets.ingest.ingestion import Landing
+from incload_assets.writes.plan import Merged, Plan, entry
+from incload_assets.writes.replace_where import content_plan, replace_content
+from incload_assets.writes.shrinkage import check_max_shrink, guard_shrinkage, landed_windows
+from incload_assets.writes.strategy import Strategy
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullReload(Strategy):
+    """Replace the whole table by the newest window, which holds all of it: for small tables.
+
+    The table has exactly the accepted rows of the newest window that was landed, in the order of windows, not of loads:
+    an older window that is loaded later changes nothing, and its rows count as stale. Keys and sequence are not needed,
+    and decide nothing; a row that occurs twice stays twice. NULLs are as good as any other value, and quarantined rows
+    are not in the table. The replacement is one commit; rows that are the same as before are not written again.
+
+    An extract that is empty or suddenly small is stopped before it replaces anything. An empty one is fine as long as
+    there is nothing to lose.
+
+    Args:
+        max_shrink: Largest share of its rows, 0 to 1, by which an extract may be smaller than the one before it.
+
+    Example:
+        >>> FullReload(max_shrink=0.1).deletes
+        False
+    """
+
+    max_shrink: float = 0.5
+
+    keyed: ClassVar[bool] = False
+    ordered: ClassVar[bool] = False
+    deletes: ClassVar[bool] = False
+    ranges: ClassVar[bool] = False
+    supersedes: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+
+    def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
+        """``max_shrink`` is a share."""
+        check_max_shrink(table, self.max_shrink)
+
+    def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
+        """Nothing: all rows are compared."""
+        return ()
+
+    def guard(self, context: Context, landing: Landing, facts: Facts) -> None:
+        """Stop an extract that is suddenly small."""
+        guard_shrinkage(context, landing, facts, self.max_shrink)
+
+    def reads_windows(self, changes: Changes) -> bool:
+        """Nothing but its windows."""
+        return True
+
+    def plan(self, context: Context, at: At, *, full: bool) -> Plan:
+        """All rows of the newest window, against all rows of the table."""
+        table, (mine,) = context.table, at.controls
+        newest = landed_windows(context, at.log_version)[-1].key
+        rows = self._rows(context, at, newest).withColumn("_window", F.lit(mine))
+        present = context.rows(at).withColumn("_window", F.lit(mine))
+        plan = content_plan(table, rows, present, in_effect=newest == mine)
+        if newest == mine:
+            return plan
+        stale = self._rows(context, at, mine).select(*entry(F.lit(mine), stale=F.lit(1)))
+        ledger = plan.ledger.unionByName(stale)
+        return Plan(plan.actions, plan.identity, plan.valid, ledger, plan.match)
+
+    @property
+    def compacts(self) -> bool:
+        """Only the newest extract decides."""
+        return True
+
+    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, Control]) -> DataFrame:
+        """The newest extract."""
+        return changes.filter(F.col("_window") == max(controls).key)
+
+    def apply(self, context: Context, at: At, plan: Plan) -> Merged | None:
+        """One fenced overwrite."""
+        newest = landed_windows(context, at.log_version)[-1].key
+        return replace_content(context, at, plan, self._rows(context, at, newest))
+
+    def _rows(self, context: Context, at: At, window: str) -> DataFrame:
+        """What a window says the table holds."""
+        rows = context.log.read(context.spark, at.log_version, [window]).filter(F.col("_kind") == UPSERT)
+        return rows.select(*(col(name) for name in context.table.columns))

@@ -1,0 +1,159 @@
+"""Every version of each row, with the time for which it was in effect (slowly changing dimension type 2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyspark.sql.types as T
+
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.read_view import Snapshot
+from incload_assets.contract.contract import Contract
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.field_types import as_columns
+from incload_assets.declaration.source import Source
+from incload_assets.delta.sql import quoted
+from incload_assets.writes.merge_into import merge
+from incload_assets.writes.plan import Merged, Plan
+from incload_assets.writes.strategy import Strategy
+from incload_assets.writes.versions import VersionColumns, version_plan
+from resources.errors import DeclarationError
+
+
+@dataclass(frozen=True, kw_only=True)
+class History(Strategy):
+    """A row per version of a key, in effect in ``[valid_from, valid_to)`` (slowly changing dimension type 2).
+
+    - Source time rules: the windows are made of values of the first sequence column, the other ones only break ties.
+      A NULL is older than any value: a version that begins with it has the ``valid_from`` NULL.
+    - A version begins where a tracked column differs from what the key had just before (by value, two NULLs are
+      equal), and after a delete, even with the same content. It ends where the next one begins, or with a delete;
+      its ``valid_to`` is NULL, and ``is_current`` true, as long as neither is known.
+    - Changes that alter no tracked column make no version. They show in the version that they fall in: its columns are
+      those of its newest change. So the current rows, without the three columns, are what
+      :class:`~incload_assets.assets.Merge` makes of the same changes.
+    - Of several changes at one value of the first sequence column only the newest counts, by the other sequence
+      columns, an upsert before a delete, then a hash of the content: no version lasts no time. The others are counted
+      as stale. All else is applied, however late it comes: it is put where it belongs and its neighbours' windows
+      follow.
+    - A change with a NULL in its key is quarantined. A delete of a key that is not there is remembered.
+
+    Any load may touch any row, so loads are serialized, and share one fence: of a plan that another load has overtaken
+    nothing is carried out. Current and past versions lie in different files (the table is partitioned by
+    ``is_current``), so that closing a version copies none of the past ones, and whoever reads the present reads
+    nothing else. A load whose changes are newer than a file of past versions does not even read that file.
+
+    Args:
+        valid_from: Name of the column with the begin of a version, of the type of the first sequence column.
+        valid_to: Name of the column with its end, exclusive, of the same type; NULL while it is not known.
+        is_current: Name of the boolean column that marks the open version of a key.
+        buckets: Into how many hash buckets of its keys each of the two is divided once more; None: not at all. See
+            :class:`~incload_assets.declaration.write.Write`.
+        track: Columns whose change makes a version; None: all but keys and sequence columns.
+
+    Example:
+        >>> History(track=["city"]).track
+        ('city',)
+    """
+
+    valid_from: str = "valid_from"
+    valid_to: str = "valid_to"
+    is_current: str = "is_current"
+    track: Sequence[str] | None = None
+
+    whole: ClassVar[bool] = True
+    bucketed: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.track is not None:
+            object.__setattr__(self, "track", as_columns(self.track))
+
+    def kept_as(self, changes: Changes) -> dict[str, str]:
+        """Also the names of the columns that tell versions."""
+        versions = ", ".join((self.valid_from, self.valid_to, self.is_current))
+        return super().kept_as(changes) | {"versions": versions}
+
+    def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
+        """Check names, tracked columns, and that it has no partition of its own."""
+        if self.partition_by is not None:
+            raise DeclarationError(
+                f"{table}: write.partition_by is {self.partition_by!r}, but a history has none",
+                rule="a late change may touch any version of its key; the table is partitioned by is_current",
+                remedy="drop partition_by",
+            )
+        self._check_names(table, contract)
+        if self.track and len(set(self.track)) < len(self.track):
+            raise DeclarationError(
+                f"{table}: write.track names a column twice: {list(self.track)}",
+                rule="tracked is a column, or it is not",
+                remedy="name it once",
+            )
+        for column in self.track or ():
+            if column in contract.names and column not in changes.keys:
+                continue
+            a_key = column in changes.keys
+            raise DeclarationError(
+                f"{table}: write.track names {column!r}, "
+                + ("a key" if a_key else f"which {contract.model_name} does not have"),
+                rule="tracked are columns that can change from one version of a key to the next",
+                remedy=f"name some of {', '.join(c for c in contract.names if c not in changes.keys)}, or drop track",
+            )
+        if self.track == () or not self.tracked(contract.names, changes):
+            raise DeclarationError(
+                f"{table}: write.track is {self.track!r}, so that no column makes a version",
+                rule="a version begins where a tracked column changes; keys and sequence columns are not by themselves",
+                remedy="name columns in track, the sequence for a version per change, or write Merge()",
+            )
+
+    def _check_names(self, table: str, contract: Contract) -> None:
+        taken = {name.lower(): f"{contract.model_name} has {name!r}" for name in contract.names}
+        for field in ("valid_from", "valid_to", "is_current"):
+            name = getattr(self, field)
+            if not name.isidentifier() or name.startswith("_"):
+                raise DeclarationError(
+                    f"{table}: write.{field} is {name!r}",
+                    rule="it is a column of letters, digits and underscores that begins with a letter",
+                    remedy=f"write {field}={field!r}, or another such name",
+                )
+            if name.lower() in taken:
+                raise DeclarationError(
+                    f"{table}: write.{field} is {name!r}, but {taken[name.lower()]}",
+                    rule="the columns of a history are added to those of the contract; case does not tell names apart",
+                    remedy=f"give it another name, for example {field}='version_{field}'",
+                )
+            taken[name.lower()] = f"so is write.{field}"
+
+    def tracked(self, columns: Sequence[str], changes: Changes) -> tuple[str, ...]:
+        """The columns whose change makes a version, among those of the contract."""
+        if self.track is not None:
+            return tuple(self.track)
+        return tuple(c for c in columns if c not in changes.keys and c not in changes.sequence_by)
+
+    @property
+    def stored_by(self) -> tuple[str, ...]:
+        """Current versions lie apart from past ones."""
+        return (self.is_current, *self._stored_in_buckets)
+
+    def schema(self, contract: Contract, changes: Changes) -> T.StructType:
+        """The contract's columns, then the window of the version."""
+        time = contract.schema[changes.sequence_by[0]].dataType
+        own = [
+            T.StructField(self.valid_from, time, True, {"comment": "In effect from here on; NULL: since ever"}),
+            T.StructField(self.valid_to, time, True, {"comment": "In effect until just before; NULL: still"}),
+            T.StructField(self.is_current, T.BooleanType(), True, {"comment": "Whether it is still in effect"}),
+        ]
+        return T.StructType([*contract.schema.fields, *own])
+
+    def unique_rows(self, changes: Changes) -> tuple[tuple[str, ...], str | None]:
+        """A key has one current version at most."""
+        return tuple(changes.keys), quoted(self.is_current)
+
+    def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
+        """The versions of the keys concerned; see :mod:`incload_assets.writes.versions`."""
+        tracked = self.tracked(context.table.columns, context.table.changes)
+        names = VersionColumns(self.valid_from, self.valid_to, self.is_current, tracked)
+        return version_plan(context, at, names, full=full)
+
+    def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+        """One fenced MERGE."""
+        return merge(context, at, plan)

@@ -1,0 +1,161 @@
+"""Rows that get a new key: what such a change leaves unset is what the row had under its old key.
+
+A source tells of a new key as a delete of the old one and an upsert of the new one, both with the same sequence; a
+value that it does not know then (PostgreSQL keeps large ones beside their row, and its log does not repeat them) stands
+in changes of the old key. The upsert is of the kind *moved*, and with its delete it makes a *link*. A load follows
+links both ways: from the keys that it concerns to those that have inherited of them, and back to the changes that they
+inherit, through as many keys as the row has had. Like every fold this is a function of the set of changes.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from uuid import uuid4
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import DELETE, MOVED, UPSERTS, log_order, truncate_order
+from incload_assets.declaration.table import Table
+from incload_assets.delta.session import named
+from incload_assets.delta.sql import col, union_of
+
+
+def links_of(changes: DataFrame, truncates: DataFrame | None, table: Table) -> DataFrame:
+    """The moves that the log tells of.
+
+    Args:
+        changes: The log.
+        truncates: Those of its rows that delete all that is older; None where there are no such.
+        table: The declaration.
+
+    Returns:
+        ``_from`` and ``_to``, the old and the new key, as structs; ``_at``, struct of the sequence; ``_order``, of the
+        upsert; ``_floor``, order of the deletion that ended what the old key was before, NULL if there is none.
+    """
+    ordered = changes.filter(F.col("_kind").isin(MOVED, DELETE)).alias("log")
+    ordered = ordered.select("_kind", _key(table, "log"), log_order(table).alias("_order"))
+    ordered = ordered.withColumn("_at", _sequence(F.col("_order"), table))
+    deletes = ordered.filter(F.col("_kind") == DELETE)
+    moved = ordered.filter(F.col("_kind") == MOVED).select(F.col("_key").alias("_to"), "_at", "_order")
+    pairs = moved.join(deletes.groupBy("_at").agg(F.min("_key").alias("_from")), "_at")
+    ended = deletes.select(
+        F.col("_key").alias("_ended"), F.col("_at").alias("_ended_at"), F.col("_order").alias("_end")
+    )
+    is_before = (F.col("_ended") == F.col("_from")) & (F.col("_ended_at") < F.col("_at"))
+    links = (
+        pairs.join(ended, is_before, "left").groupBy("_from", "_to", "_at", "_order").agg(F.max("_end").alias("_floor"))
+    )
+    if truncates is None:
+        return links
+    every = truncates.alias("log").agg(F.collect_set(truncate_order(table)).alias("_truncates"))
+    earlier = F.filter("_truncates", lambda truncate: _sequence(truncate, table) < F.col("_at"))
+    with_them = links.crossJoin(F.broadcast(every))
+    return with_them.withColumn("_floor", F.greatest("_floor", F.array_max(earlier))).drop("_truncates")
+
+
+class Moves:
+    """The moves of a log, followed from some keys; what is found is held until it is released.
+
+    Args:
+        links: See :func:`links_of`.
+        table: The declaration.
+    """
+
+    def __init__(self, links: DataFrame, table: Table) -> None:
+        self._table = table
+        self._held = ExitStack()
+        self._links = self._hold(links).alias("links")
+
+    def release(self) -> None:
+        """Let go of what is held; the frames are not to be used any more."""
+        self._held.close()
+
+    def heirs(self, keys: DataFrame) -> DataFrame:
+        """The keys, and those to which their rows went on; columns of the identity and ``_window``."""
+        follows = (F.col("links._from") == F.col("reached._key")) & (
+            F.col("reached._at").isNull() | (F.col("links._at") > F.col("reached._at"))
+        )
+
+        def step(reached: DataFrame) -> DataFrame:
+            further = reached.alias("reached").join(self._links, follows)
+            return further.select(F.col("links._to").alias("_key"), "reached._window", "links._at").distinct()
+
+        never = F.lit(None).cast(self._links.schema["_at"].dataType).alias("_at")
+        found = self._follow(step(keys.select(_key(self._table), "_window", never)), step)
+        if not found:
+            return keys
+        reached = union_of(found).select("_key.*", "_window")
+        return self._hold(keys.unionByName(reached).distinct())
+
+    def inherited(self, changes: DataFrame, keys: DataFrame) -> DataFrame | None:
+        """What the keys have of the keys that their rows had before; None for nothing.
+
+        Args:
+            changes: The log.
+            keys: Those that a plan concerns.
+
+        Returns:
+            The table's columns, the identity being that of the heir; ``_kind``, ``_unset``, ``_order`` as in the log;
+            ``_path``, orders of the upserts that brought the change to the heir, the newest first.
+        """
+        of_heir = [F.col("links._from"), F.col("links._at"), F.col("links._floor")]
+        is_before = (
+            (F.col("links._to") == F.col("legs._from"))
+            & (F.col("links._at") < F.col("legs._at"))
+            & (F.col("legs._floor").isNull() | (F.col("links._order") > F.col("legs._floor")))
+        )
+
+        def step(legs: DataFrame) -> DataFrame:
+            further = legs.alias("legs").join(self._links, is_before)
+            return further.select(
+                "legs._key", F.array_append("legs._path", F.col("links._order")).alias("_path"), *of_heir
+            )
+
+        concerned = keys.select(_key(self._table)).distinct()
+        last = self._links.join(concerned, F.col("links._to") == F.col("_key"))
+        found = self._follow(last.select("_key", F.array("links._order").alias("_path"), *of_heir), step)
+        if not found:
+            return None
+        return self._hold(_told_on(changes, union_of(found), self._table))
+
+    def _follow(self, start: DataFrame, step: Callable[[DataFrame], DataFrame]) -> list[DataFrame]:
+        """All that is reached, step by step; each is a few rows, and earlier or later than the one before."""
+        found, reached = [], self._hold(start)
+        while not reached.isEmpty():
+            found.append(reached)
+            reached = self._hold(step(reached))
+        return found
+
+    def _hold(self, frame: DataFrame) -> DataFrame:
+        # by a name: else each request would send, and the server analyze, all that the frame was made of
+        name = self._held.enter_context(named(frame, f"_moves_{uuid4().hex}"))
+        held = frame.sparkSession.table(name).persist()
+        self._held.callback(held.unpersist)
+        return held
+
+
+def _told_on(changes: DataFrame, legs: DataFrame, table: Table) -> DataFrame:
+    """The upserts of former keys, while they were the row's."""
+    upserts = changes.filter(F.col("_kind").isin(*UPSERTS)).alias("log")
+    told = upserts.select(
+        _key(table, "log").alias("_of"),
+        *(col(name, "log") for name in table.columns if name not in table.identity),
+        "_kind",
+        "_unset",
+        log_order(table).alias("_order"),
+    )
+    floor, order = F.col("_floor"), F.col("_order")
+    while_it_was = (_sequence(order, table) < F.col("_at")) & (floor.isNull() | (order > floor))
+    rows = told.join(F.broadcast(legs), (F.col("_of") == F.col("_from")) & while_it_was)
+    of_heir = {name: F.col("_key").getField(name) for name in table.identity}
+    columns = [of_heir.get(name, col(name)).alias(name) for name in table.columns]
+    return rows.select(*columns, "_kind", "_unset", "_order", "_path")
+
+
+def _key(table: Table, alias: str | None = None) -> Column:
+    return F.struct(*(col(name, alias).alias(name) for name in table.identity)).alias("_key")
+
+
+def _sequence(order: Column, table: Table) -> Column:
+    """The sequence in an order."""
+    return F.struct(*(order.getField(f"s{i}").alias(f"s{i}") for i in range(len(table.changes.sequence_by))))

@@ -1,0 +1,137 @@
+"""The fenced MERGE: one commit that brings the rows of a plan to what they should be.
+
+The fence is a Delta transaction identifier ``(app id, number)`` in the MERGE's own commit. Its number is larger
+than every number that was committed when the plan was read, and at least ``landing << 20``; a MERGE whose fence has
+moved since is refused by Delta, or skipped, and counts as lost. So a MERGE that outlives its client (a shared server
+finishes it) changes nothing once a later attempt has committed. See Delta's protocol, *Transaction Identifiers*.
+"""
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.read_view import BROADCAST_ROWS, Snapshot
+from incload_assets.declaration.layout import bucket_sql, place_sql, touched_sql
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window
+from incload_assets.declaration.write import BUCKET
+from incload_assets.delta.fences import fenced, move_fence
+from incload_assets.delta.session import Kept, named, settings
+from incload_assets.delta.sql import literal, quoted
+from incload_assets.delta.tables import lost_the_race
+from incload_assets.delta.tuning import tune_merge
+from incload_assets.writes.plan import PENDING, Merged, Plan
+
+LANDING_SHIFT = 20
+WORTH_COUNTING_BYTES = 16 * 2**20
+"""Size of what is looked at of the table from which the actions are counted before their MERGE. What Spark expects of a
+plan of many joins is far too much; when it knows, it sends the actions to the rows instead of shuffling these."""
+
+
+def app_id(table: Table, window: Window) -> str:
+    """The identifier that fences the merges of a window."""
+    return f"{table.name}/{window.key}"
+
+
+def is_merged(at: Snapshot) -> bool:
+    """Whether some commit of the present landing has been made under this fence."""
+    return at.fence > at.landing << LANDING_SHIFT
+
+
+def fence_number(at: Snapshot) -> int:
+    """The number of the next commit under this fence."""
+    return max(at.landing << LANDING_SHIFT, at.fence) + 1
+
+
+def commit_note(at: Snapshot) -> str:
+    """What a commit says of itself to people."""
+    keys = sorted(at.controls)
+    runs = sorted({control.run_id for control in at.controls.values()})
+    return f"merged {keys[0]}{f'..{keys[-1]}' if len(keys) > 1 else ''}, run {', '.join(runs)}"
+
+
+def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+    """Carry out a plan in one commit; without pending actions the commit carries only the fence.
+
+    The plan's ``valid`` is judged on the rows that the MERGE itself sees, which may be newer than those the plan saw.
+
+    Returns:
+        The rows changed, or None if another load committed first and the plan has to be made anew.
+    """
+    pending, held = plan.actions.filter(F.col("_action").isin(*PENDING)), Kept()
+    one_file = place_sql(context.table) is None or (at.partitions is not None and len(at.partitions) <= 1)
+    values = {
+        "spark.databricks.delta.commitInfo.userMetadata": commit_note(at),
+        "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": str(not one_file).lower(),
+    }
+    try:
+        if at.near_bytes >= WORTH_COUNTING_BYTES and at.changes <= BROADCAST_ROWS:
+            pending = held.of("pending", pending)
+            size = pending.agg(
+                F.count(F.lit(1)).alias("rows"), F.sum(F.length(F.to_json("_row"))).alias("text")
+            ).first()
+            assert size is not None
+            tune_merge(context.spark, size["rows"], size["text"] or 0)
+        fence = fenced(context.spark, at.app_id, fence_number(at))
+        with named(pending, "_plan") as actions, fence, settings(context.spark, values):
+            counts = context.spark.sql(_statement(context, at, plan, actions)).first()
+    except PySparkException as error:
+        if lost_the_race(error):
+            return None
+        raise
+    finally:
+        held.release()
+    if counts is None:
+        return None
+    return Merged(counts.num_inserted_rows, counts.num_updated_rows, counts.num_deleted_rows)
+
+
+def bare_merge_fence(context: Context, app_id: str) -> None:
+    """Commit nothing but a fence to the table, with a number above all before it: what has a lower one is refused.
+
+    Raises:
+        ConcurrentLoad: Others kept moving the fence.
+    """
+
+    def send(number: int) -> None:
+        nothing = f"MERGE INTO {context.lake.sql_name(context.uri)} AS t USING (SELECT 1 WHERE false) AS s ON false"
+        try:
+            with fenced(context.spark, app_id, number):
+                context.spark.sql(f"{nothing} WHEN MATCHED THEN DELETE").first()
+        except PySparkException as error:
+            if not lost_the_race(error):
+                raise
+
+    move_fence(context.lake, context.uri, app_id, send, table_name=context.table.name)
+
+
+def matching_sql(table: Table, plan: Plan) -> str:
+    """SQL over ``t`` (the table's row) and ``s`` (the action): whether the action is for the row."""
+    same = [f"t.{quoted(c)} {'=' if c in table.identity else '<=>'} s.{quoted(c)}" for c in plan.identity]
+    return " AND ".join([*same, f"({plan.match})"])
+
+
+def _valid_sql(plan: Plan) -> str:
+    """SQL over ``t`` and ``s``: whether the row is still the one planned for; false where there is no action.
+
+    That it asks for an action first is for speed: what is valid mostly compares hashes of content, and what several
+    conditions have in common Spark works out first, for every row of the table.
+    """
+    return f"CASE WHEN s._action IN ({', '.join(map(literal, PENDING))}) THEN {plan.valid} ELSE false END"
+
+
+def _statement(context: Context, at: Snapshot, plan: Plan, actions: str) -> str:
+    table, on, valid = context.table, matching_sql(context.table, plan), _valid_sql(plan)
+    if touched := touched_sql(table, at.partitions, "t"):
+        on = f"{touched} AND {on}"
+    names = table.schema.names
+    assign = ", ".join(f"t.{quoted(c)} = s._row.{quoted(c)}" for c in names)
+    new = {quoted(c): f"s._row.{quoted(c)}" for c in names}
+    if bucket := bucket_sql(table, "s._row"):
+        new[BUCKET] = bucket
+    return (
+        f"MERGE INTO {context.lake.sql_name(context.uri)} AS t USING {actions} AS s ON {on} "
+        f"WHEN MATCHED AND s._action = 'delete' AND {valid} THEN DELETE "
+        f"WHEN MATCHED AND s._action <> 'delete' AND {valid} THEN UPDATE SET {assign} "
+        f"WHEN NOT MATCHED AND s._action = 'insert' THEN INSERT ({', '.join(new)}) VALUES ({', '.join(new.values())})"
+    )

@@ -1,0 +1,130 @@
+"""A partition of the table is what its window holds."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import dagster as dg
+import pyspark.sql.types as T
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import UPSERT
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.read_view import Snapshot
+from incload_assets.contract.contract import Contract, reason
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.source import Source
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window, window_of
+from incload_assets.declaration.window_rules import check_whole_days, inside_sql
+from incload_assets.delta.sql import col, literal, quoted
+from incload_assets.writes.plan import Merged, Plan
+from incload_assets.writes.replace_where import content_plan, replace_content
+from incload_assets.writes.strategy import Strategy
+from resources.errors import DeclarationError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overwrite(Strategy):
+    """Replace the rows of a window, atomically, by what the source now holds for it.
+
+    The partition column tells which window a row belongs to: a date or an instant lies in the window, in the time zone
+    of the partitions definition; a string is the partition key. A row that belongs to another window is quarantined,
+    and so is one without a value there. Nothing else decides: keys and sequence are not needed, and a row that occurs
+    twice stays twice. A window that has become empty empties its partition. Windows load in parallel.
+
+    Args:
+        partition_by: Column that partitions the table; of type date, timestamp (few values per window: each is a
+            partition of its own) or string.
+
+    Example:
+        >>> Overwrite(partition_by="day").serialized
+        False
+    """
+
+    keyed: ClassVar[bool] = False
+    ordered: ClassVar[bool] = False
+    deletes: ClassVar[bool] = False
+
+    def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
+        """There is a partition column, of a type that a window can be told by."""
+        if self.partition_by is None:
+            raise DeclarationError(
+                f"{table}: write is Overwrite() without partition_by",
+                rule="a partition is replaced by its window, so the table is partitioned by a column of the contract",
+                remedy='write Overwrite(partition_by="day"), or FullReload() to replace the whole table',
+            )
+        kind = contract.type_of(self.partition_by)
+        if not isinstance(kind, T.DateType | T.TimestampType | T.StringType):
+            raise DeclarationError(
+                f"{table}: write.partition_by names {self.partition_by!r} of type {kind.simpleString()}",
+                rule="the window of a row is told by a date, a timestamp, or a string that is the partition key",
+                remedy="fill a column of one of these types in the table's function, and name it",
+            )
+
+    def validate_windows(
+        self, table: str, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition
+    ) -> None:
+        """Dates tell only windows of whole days."""
+        assert self.partition_by is not None
+        if isinstance(contract.type_of(self.partition_by), T.DateType):
+            check_whole_days(table, "write.partition_by", self.partition_by, partitions_def)
+
+    def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
+        """Nothing: all rows of the partition are compared."""
+        return ()
+
+    def reasons(
+        self, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition, window: Window
+    ) -> list[Column]:
+        """The row belongs to another window."""
+        assert self.partition_by is not None
+        [field] = [field for field in contract.fields if field.name == self.partition_by]
+        value = col(self.partition_by).cast("string")
+        inside = F.expr(_inside_sql(self.partition_by, contract, partitions_def, window))
+        text = reason(field, value, f"does not lie in the window {window.key}")
+        return [F.when(~inside, text)]
+
+    def reads_windows(self, changes: Changes) -> bool:
+        """Nothing but its windows."""
+        return True
+
+    def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
+        """The accepted rows of the windows, against the rows of their partitions."""
+        table = context.table
+        present = context.rows(at).filter(_part(table, at))
+        inside = [F.when(F.expr(_inside(table, window)), window.key) for window in _windows(table, at)]
+        return content_plan(table, _wanted(context, at), present.withColumn("_window", F.coalesce(*inside)))
+
+    def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+        """One fenced ``replaceWhere``."""
+        return replace_content(context, at, plan, _wanted(context, at), _part(context.table, at))
+
+
+def _wanted(context: Context, at: Snapshot) -> DataFrame:
+    """The accepted rows of the windows."""
+    return context.window_changes(at).filter(F.col("_window").isin(*at.controls) & (F.col("_kind") == UPSERT))
+
+
+def _windows(table: Table, at: Snapshot) -> list[Window]:
+    return [window_of(table.partitions_def, key, table.name) for key in at.controls]
+
+
+def _part(table: Table, at: Snapshot) -> str:
+    """The table's rows that belong to the windows of a snapshot."""
+    return " OR ".join(f"({_inside(table, window)})" for window in _windows(table, at))
+
+
+def _inside(table: Table, window: Window) -> str:
+    assert table.write.partition_by is not None
+    return _inside_sql(table.write.partition_by, table.contract, table.partitions_def, window)
+
+
+def _inside_sql(
+    column: str, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition, window: Window
+) -> str:
+    """SQL with literals: whether a row belongs to a window, by its value of a column."""
+    kind = contract.type_of(column)
+    if isinstance(kind, T.StringType):
+        return f"{quoted(column)} = {literal(window.key)}"
+    return inside_sql(column, kind, window.start, window.end, partitions_def.timezone)

@@ -1,0 +1,247 @@
+"""Folding: what the log says each key of some windows should be, against what the table holds.
+
+The outcome is a *plan*: one row per key and window, with the action that makes the table right. An empty plan (no
+pending action) is the proof that the windows are reconciled; a plan with pending actions is the source of the MERGE.
+Both are the same query, so what is merged and what is checked cannot drift apart.
+
+Two folds give the same table (a property test says so):
+
+* fast, for keys that only gained changes: the newest change of the windows, the newest delete or truncate anywhere in
+  the log, and the row that the table holds decide. The log's history is not read. Where the table holds other content
+  of the very same sequence, this fold cannot tell whether another window brought it, or somebody edited the row: the
+  key is *unknown* to it, and pending until folded in full.
+* full, for keys that had a row taken away, and for repairs: all changes of the key in the log decide, the row in the
+  table is only compared.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Over
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import (
+    DELETE,
+    EMPTIES,
+    REPLACED,
+    UPSERTS,
+    log_order,
+    row_order_sql,
+    truncate_order,
+)
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.read_view import Snapshot, near, of_keys
+from incload_assets.declaration.table import Table
+from incload_assets.delta.sql import all_of, col
+from incload_assets.writes.plan import PENDING, UNKNOWN, Plan, entry
+
+KEPT_ROWS = 1_000_000
+"""Most changes whose fold Spark holds from the MERGE to its reconciliation; more are read and folded again."""
+
+
+def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
+    """The plan for the keys of a snapshot's windows.
+
+    Args:
+        context: Of the load.
+        at: The versions to read, and the windows.
+        full: Fold every key in full; otherwise only those that had a row taken away.
+
+    A window that brings nothing but news (see :mod:`incload_assets.delta.statistics`) is not compared before its MERGE,
+    which judges each row in any case: two of three looks at the table less.
+
+    Returns:
+        Its actions have, beside what every plan has, ``_action`` same (the window's newest change is in effect), stale
+        (something newer is) or unknown where nothing is to do; ``_order``, ``_seen``: order of the deciding change and
+        of the row seen in the table; ``_mine_order``: of the window's newest change of the key, NULL where it has none
+        any more; ``_full``; ``_rows``, ``_distinct``: changes of the key in the window, and how many of them differ.
+    """
+    table = context.table
+    changes = context.changes(at) if full or at.replaced else context.window_changes(at)
+    here = changes.filter(F.col("_window").isin(*at.controls))
+    several = len(at.controls) > 1
+    mine = _newest(here.filter(F.col("_kind").isin(*UPSERTS, DELETE)), table, "mine", per_window=True)
+    place = [*table.identity, "_window"]
+    if full:
+        keys = here.filter(F.col("_kind").isin(*UPSERTS, DELETE, REPLACED)).select(*map(col, place)).distinct()
+        wanted = _folded(changes, keys, mine, table, at)
+    elif at.replaced:
+        marked = here.filter(F.col("_kind") == REPLACED).select(*map(col, place)).distinct()
+        taken = marked.select(*map(col, table.identity)).distinct()
+        fast = mine.join(taken, list(table.identity), "left_anti")
+        slow = mine.join(taken, list(table.identity), "left_semi")
+        keys = marked.unionByName(slow.select(*map(col, place))).distinct() if several else marked
+        wanted = _against_deletes(changes, fast, table, at).unionByName(_folded(changes, keys, slow, table, at))
+    else:
+        wanted = _against_deletes(changes, mine, table, at)
+    if at.changes <= KEPT_ROWS:
+        wanted = context.kept.of((at.log_version, full, *at.controls), wanted)
+    if several:  # the action stands with one of the windows that have the key
+        by_key = Over.partitionBy(*map(col, table.identity)).orderBy(F.desc_nulls_last("_mine_order"), "_window")
+        wanted = wanted.withColumn("_leads", F.row_number().over(by_key) == 1)
+    else:
+        wanted = wanted.withColumn("_leads", F.lit(True))
+    concerned = here.filter(F.col("_kind").isin(*UPSERTS, DELETE, REPLACED))
+    compared = _compared(wanted, _present(context, at, concerned), table)
+    seen = row_order_sql(table, "t")
+    return Plan(
+        _unseen(wanted) if at.newer and not (full or at.replaced or several) else compared,
+        identity=table.identity,
+        valid=f"CASE WHEN s._full THEN {seen} <=> s._seen ELSE {seen} < s._order END",
+        ledger=ledger_of(compared),
+    )
+
+
+def _newest(changes: DataFrame, table: Table, prefix: str, *, per_window: bool = False) -> DataFrame:
+    """Per key (and window): the newest change's order and row, how many changes there are, and how many differ.
+
+    The changes of a key are ranked in their order, and the last one tells it all: sorted once, where aggregates that
+    have structs and something distinct among them sort three times and shuffle twice.
+    """
+    places = [*table.identity, *(["_window"] if per_window else [])]
+    ordered = changes.alias("log").select(
+        *(col(name, "log") for name in places),
+        log_order(table).alias(f"_{prefix}_order"),
+        F.struct(*(col(name, "log") for name in table.columns)).alias(f"_{prefix}_row"),
+    )
+    in_order = Over.partitionBy(*map(col, places)).orderBy(f"_{prefix}_order")
+    ranked = ordered.withColumns(
+        {
+            f"_{prefix}_rows": F.row_number().over(in_order),
+            f"_{prefix}_distinct": F.dense_rank().over(in_order),
+            "_has_next": F.lead(F.lit(True), 1, False).over(in_order),
+        }
+    )
+    return ranked.filter(~F.col("_has_next")).drop("_has_next")
+
+
+def _against_deletes(changes: DataFrame, mine: DataFrame, table: Table, at: Snapshot) -> DataFrame:
+    """Fast fold: the windows' newest change, unless the log holds a delete that is newer."""
+    best = F.col("_mine_order")
+    if len(at.controls) > 1:
+        best = F.max("_mine_order").over(Over.partitionBy(*map(col, table.identity)))
+    order = best
+    if at.others_delete:
+        newest = _newest_delete(changes, table, at)
+        mine = mine.withColumn("_best", best).join(newest, list(table.identity), "left")
+        order = F.greatest("_delete_order", "_best")
+        if table.changes.empties:
+            mine = mine.crossJoin(F.broadcast(_newest_truncate(changes, table, at)))
+            order = F.greatest("_truncate_order", order)
+    return mine.select(
+        *map(col, table.identity),
+        "_window",
+        order.alias("_order"),
+        F.col("_mine_row").alias("_row"),
+        F.lit(False).alias("_full"),
+        "_mine_order",
+        F.col("_mine_rows").alias("_rows"),
+        F.col("_mine_distinct").alias("_distinct"),
+    )
+
+
+def _newest_delete(changes: DataFrame, table: Table, at: Snapshot) -> DataFrame:
+    """Per key: the newest delete of other windows."""
+    deletes = near(changes.filter((F.col("_kind") == DELETE) & ~F.col("_window").isin(*at.controls)), table, at)
+    if firsts := at.first_sequences:
+        column = table.changes.sequence_by[0]
+        kind = table.type_of(column)
+        oldest = F.array_min(F.array(*(F.lit(first).cast(kind) for first in firsts)))
+        deletes = deletes.filter(col(column) >= oldest)  # older ones decide nothing; skips their files
+    return (
+        deletes.alias("log")
+        .select(*(col(name, "log") for name in table.identity), log_order(table).alias("_o"))
+        .groupBy(*map(col, table.identity))
+        .agg(F.max("_o").alias("_delete_order"))
+    )
+
+
+def _newest_truncate(changes: DataFrame, table: Table, at: Snapshot) -> DataFrame:
+    """Of other windows: those that hold one themselves are folded column by column."""
+    others = changes.filter(F.col("_kind").isin(*EMPTIES) & ~F.col("_window").isin(*at.controls))
+    return others.alias("log").agg(F.max(truncate_order(table)).alias("_truncate_order"))
+
+
+def _folded(changes: DataFrame, keys: DataFrame, mine: DataFrame, table: Table, at: Snapshot) -> DataFrame:
+    """Full fold of the keys (in windows), from every change that the log holds of them."""
+    identity = list(table.identity)
+    history = near(changes.filter(F.col("_kind").isin(*UPSERTS, DELETE)), table, at).join(keys, identity, "left_semi")
+    newest = _newest(history, table, "all")
+    return (
+        keys.join(newest, identity, "left")
+        .join(mine, [*identity, "_window"], "left")
+        .select(
+            *map(col, identity),
+            "_window",
+            F.col("_all_order").alias("_order"),
+            F.col("_all_row").alias("_row"),
+            F.lit(True).alias("_full"),
+            "_mine_order",
+            F.coalesce("_mine_rows", F.lit(0)).alias("_rows"),
+            F.coalesce("_mine_distinct", F.lit(0)).alias("_distinct"),
+        )
+    )
+
+
+def _present(context: Context, at: Snapshot, concerned: DataFrame) -> DataFrame:
+    """The table's rows as of the snapshot, in the partitions that the windows touch."""
+    table = context.table
+    return (
+        of_keys(context.rows(at, near=True), concerned, table, at)
+        .alias("t")
+        .select(*(col(name, "t") for name in table.identity), F.expr(row_order_sql(table, "t")).alias("_seen"))
+    )
+
+
+def _unseen(wanted: DataFrame) -> DataFrame:
+    """The actions as if the table had none of the keys; those of rows that it has are for the MERGE to tell."""
+    action = F.when(_is_gone(F.col("_order")), "delete").otherwise("insert")
+    return wanted.withColumns({"_action": action, "_seen": F.lit(None)})
+
+
+def _is_gone(order: Column) -> Column:
+    return order.isNull() | order.getField("delete") | order.getField("hash").isNull()
+
+
+def _compared(wanted: DataFrame, present: DataFrame, table: Table) -> DataFrame:
+    """Name the action per key."""
+    both = wanted.join(present, list(table.identity), "left")
+    order = F.col("_order")
+    gone, absent = _is_gone(order), F.col("_seen").isNull()
+    older = F.col("_seen") < F.col("_order")
+    sequence = [F.col("_seen")[f"s{i}"].eqNullSafe(order[f"s{i}"]) for i in range(len(table.changes.sequence_by))]
+    tied = all_of([F.col("_seen").isNotNull(), ~gone, F.col("_seen") > order, *sequence])
+    differs = ~F.col("_seen").eqNullSafe(F.col("_order"))
+    overtaken = ~F.col("_full") & F.col("_seen").isNotNull() & (F.col("_seen") > F.col("_order"))
+    in_effect = F.coalesce((F.col("_mine_order") == F.col("_order")) & ~overtaken, F.lit(False))
+    settled = F.when(in_effect, "same").otherwise("stale")
+    fast = (
+        F.when(gone & ~absent & older, "delete")
+        .when(~gone & absent, "insert")
+        .when(~gone & older, "update")
+        .when(absent | ~differs, settled)
+        .when(tied, UNKNOWN)
+        .otherwise("stale")
+    )
+    fully = (
+        F.when(gone & ~absent, "delete")
+        .when(~gone & absent, "insert")
+        .when(~gone & differs, "update")
+        .otherwise(settled)
+    )
+    return both.withColumn("_action", F.when(~F.col("_leads"), settled).when(F.col("_full"), fully).otherwise(fast))
+
+
+def ledger_of(actions: DataFrame) -> DataFrame:
+    """Per key and window: how its changes count."""
+    in_effect, has_change = F.col("_action") == "same", F.col("_mine_order").isNotNull()
+    present = in_effect & F.col("_seen").isNotNull()
+    columns = entry(
+        keys=F.lit(1),
+        pending=F.col("_action").isin(*PENDING, UNKNOWN),
+        applied=has_change & in_effect,
+        stale=F.when(has_change, F.col("_distinct") - in_effect.cast("long")),
+        duplicate=F.when(has_change, F.col("_rows") - F.col("_distinct")),
+        present=present,
+        log_hash=F.when(present, F.col("_mine_order").getField("hash")),
+        table_hash=F.when(present, F.col("_seen").getField("hash")),
+    )
+    return actions.select(*columns)

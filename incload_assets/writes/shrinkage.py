@@ -1,0 +1,82 @@
+"""Extracts that replace what was there: which one is the newest, and whether it is suspiciously small."""
+
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import CONTROL
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.window_records import Control
+from incload_assets.declaration.window import Window, known_windows
+from incload_assets.ingest.facts import Facts
+from incload_assets.ingest.ingestion import Landing
+from resources.errors import ContractViolation, DeclarationError
+
+
+def landed_windows(context: Context, log_version: int) -> list[Window]:
+    """The windows that the log holds, oldest first; known from the names of its files alone."""
+    delta = context.lake.delta(context.log.uri, log_version)
+    assert delta is not None
+    files = delta.get_add_actions(flatten=True)
+    kinds, keys = (files.column(f"partition.{name}").to_pylist() for name in ("_kind", "_window"))
+    landed = {key for kind, key in zip(kinds, keys, strict=True) if kind == CONTROL}
+    return known_windows(context.table.partitions_def, landed)
+
+
+def check_max_shrink(table: str, max_shrink: float) -> None:
+    """Refuse what is no share.
+
+    Raises:
+        DeclarationError: It is not from 0 to 1.
+    """
+    if not (isinstance(max_shrink, int | float) and 0 <= max_shrink <= 1):
+        raise DeclarationError(
+            f"{table}: write.max_shrink is {max_shrink!r}",
+            rule="it is the share of its rows that the newest extract may lack of the one before, from 0 to 1",
+            remedy="write max_shrink=0.5 for one half, max_shrink=1.0 for no limit",
+        )
+
+
+def guard_shrinkage(
+    context: Context, landing: Landing, facts: Facts, max_shrink: float, scope: str | None = None
+) -> None:
+    """Stop an extract that has lost too many rows: it is more likely cut off than true.
+
+    It is compared with what its own window held before; if that is new, with the extract of the window before it; if
+    there is none, with the table. An extract that is older than a landed one is let pass: it takes nothing away.
+
+    Args:
+        context: Of the load.
+        landing: Of the extract.
+        facts: Of its rows.
+        max_shrink: Largest share of the rows that may be missing; 1: all.
+        scope: SQL condition on the table's rows that the extract speaks of; None: all.
+
+    Raises:
+        ContractViolation: Naming both counts, and how to let it through.
+    """
+    table, window = context.table, landing.window
+    landed = landed_windows(context, landing.log_version)
+    if max_shrink >= 1 or any(other > window for other in landed):
+        return
+    earlier = [other for other in landed if other < window]
+    before = landing.before
+    if before is not None:
+        place, rows_before = "the window", _accepted(before)
+    elif earlier:
+        former = context.log.control(earlier[-1].key, landing.log_version)
+        assert former is not None
+        place, rows_before = f"the extract before it, {earlier[-1].key},", _accepted(former)
+    else:
+        rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
+        place, rows_before = "the table", rows.filter(F.expr(scope or "true")).count()
+    rows_now = facts.rows - facts.rejected
+    if rows_before - rows_now > max_shrink * rows_before:
+        raise ContractViolation(
+            f"{table.name} {window.key}: the extract has {rows_now} acceptable rows, {place} had {rows_before}",
+            rule=f"it may lack at most {max_shrink:.0%} of them (max_shrink); nothing was replaced",
+            remedy="deliver the extract again in full; if so few rows are right, declare "
+            f"{type(table.write).__name__}(max_shrink=1.0) for this load",
+        )
+
+
+def _accepted(control: Control) -> int:
+    return control.rows_read - control.rejected

@@ -1,0 +1,266 @@
+"""The table is what the newest snapshot says, key by key."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import dagster as dg
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import REJECTED, REPLACED, UPSERT, log_order
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.read_view import Snapshot as At
+from incload_assets.change_log.window_records import Control
+from incload_assets.contract.contract import Contract
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.source import Source
+from incload_assets.declaration.sql_conditions import columns_in, condition_of_a_row
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window
+from incload_assets.delta.sql import col, content_hash_sql
+from incload_assets.ingest.facts import Facts
+from incload_assets.ingest.ingestion import Landing
+from incload_assets.writes.merge_into import merge
+from incload_assets.writes.plan import PENDING, Merged, Plan, entry
+from incload_assets.writes.shrinkage import check_max_shrink, guard_shrinkage, landed_windows
+from incload_assets.writes.strategy import Strategy
+from resources.errors import DeclarationError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot(Strategy):
+    """Make the table equal to the newest complete extract, by key; what is missing from it is deleted.
+
+    * The newest extract is that of the latest window that was landed, in the order of windows, not of loads. An older
+      one that is loaded later changes nothing; its rows count as stale.
+    * Of two rows of one key in one extract the newer one counts, in the order (sequence if declared, NULL first;
+      content hash); the other is stale, or a duplicate if both are equal. A NULL in a key is quarantined.
+    * A row that is quarantined says nothing of its key, which keeps the row it had; so does every key that is missing
+      from an extract with a quarantined row whose key cannot be read. Bad rows delete no good ones.
+    * An extract that is empty or suddenly small is stopped before it replaces anything. An empty one is fine as long as
+      there is nothing to lose.
+    * Rows of the table that are equal to the extract's are not written again.
+    * A key may move to another partition: it has one row.
+
+    Args:
+        partition_by: Column that partitions the table.
+        delete_missing: Whether a key that the newest extract lacks is deleted. If not, each key has the row of the
+            newest extract that has the key.
+        max_shrink: Largest share of its rows, 0 to 1, by which an extract may be smaller than the one before it.
+        scope: SQL condition on the table's columns: what the extracts are complete for. Their rows outside of it are
+            quarantined, and rows of the table outside of it stay as they are, unless an extract has their key.
+
+    Example:
+        >>> Snapshot(scope="region = 'EU'", max_shrink=0.1).delete_missing
+        True
+    """
+
+    delete_missing: bool = True
+    max_shrink: float = 0.5
+    scope: str | None = None
+
+    ordered: ClassVar[bool] = False
+    deletes: ClassVar[bool] = False
+    ranges: ClassVar[bool] = False
+    supersedes: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+
+    def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
+        """``max_shrink`` is a share, ``scope`` a condition on columns of the contract."""
+        check_max_shrink(table, self.max_shrink)
+        if self.scope is None:
+            return
+        rule, remedy = "it is a SQL condition on columns of the contract", "write for example scope=\"region = 'EU'\""
+        parsed = condition_of_a_row(table, "write.scope", self.scope, rule, remedy)
+        named = columns_in(table, contract, "write.scope", self.scope, parsed, remedy)
+        names = {column.parts[0].name for column in named}
+        if not names or (unknown := sorted(names - set(contract.names))):
+            found = f"names {', '.join(map(repr, unknown))}" if names else "names no column"
+            raise DeclarationError(
+                f"{table}: write.scope is {self.scope!r}, which {found}",
+                rule=f"{rule} ({', '.join(contract.names)})",
+                remedy=remedy,
+            )
+
+    @property
+    def conditions(self) -> Mapping[str, str]:
+        """The scope."""
+        return {} if self.scope is None else {"scope": self.scope}
+
+    def identity(self, changes: Changes) -> tuple[str, ...]:
+        """The keys: a row may move to another partition."""
+        return tuple(changes.keys)
+
+    def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
+        """The keys, unless all of the table is compared anyway."""
+        return () if self.delete_missing else self.identity(changes)
+
+    def reasons(
+        self, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition, window: Window
+    ) -> list[Column]:
+        """The row is outside the scope."""
+        if self.scope is None:
+            return []
+        return [F.when(~self._in_scope(), f"outside the snapshot's scope {self.scope}")]
+
+    def guard(self, context: Context, landing: Landing, facts: Facts) -> None:
+        """Stop an extract that is suddenly small, if what it lacks would be deleted."""
+        if self.delete_missing:
+            guard_shrinkage(context, landing, facts, self.max_shrink, self.scope)
+
+    def plan(self, context: Context, at: At, *, full: bool) -> Plan:
+        """What each key should be, by all extracts that matter, against the table."""
+        table, (mine,) = context.table, at.controls
+        windows = [window.key for window in landed_windows(context, at.log_version)]
+        here = context.log.read(context.spark, at.log_version, [mine])
+        present = self._present(context, at)
+        if self.delete_missing:
+            wanted = _complete(context, at, windows)
+        else:
+            keys = here.filter(F.col("_kind").isin(UPSERT, REPLACED)).select(*map(col, table.identity)).distinct()
+            wanted = _newest(context, at, windows, keys)
+            present = present.join(keys, list(table.identity), "left_semi")
+        counts = _counts(here, table)
+        both = wanted.join(present, list(table.identity), "full").join(counts, list(table.identity), "full")
+        actions = both.select(
+            "*", F.lit(mine).alias("_window"), (F.col("_from") == mine).eqNullSafe(F.lit(True)).alias("_mine")
+        ).withColumn("_action", _action())
+        valid = f"{content_hash_sql(table.columns, 't')} <=> s._seen"
+        return Plan(actions, identity=table.identity, valid=valid, ledger=_ledger(actions))
+
+    @property
+    def compacts(self) -> bool:
+        """Where an extract settles every key."""
+        return self.delete_missing
+
+    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, Control]) -> DataFrame:
+        """The newest extract without quarantined rows, which settles every key, and those after it."""
+        clean = max((window for window, control in controls.items() if not control.rejected), default=min(controls))
+        return changes.filter(F.col("_window").isin(*(window.key for window in controls if window >= clean)))
+
+    def apply(self, context: Context, at: At, plan: Plan) -> Merged | None:
+        """One fenced MERGE."""
+        return merge(context, at, plan)
+
+    def _in_scope(self) -> Column:
+        return F.coalesce(F.expr(self.scope or "true"), F.lit(False))
+
+    def _present(self, context: Context, at: At) -> DataFrame:
+        """The rows of the table; those out of scope matter only if the extract has their key."""
+        table = context.table
+        return context.rows(at).select(
+            *map(col, table.identity),
+            F.expr(content_hash_sql(table.columns)).alias("_seen"),
+            self._in_scope().alias("_in_scope"),
+        )
+
+
+def _ranked(context: Context, at: At, windows: list[str]) -> DataFrame:
+    """The log's rows of some windows, with the rank of the window."""
+    ranks = context.spark.createDataFrame(
+        list(zip(windows, range(len(windows)), strict=True)), "_window string, _rank int"
+    )
+    rows = context.changes(at).filter(F.col("_kind").isin(UPSERT, REJECTED))
+    if len(windows) == 1:
+        rows = rows.filter(F.col("_window") == windows[0])
+    return rows.join(F.broadcast(ranks), "_window").alias("log")
+
+
+def _folded(rows: DataFrame, table: Table, *more: Column) -> DataFrame:
+    """Per key the newest row of the newest window that has one, and its place and hash."""
+    accepted = F.col("_kind") == UPSERT
+    place = F.struct(F.col("_rank").alias("rank"), log_order(table).alias("order"), F.col("_window").alias("from"))
+    row = F.struct(*(col(name, "log") for name in table.columns))
+    return (
+        rows.select(
+            *(col(name, "log") for name in table.identity),
+            "_rank",
+            accepted.alias("_accepted"),
+            place.alias("_p"),
+            row.alias("_r"),
+        )
+        .groupBy(*map(col, table.identity))
+        .agg(
+            F.max(F.when(F.col("_accepted"), F.col("_p"))).alias("_place"),
+            F.max_by("_r", F.when(F.col("_accepted"), F.col("_p"))).alias("_row"),
+            *more,
+        )
+        .filter(F.col("_place").isNotNull())
+        .withColumns({"_from": F.col("_place.from"), "_hash": F.col("_place.order.hash")})
+    )
+
+
+def _newest(context: Context, at: At, windows: list[str], keys: DataFrame) -> DataFrame:
+    """Per key the row of the newest extract that has the key."""
+    rows = _ranked(context, at, windows).join(keys, list(context.table.identity), "left_semi")
+    return _folded(rows.alias("log"), context.table)
+
+
+def _complete(context: Context, at: At, windows: list[str]) -> DataFrame:
+    """Per key the row of the newest extract; where that is quarantined, of the one before it, and so on.
+
+    An extract without quarantined rows settles every key, so that nothing older is read. Else a key has the row of the
+    newest extract that accepted it, unless a later one, all of whose keys can be read, does not have the key at all.
+    """
+    table = context.table
+    tail, blind = windows[-1:], set[int]()
+    if _rejected(context, at, tail):
+        controls = context.log.controls(at.log_version)
+        clean = max((n for n, key in enumerate(windows) if not controls[key].rejected), default=0)
+        tail = windows[clean:]
+        blind = _blind(context, at, tail)
+    seeing = F.array(*(F.lit(rank) for rank in range(len(tail)) if rank not in blind)).cast("array<int>")
+    silent = F.collect_set(F.when(~F.col("_accepted"), F.col("_rank"))).alias("_silent")
+    folded = _folded(_ranked(context, at, tail), table, silent)
+    later = F.filter(seeing, lambda rank: rank > F.col("_place.rank"))
+    return folded.filter(F.size(F.array_except(later, F.col("_silent"))) == 0)
+
+
+def _rejected(context: Context, at: At, windows: list[str]) -> bool:
+    return any(control.rejected for control in context.log.controls(at.log_version, only=windows).values())
+
+
+def _blind(context: Context, at: At, windows: list[str]) -> set[int]:
+    """Ranks of the windows with a quarantined row whose key cannot be read."""
+    unreadable = F.greatest(*(col(name, "log").isNull() for name in context.table.identity), F.lit(False))
+    rows = _ranked(context, at, windows).filter((F.col("_kind") == REJECTED) & unreadable).select("_rank").distinct()
+    return {row["_rank"] for row in rows.head(len(windows))}
+
+
+def _counts(here: DataFrame, table: Table) -> DataFrame:
+    """Per key of the window: how many rows it has, and how many of them differ."""
+    rows = here.filter(F.col("_kind") == UPSERT).alias("log")
+    order = log_order(table).alias("_o")
+    return (
+        rows.select(*(col(name, "log") for name in table.identity), order)
+        .groupBy(*map(col, table.identity))
+        .agg(F.count(F.lit(1)).alias("_rows"), F.count_distinct("_o").alias("_distinct"))
+    )
+
+
+def _action() -> Column:
+    wanted, there = F.col("_row").isNotNull(), F.col("_seen").isNotNull()
+    return (
+        F.when(wanted & ~there, "insert")
+        .when(wanted & (F.col("_seen") != F.col("_hash")), "update")
+        .when(~wanted & there & F.col("_in_scope"), "delete")
+        .when(wanted & F.col("_mine"), "same")
+        .otherwise("stale")
+    )
+
+
+def _ledger(actions: DataFrame) -> DataFrame:
+    has_rows, in_effect = F.col("_rows").isNotNull(), F.col("_action") == "same"
+    pending = F.col("_action").isin(*PENDING)
+    columns = entry(
+        keys=has_rows | pending,
+        pending=pending,
+        applied=has_rows & in_effect,
+        stale=F.when(has_rows, F.col("_distinct") - in_effect.cast("long")),
+        duplicate=F.when(has_rows, F.col("_rows") - F.col("_distinct")),
+        present=in_effect,
+        log_hash=F.when(in_effect, F.col("_hash")),
+        table_hash=F.when(in_effect, F.col("_seen")),
+    )
+    return actions.select(*columns)

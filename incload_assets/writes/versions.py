@@ -1,0 +1,237 @@
+"""From all changes of some keys to their versions, and what the table lacks of them.
+
+A key's changes at one value of the first sequence column are a *moment*; its newest change says what the key is from
+then on. Moments in a row that say the same of the tracked columns are one *stretch*: a version, or a time without the
+key, if they delete it. So the versions depend on nothing but the set of changes, whatever the order in which they came.
+
+Two folds give the same table:
+
+* full: all changes of the keys in the log decide, the rows in the table are only compared.
+* fast, for windows that lost no row and begin at some time: the row in effect just before that time stands for all
+  changes before it. What ended before is read neither in the log nor in the table, whose files of past versions are in
+  the order of time by themselves. Where a late change parts a version that shows a newer one, what it showed before is
+  not known: the key is *unknown* to this fold, so that nothing is done with it, and it is pending until folded in full.
+"""
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Over
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import DELETE, REPLACED, UPSERT, log_order, row_order_sql
+from incload_assets.change_log.context import Context
+from incload_assets.change_log.read_view import BROADCAST_ROWS, Snapshot
+from incload_assets.declaration.table import Table
+from incload_assets.delta.session import Kept
+from incload_assets.delta.sql import col, content_hash_sql, literal, quoted
+from incload_assets.writes.plan import PENDING, UNKNOWN, Plan, entry
+
+WORTH_HOLDING_BYTES = 16 * 2**20
+"""Size of what is looked at of the table from which Spark holds what it found there: a plan asks for it twice."""
+
+
+@dataclass(frozen=True)
+class VersionColumns:
+    """The columns that make a row a version.
+
+    Args:
+        valid_from: Name of the column with the begin of a version.
+        valid_to: Name of the column with its end, exclusive.
+        is_current: Name of the boolean column that marks the open version of a key.
+        tracked: Columns whose change makes a version.
+    """
+
+    valid_from: str
+    valid_to: str
+    is_current: str
+    tracked: tuple[str, ...]
+
+
+def version_plan(context: Context, at: Snapshot, names: VersionColumns, *, full: bool) -> Plan:
+    """The versions that the keys of the snapshot's windows should have, against those that the table has.
+
+    Args:
+        context: Of the load.
+        at: The versions to read, and the windows.
+        names: Names and tracked columns.
+        full: Take nothing from the table's present rows on trust.
+
+    Returns:
+        Its actions have, beside what every plan has, ``_action`` unknown; ``_window``, one of the windows that concern
+        the key; ``_seen``, hash of the row in the table, which has to be there unchanged.
+    """
+    table, keys = context.table, list(context.table.identity)
+    changes = context.changes(at)
+    here = changes.filter(F.col("_window").isin(*at.controls) & F.col("_kind").isin(UPSERT, DELETE, REPLACED))
+    concerned = here.groupBy(*map(col, keys)).agg(F.min("_window").alias("_lead"))
+    history, present = changes.filter(F.col("_kind").isin(UPSERT, DELETE)), context.rows(at, near=True)
+    since = None if full or at.replaced else _since(at, table)
+    not_before = "true"
+    if since is not None:
+        not_before = f"(t.{quoted(names.valid_to)} IS NULL OR t.{quoted(names.valid_to)} >= {since})"
+        history = history.filter(col(table.changes.sequence_by[0]) >= F.expr(since))
+    few = F.broadcast(concerned) if at.changes <= BROADCAST_ROWS else concerned
+    present = present.alias("t").filter(not_before).join(few, keys)
+    held = Kept()
+    if at.near_bytes >= WORTH_HOLDING_BYTES:
+        present = held.of("present", present)
+    moments = _moments(history.join(concerned, keys), table, at)
+    if since is not None:
+        began = col(names.valid_from)
+        before = present.filter(began.isNull() | (began < F.expr(since)))
+        moments = moments.unionByName(_in_effect(before, table, names), allowMissingColumns=True)
+    actions = _compared(_versions(_stretches(moments, table, names), table, names), present, table, names)
+    return Plan(
+        actions,
+        identity=(*keys, names.valid_from),
+        valid=f"{content_hash_sql(table.schema.names, 't')} <=> s._seen",
+        ledger=_ledger(actions, here, table),
+        match=not_before,
+        release=held.release,
+    )
+
+
+def _since(at: Snapshot, table: Table) -> str | None:
+    """SQL of the least value of the first sequence column in the windows; None unless every change has one."""
+    kind = table.type_of(table.changes.sequence_by[0]).simpleString()
+    firsts = [f"CAST({literal(first)} AS {kind})" for first in at.first_sequences or ()]
+    return f"array_min(array({', '.join(firsts)}))" if firsts else None
+
+
+def _in_effect(rows: DataFrame, table: Table, names: VersionColumns) -> DataFrame:
+    """Rows of the table as moments."""
+    return rows.alias("t").select(
+        *map(col, table.identity),
+        "_lead",
+        col(names.valid_from, "t").alias("_at"),
+        F.expr(row_order_sql(table, "t")).alias("_order"),
+        F.struct(*(col(name, "t") for name in table.columns)).alias("_content"),
+    )
+
+
+def _moments(history: DataFrame, table: Table, at: Snapshot) -> DataFrame:
+    """Per key and time ``_at``: the newest change, and how many of the windows' changes there are."""
+    place = [*map(col, table.identity), F.col("_lead")]
+    rows = (
+        history.alias("log")
+        .select(
+            *place,
+            F.when(F.col("_window").isin(*at.controls), F.col("_window")).alias("_mine"),
+            col(table.changes.sequence_by[0], "log").alias("_at"),
+            log_order(table).alias("_order"),
+            F.struct(*(col(name, "log") for name in table.columns)).alias("_content"),
+        )
+        .repartition(*map(col, table.identity))  # all that follows is per key: one shuffle does for it
+    )
+    here = (
+        rows.groupBy(*place, "_at", "_mine")
+        .agg(
+            F.max("_order").alias("_order"),
+            F.max_by("_content", "_order").alias("_content"),
+            F.count(F.lit(1)).alias("_rows"),
+            F.count_distinct("_order").alias("_distinct"),
+        )
+        .withColumn("_counts", F.when(F.col("_mine").isNotNull(), F.struct("_mine", "_rows", "_distinct", "_order")))
+    )
+    return here.groupBy(*place, "_at").agg(
+        F.max("_order").alias("_order"),
+        F.max_by("_content", "_order").alias("_content"),
+        F.collect_list("_counts").alias("_counts"),  # skips NULLs
+    )
+
+
+def _stretches(moments: DataFrame, table: Table, names: VersionColumns) -> DataFrame:
+    """Moments in a row that say the same: since when (``_from``), and the newest change of them."""
+    place = [*map(col, table.identity), F.col("_lead")]
+    in_time = Over.partitionBy(*map(col, table.identity)).orderBy(F.asc_nulls_first("_at"))
+    tracked = F.expr(content_hash_sql(names.tracked, "_content"))
+    says = F.when(~F.col("_order").getField("delete"), tracked)
+    counts = F.transform("_counts", lambda c: c.withField("_applied", c["_order"] == F.col("_order")))
+    return (
+        moments.select(*place, "_at", "_order", "_content", counts.alias("_counts"), says.alias("_says"))
+        .withColumn("_turns", ~F.col("_says").eqNullSafe(F.lag("_says").over(in_time)))
+        .withColumn("_stretch", F.count(F.when(F.col("_turns"), 1)).over(in_time))
+        .groupBy(*place, "_stretch")
+        .agg(
+            F.min(F.struct("_at")).getField("_at").alias("_from"),  # in a struct a NULL is the least
+            F.max("_order").alias("_newest"),
+            F.max_by("_content", "_order").alias("_content"),
+            F.flatten(F.collect_list("_counts")).alias("_counts"),
+        )
+    )
+
+
+def _versions(stretches: DataFrame, table: Table, names: VersionColumns) -> DataFrame:
+    """What the table should have of each stretch: ``_row``, NULL where the key is deleted."""
+    in_time = Over.partitionBy(*map(col, table.identity)).orderBy("_stretch")
+    row = F.struct(
+        *(F.col("_content").getField(name).alias(name) for name in table.columns),
+        F.col("_from").alias(names.valid_from),
+        F.col("_to").alias(names.valid_to),
+        F.col("_to").isNull().alias(names.is_current),  # only the first stretch of a key can begin with NULL
+    )
+    shows_later = F.coalesce(F.col("_newest").getField("s0") >= F.col("_to"), F.lit(False))
+    return (
+        stretches.withColumn("_to", F.lead("_from").over(in_time))
+        .withColumn("_row", F.when(~F.col("_newest").getField("delete"), row))
+        .withColumn("_shows_later", shows_later)
+    )
+
+
+def _compared(wanted: DataFrame, present: DataFrame, table: Table, names: VersionColumns) -> DataFrame:
+    """Wanted and present versions side by side, with the action that makes them one."""
+    seen = present.alias("t").select(
+        *(col(name, "t") for name in table.identity),
+        col(names.valid_from, "t").alias("_from"),
+        "_lead",
+        F.expr(content_hash_sql(table.schema.names, "t")).alias("_seen"),
+        F.expr(content_hash_sql(table.columns, "t")).alias("_seen_content"),
+    )
+    same_version = F.col("w._row").isNotNull() & F.col("w._from").eqNullSafe(F.col("t._from"))
+    for name in table.identity:
+        same_version &= col(name, "w") == col(name, "t")
+    absent, unwanted = F.col("_seen").isNull(), F.col("_row").isNull()
+    of_key = Over.partitionBy(*map(col, table.identity))
+    differs = F.expr(content_hash_sql(table.schema.names, "_row")) != F.col("_seen")
+    return (
+        wanted.alias("w")
+        .join(seen.alias("t"), same_version, "full")
+        .select(
+            *(F.coalesce(col(name, "w"), col(name, "t")).alias(name) for name in table.identity),
+            F.coalesce("w._from", "t._from").alias(names.valid_from),
+            F.coalesce("w._lead", "t._lead").alias("_window"),
+            F.when(absent & unwanted, "same")
+            .when(unwanted, "delete")
+            .when(absent, "insert")
+            .when(differs, "update")
+            .otherwise("same")
+            .alias("_action"),
+            *map(F.col, ("_row", "_seen", "_seen_content", "_newest", "_counts", "_shows_later")),
+        )
+        .withColumn("_action", F.when(F.max("_shows_later").over(of_key), UNKNOWN).otherwise(F.col("_action")))
+    )
+
+
+def _ledger(actions: DataFrame, here: DataFrame, table: Table) -> DataFrame:
+    """How the changes of each window count: the newest of a moment is applied, the others are stale."""
+    shown = (F.col("_action") == "same") & F.col("_seen").isNotNull()
+
+    def of_window(count: Column) -> Column:
+        distinct, applied = count["_distinct"], count["_applied"].cast("long")
+        in_row = shown & (count["_order"] == F.col("_newest"))
+        columns = entry(
+            count["_mine"],
+            applied=applied,
+            stale=distinct - applied,
+            duplicate=count["_rows"] - distinct,
+            present=in_row,
+            log_hash=F.when(in_row, count["_order"]["hash"]),
+            table_hash=F.when(in_row, F.col("_seen_content")),
+        )
+        return F.struct(*columns)
+
+    pending = F.array(F.struct(*entry(pending=F.col("_action").isin(*PENDING, UNKNOWN))))
+    entries = F.concat(pending, F.coalesce(F.transform("_counts", of_window), F.slice(pending, 1, 0)))
+    keys = here.select("_window", *map(col, table.identity)).distinct()
+    return actions.select(F.inline(entries)).unionByName(keys.select(*entry(keys=F.lit(1))))

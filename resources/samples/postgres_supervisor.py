@@ -1,0 +1,140 @@
+"""The process of the sample's PostgreSQL: ``python -m resources.samples.postgres_supervisor FOLDER < order.json``.
+
+It holds the server's lock, makes the data if there is none, runs PostgreSQL below it and ends it when nobody has asked
+for a while, when its folder is gone or when it is told to (SIGTERM). If it is killed itself, PostgreSQL goes on alone,
+and the next supervisor ends that before it starts its own.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from resources.local_servers.files import free_port
+from resources.local_servers.supervisor import Process, Record, supervise
+from resources.samples.postgres import HOST, Account, Cluster, PostgresFailed, PostgresFiles, open_to_all, stop
+
+USER = CATALOG = "shop"
+ROOTS_PLACE = Path("/var/lib/incload")
+"""Where root keeps the data if others have no way to the home folder: PostgreSQL is run by an account of its own."""
+
+_UP_SECONDS = 30.0
+_ATTEMPTS = 5
+"""A port may be taken in between; of a server that was killed, processes may linger for a second."""
+_POLL_SECONDS = 0.05
+_CONFIGURATION = """
+shared_buffers = '32MB'
+max_connections = 50
+min_wal_size = '32MB'
+max_wal_size = '128MB'
+log_checkpoints = off
+"""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to start; given on standard input.
+
+    Args:
+        idle_seconds: How long to live when nobody asks and nobody is connected.
+    """
+
+    idle_seconds: float
+
+
+class PostgresService:
+    """The server, as :mod:`resources.local_servers.supervisor` runs it.
+
+    Args:
+        files: Its folder.
+    """
+
+    def __init__(self, files: PostgresFiles) -> None:
+        self._files = files
+        self._cluster: Path | None = None
+
+    def start(self) -> tuple[Process, Record]:
+        """The server, up, with its database."""
+        account = _account(self._files)
+        self._cluster = Path(account.cluster)
+        cluster = Cluster(self._cluster)
+        cluster.end_leftover()
+        for attempt in range(_ATTEMPTS):
+            time.sleep(attempt)
+            port = free_port()
+            server = cluster.start(port, sys.stdout.buffer)
+            if _is_up(server, port, account.password):
+                return server, Record(port, os.getpid(), account.password)
+            stop(server)
+        raise PostgresFailed("PostgreSQL does not stay up; its reason is above")
+
+    def is_used(self, process: Process, record: Record) -> bool:
+        """Whether anybody else is connected."""
+        with suppress(psycopg.Error), _connect(record.port, record.password, "postgres") as connection:
+            others = "SELECT FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+            return bool(connection.execute(others).fetchall())
+        return False
+
+    def stop(self, process: Process) -> None:
+        """End the server; connections are cut."""
+        stop(process)
+
+    def forget(self) -> None:
+        """Remove root's data, which may be elsewhere."""
+        if self._cluster is not None:
+            shutil.rmtree(self._cluster, ignore_errors=True)
+
+
+def _account(files: PostgresFiles) -> Account:
+    """The data as it is, or made anew where there is none."""
+    account = files.read_account()
+    if account and (Path(account.cluster) / "data" / "PG_VERSION").exists():
+        return account
+    folder = files.folder / "cluster"
+    if not os.geteuid() and not open_to_all(files.folder):
+        ROOTS_PLACE.mkdir(mode=0o755, parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(dir=ROOTS_PLACE, prefix="postgres-"))
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    account = Account(str(folder), secrets.token_urlsafe(32))
+    try:
+        Cluster(folder).create(USER, account.password, _CONFIGURATION)
+    except PostgresFailed:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    files.write_account(account)
+    return account
+
+
+def _is_up(server: "subprocess.Popen[bytes]", port: int, password: str) -> bool:
+    """Wait until it answers and has the database; whether it does."""
+    deadline = time.monotonic() + _UP_SECONDS
+    while server.poll() is None and time.monotonic() < deadline:
+        try:
+            with _connect(port, password, "postgres") as connection:
+                if not connection.execute("SELECT FROM pg_database WHERE datname = %s", [CATALOG]).fetchall():
+                    connection.execute(f"CREATE DATABASE {CATALOG}")
+                return True
+        except psycopg.OperationalError:
+            time.sleep(_POLL_SECONDS)
+    return False
+
+
+def _connect(port: int, password: str, catalog: str) -> "psycopg.Connection[tuple[object, ...]]":
+    return psycopg.connect(
+        host=HOST, port=port, dbname=catalog, user=USER, password=password, connect_timeout=5, autocommit=True
+    )
+
+
+if __name__ == "__main__":
+    files = PostgresFiles(Path(sys.argv[1]))
+    supervise(files, PostgresService(files), Order(**json.load(sys.stdin)).idle_seconds)

@@ -1,0 +1,89 @@
+"""Find the sample's Kafka of this workspace, or start it.
+
+With ``incload dev`` on a laptop nothing but Python and Java is needed, so this Kafka is one process on the Java that
+Spark runs on, with jars from Maven. As with the sample's PostgreSQL, whoever needs it first starts it and nobody owns
+it: see :mod:`resources.local_servers.on_demand`. Everything is in ``<home>/kafka``.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import timedelta
+
+from resources.kafka import KafkaCluster
+from resources.local_servers.on_demand import OnDemand
+from resources.samples.kafka import JARS, KafkaFiles
+from resources.samples.kafka_supervisor import Order, login
+from resources.settings import Settings
+from resources.spark import jars
+from resources.spark.java import java_home
+
+_FAULT = re.compile(r"^(Caused by: )?([a-z0-9]+\.)+\w+(Exception|Error): |^[Ee]rror: |FATAL")
+_PATIENCE = timedelta(minutes=5)
+"""Sensors ask every few seconds: where the jars could not be had, Maven is asked again after this time."""
+
+
+def find_or_start(name: str, settings: Settings, topics: Mapping[str, int], timeout: float = 150.0) -> KafkaCluster:
+    """The cluster of this workspace, whose broker is up when this returns.
+
+    Args:
+        name: What it is called here.
+        settings: Say where the workspace is, and for how long an unused broker stays (as long as Spark's server).
+        topics: Made when a broker is started, where they are missing; with their number of partitions.
+        timeout: Seconds to wait for a broker that is starting or stopping; usually it takes five. Fetching its jars
+            for the first time is extra.
+
+    Raises:
+        SourceUnavailable: ``INCLOAD_KAFKA`` is false, there are no jars, or the broker does not start; the message
+            says why.
+
+    Example:
+        >>> find_or_start("sample_shop", Settings(), {"web_events": 2}).servers  # doctest: +SKIP
+        '127.0.0.1:49152'
+    """
+    if settings.kafka is False:
+        raise _unavailable(name, None, "INCLOAD_KAFKA is false, which keeps it from starting")
+    server = _server(name, settings).find_or_start(lambda: _order(name, settings, topics), timeout)
+    options = login(server.port, server.password)
+    return KafkaCluster(name, options.pop("bootstrap.servers"), options)
+
+
+def stop(settings: Settings, timeout: float = 30.0) -> bool:
+    """End this workspace's broker, whoever uses it; whether there was one. Its messages stay.
+
+    Raises:
+        SourceUnavailable: It does not end.
+    """
+    return _server("sample", settings).stop(timeout)
+
+
+def _server(name: str, settings: Settings) -> OnDemand:
+    files = KafkaFiles.of(settings.home_root)
+    return OnDemand(files, "resources.samples.kafka_supervisor", _FAULT,
+                    lambda problem: _unavailable(name, files, problem))  # fmt: skip
+
+
+def _order(name: str, settings: Settings, topics: Mapping[str, int]) -> bytes:
+    from resources.errors import SparkUnavailable  # here: that package imports this one
+
+    try:
+        home = java_home(settings)
+        found = jars.resolved(settings, JARS, home, again_after=_PATIENCE)
+    except SparkUnavailable as error:
+        raise _unavailable(name, None, error.problem) from None
+    order = Order(settings.spark_idle_minutes * 60, str(home), jars.classpath(found[0].parent), dict(topics))
+    return json.dumps(asdict(order)).encode()
+
+
+def _unavailable(name: str, files: KafkaFiles | None, problem: str) -> Exception:
+    from resources.errors import SourceUnavailable  # here: that package imports this one
+
+    look = f"see {files.log}; or " if files else "unset INCLOAD_KAFKA, and give this machine Java and Maven; or "
+    begin = f"; or remove {files.folder} to begin with an empty one" if files else ""
+    return SourceUnavailable(
+        f"Kafka cluster {name!r}: the Kafka that comes with the samples: {problem}",
+        rule="it runs on this machine, on Java, with jars that are fetched from Maven once; only the tables that read "
+        "from it need it",
+        remedy=f"{look}name a Kafka of your own by INCLOAD_KAFKA_{name.upper()}_SERVERS{begin}",
+    )

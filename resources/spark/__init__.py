@@ -1,0 +1,1 @@
+"""The Spark server and the sessions on it."""
