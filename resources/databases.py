@@ -12,6 +12,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 import psycopg
 
+from resources.errors import SourceUnreadable
+
 APPLICATION = "incload"
 """What the database's own views call our connections."""
 CONNECT_SECONDS = 10
@@ -181,8 +183,6 @@ def _cut(descriptor: int) -> None:
 
 
 def _wrong(name: str, problem: str, rule: str | None = None) -> Exception:
-    from resources.errors import SourceUnreadable  # here: that package imports this one
-
     prefix = f"INCLOAD_DATABASE_{name.upper()}_"
     return SourceUnreadable(
         f"database {name!r}: {problem}",

@@ -2,6 +2,8 @@
 
 import re
 
+from resources.errors import IncrementalLoadError, SparkUnavailable
+
 _CONNECTION_LOST = re.compile(
     r"StatusCode\.UNAVAILABLE|RETRIES_EXCEEDED|INVALID_HANDLE\.SESSION_|SESSION_(NOT_FOUND|CLOSED|CHANGED)"
     r"|INVALID_HANDLE\.OPERATION_(NOT_FOUND|ABANDONED)|failed to connect to all addresses|Connection reset by peer"
@@ -64,8 +66,6 @@ def translate(error: BaseException, doing: str = "Spark") -> BaseException:
         >>> str(translate(OSError("No space left on device"), "orders 2026-01-03"))[:36]
         'orders 2026-01-03: a disk is full (N'
     """
-    from resources.errors import IncrementalLoadError  # here: that package imports this one
-
     if isinstance(error, IncrementalLoadError):
         return error
     if is_disk_full(error):
@@ -94,8 +94,6 @@ def translate(error: BaseException, doing: str = "Spark") -> BaseException:
 
 def unavailable(problem: str, *, rule: str | None = None, remedy: str | None = None) -> Exception:
     """A ``SparkUnavailable`` with tokens masked."""
-    from resources.errors import SparkUnavailable  # here: that package imports this one
-
     return SparkUnavailable(masked(problem), rule=rule, remedy=remedy)
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from resources.errors import SourceUnreadable
+
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 REQUEST_SECONDS = 10
 """How long a request may take; a cluster that is down is known after one or two of them."""
@@ -148,8 +150,6 @@ def _quoted(value: str) -> str:
 
 
 def _wrong(name: str, problem: str, example: str = "") -> Exception:
-    from resources.errors import SourceUnreadable  # here: that package imports this one
-
     prefix = f"INCLOAD_KAFKA_{name.upper()}_"
     return SourceUnreadable(
         f"Kafka cluster {name!r}: {problem}",

@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 from resources.settings import Settings
 from resources.spark import server as connect_server
 from resources.spark.resource import open_session
-from tests import drawing
-from tests.s3_server import refusing_s3_server, s3_server
 from tests.servers.connect import connect
 from tests.servers.kafka import kafka
 from tests.servers.postgres import postgres
+from tests.servers.s3 import refusing_s3_server, s3_server
 from tests.servers.spark_kafka import settings_for_kafka
+from tests.support import sampling as drawing
 
 # The tables of a whole test run; in the environment, so that every program of the run agrees on the server.
 os.environ.setdefault("INCLOAD_SPARK_MEMORY", "6g")

@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.benchmarks.pairs import Comparison, compare
 from tests.benchmarks.readme import MEASURED, markdown
 from tests.benchmarks.report import KEPT, MISSED, Found, as_json, earlier, table, write
-from tests.clone import PROJECT
+from tests.support.project_copy import PROJECT
 
 GOOD = Comparison("load / by hand", (0.5, 0.25, 1.0), 0.8, {"rows": 20}, "mostly landing")
 BAD = Comparison("large & small", (2.0, 4.0), 1.2)

@@ -18,7 +18,7 @@ from incload_assets.definitions import assets_in, code_location, defs
 from incload_assets.progress.checkpoint import UPKEEP_TAG
 from resources.errors import DeclarationError
 from resources.settings import Settings
-from tests.automation.workshop import items_asset
+from tests.support.workshop import items_asset
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -108,8 +108,8 @@ def test_two_tables_with_one_place_in_the_lake_are_refused() -> None:
     with pytest.raises(DeclarationError) as caught:
         incremental_definitions([items_asset(name="items"), items_asset(name="Items")], Settings(lake="s3://lake"))
     assert str(caught.value) == (
-        "items (tests.automation.workshop.items_asset.<locals>.items) and "
-        "Items (tests.automation.workshop.items_asset.<locals>.items) would be written to s3://lake/items and "
+        "items (tests.support.workshop.items_asset.<locals>.items) and "
+        "Items (tests.support.workshop.items_asset.<locals>.items) would be written to s3://lake/items and "
         "s3://lake/Items. Rule: each table has a folder of its own in the lake, named after its asset key. "
         "Remedy: give one of them another name or key_prefix."
     )
@@ -224,7 +224,7 @@ def test_a_wrong_declaration_is_named_by_the_validation_command(tmp_path: Path) 
         "import dagster as dg\n"
         "from resources.settings import Settings\n"
         "from incload_assets.code_location import incremental_definitions\n"
-        "from tests.automation.workshop import items_asset\n"
+        "from tests.support.workshop import items_asset\n"
         "defs = incremental_definitions([items_asset(name='a'), items_asset(name='A')], Settings())\n"
     )
     validated = subprocess.run(

@@ -4,13 +4,15 @@ import ast
 import re
 import subprocess
 import tomllib
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 from resources.settings import Settings
 from resources.spark.jars import DELTA
-from tests.clone import PROJECT
+from tests.support.project_copy import PROJECT
 
 TOP_LEVEL = {
     "LICENSE",
@@ -28,6 +30,9 @@ REGISTRY_HOST = re.compile(
     + "|".join(["pypi", "pythonhosted", "npmjs", "npmmirror", "debian", "ubuntu", "maven"])
     + r")\.(?:org|com|net|io)\b|\brepo1?\.maven\b|\bmaven\.apache\b|\bproxy\.golang\b|--(?:extra-)?index-url"
 )
+ON_THE_LOAD_PATH = (
+    "assets", "maintenance", "load", "writes", "ingest", "change_log", "sources", "declaration", "contract", "delta"
+)  # fmt: skip
 ROWS_OUT_OF_SPARK = {
     "collect",
     "toPandas",
@@ -46,6 +51,71 @@ ROWS_OUT_OF_SPARK = {
     "_jdf",
 }
 
+ROOMS = (
+    "incload_assets.cli",
+    "incload_assets.definitions",
+    "incload_assets.code_location",
+    "incload_assets.loading",
+    "incload_assets.tables",
+    "incload_assets.shop",
+    "incload_assets.assets",
+    "incload_assets.automation",
+    "incload_assets.runs",
+    "incload_assets.checks",
+    "incload_assets.maintenance",
+    "incload_assets.load",
+    "incload_assets.writes",
+    "incload_assets.ingest",
+    "incload_assets.progress",
+    "incload_assets.change_log",
+    "incload_assets.sources.debezium",
+    "incload_assets.sources.kafka",
+    "incload_assets.sources.postgres",
+    "incload_assets.sources.upstream",
+    "incload_assets.sources",
+    "incload_assets.sources.files",
+    "incload_assets.declaration",
+    "incload_assets.contract",
+    "incload_assets.delta",
+    "resources.samples",
+    "resources.spark",
+    "resources.local_servers",
+    "resources",
+)
+"""The rooms from top to bottom: a file imports only its own room and rooms below it."""
+FLOORS = 13
+"""The longest way down, from room to room; rooms of one kind of source are one here."""
+TESTS_OF_ROOMS = {
+    "incload_assets": ("test_definitions.py",),
+    "incload_assets/assets": ("load/test_load.py", "checks/test_with_loads.py"),
+    "incload_assets/automation": ("automation/test_source_sensor.py",),
+    "incload_assets/change_log": ("load/test_load.py", "mutations/test_laws.py"),
+    "incload_assets/checks": ("checks/test_definitions.py", "checks/test_reconciliation.py"),
+    "incload_assets/cli": ("cli/test_commands.py", "cli/test_dev.py"),
+    "incload_assets/contract": ("contract/test_contract.py",),
+    "incload_assets/declaration": ("declaration/test_declared_names.py", "declaration/test_field_types.py"),
+    "incload_assets/delta": ("delta/test_tables.py", "mutations/test_laws.py"),
+    "incload_assets/ingest": ("load/test_load.py", "ingest/test_gains.py"),
+    "incload_assets/load": ("load/test_load.py", "model/test_real_steps.py"),
+    "incload_assets/loading": ("assets/test_former_names.py",),
+    "incload_assets/progress": ("progress/test_status.py", "checks/test_rollback.py"),
+    "incload_assets/runs": ("runs/test_warm_runs.py", "runs/test_warm_commands.py"),
+    "incload_assets/shop": ("shop/test_shop.py", "shop/test_loaded.py"),
+    "incload_assets/sources": ("sources/test_source_conformance.py",),
+    "incload_assets/sources/debezium": ("sources/debezium/test_debezium.py", "sources/debezium/test_types.py"),
+    "incload_assets/sources/files": ("sources/files/test_detection.py", "sources/files/test_reading.py"),
+    "incload_assets/sources/kafka": ("sources/kafka/test_kafka.py",),
+    "incload_assets/sources/postgres": ("sources/postgres/test_query_by_time.py", "sources/postgres/test_errors.py"),
+    "incload_assets/sources/upstream": ("sources/upstream/test_tables.py",),
+    "incload_assets/tables/retail": ("shop/test_loaded.py",),
+    "incload_assets/writes": ("writes/test_conformance.py", "mutations/test_laws.py"),
+    "resources": ("resources/test_settings.py", "resources/test_failures.py"),
+    "resources/local_servers": ("resources/spark/test_server.py",),
+    "resources/samples": ("resources/samples/test_database.py", "resources/samples/test_topics.py"),
+    "resources/spark": ("resources/spark/test_server.py", "resources/spark/test_resource.py"),
+}
+"""Where modules without a test file of their name are tested; paths below ``tests``."""
+
 
 @pytest.fixture(scope="module")
 def files() -> list[Path]:
@@ -58,6 +128,56 @@ def files() -> list[Path]:
         check=True,
     )
     return [Path(line) for line in listed.stdout.splitlines() if (PROJECT / line).is_file()]
+
+
+@dataclass(frozen=True)
+class Import:
+    """A module of this project that a file imports."""
+
+    file: Path
+    module: str
+    target: str
+    line: int
+    hidden: bool
+    said: bool
+
+
+@pytest.fixture(scope="module")
+def imports(files: list[Path]) -> list[Import]:
+    """All of them, also within functions and under ``TYPE_CHECKING``."""
+    sources = {
+        file: (PROJECT / file).read_text() for file in files if file.suffix == ".py" and file.parts[0] != "tests"
+    }
+    modules = {_module(file) for file in sources}
+    found = []
+    for file, source in sources.items():
+        tree, lines = ast.parse(source), source.splitlines()
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [
+                    f"{node.module}.{name}" if f"{node.module}.{name}" in modules else node.module or ""
+                    for name in names
+                ]
+            for name in {name for name in names if name in modules}:
+                assert isinstance(node, ast.Import | ast.ImportFrom)
+                said = any("#" in line for line in lines[node.lineno - 1 : node.end_lineno])
+                found.append(Import(file, _module(file), name, node.lineno, node.col_offset > 0, said))
+    return found
+
+
+def _module(file: Path) -> str:
+    return ".".join(file.with_suffix("").parts).removesuffix(".__init__")
+
+
+def _room(module: str) -> str:
+    if module == "incload_assets":
+        return "incload_assets.delta"  # has nothing but a docstring
+    return max((room for room in ROOMS if f"{module}.".startswith(f"{room}.")), key=len)
+
+
+def _storey(module: str) -> str:
+    return "resources" if module.startswith("resources") else ".".join(module.split(".")[:2])
 
 
 @pytest.fixture(scope="module")
@@ -83,11 +203,63 @@ def test_rows_stay_in_spark_on_the_load_path(files: list[Path]) -> None:
     found = {
         f"{file}:{node.lineno}: {node.attr}"
         for file in files
-        if file.suffix == ".py" and file.is_relative_to("incload_assets/loading")
+        if file.suffix == ".py" and any(file.is_relative_to(f"incload_assets/{room}") for room in ON_THE_LOAD_PATH)
         for node in ast.walk(ast.parse((PROJECT / file).read_text()))
         if isinstance(node, ast.Attribute) and node.attr in ROWS_OUT_OF_SPARK
     }
     assert found == set()
+
+
+def test_a_file_imports_only_its_own_room_and_rooms_below_it(imports: list[Import]) -> None:
+    floor = {room: number for number, room in enumerate(ROOMS)}
+    upwards = {
+        f"{i.file}:{i.line} imports {i.target}" for i in imports if floor[_room(i.module)] > floor[_room(i.target)]
+    }
+    assert upwards == set()
+
+
+def test_no_two_files_import_each_other_by_whatever_way(imports: list[Import]) -> None:
+    graph: dict[str, set[str]] = {}
+    for i in imports:
+        if i.module != i.target:
+            graph.setdefault(i.module, set()).add(i.target)
+    tuple(TopologicalSorter(graph).static_order())  # raises CycleError, which names the files
+
+
+def test_the_way_from_the_top_room_to_the_lowest_has_few_floors(imports: list[Import]) -> None:
+    rooms: dict[str, set[str]] = {}
+    for i in imports:
+        above, below = _storey(i.module), _storey(i.target)
+        if above != below:
+            rooms.setdefault(above, set()).add(below)
+    floors: dict[str, int] = {}
+    for room in TopologicalSorter(rooms).static_order():
+        floors[room] = 1 + max((floors[below] for below in rooms.get(room, ())), default=0)
+    assert max(floors.values()) <= FLOORS
+
+
+def test_an_import_within_a_function_spares_the_start_of_a_command_or_says_what_it_spares(
+    imports: list[Import],
+) -> None:
+    hidden = {
+        f"{i.file}:{i.line}"
+        for i in imports
+        if i.hidden and not i.said and not i.module.startswith("incload_assets.cli")
+    }
+    assert hidden == set()
+
+
+def test_every_module_has_a_test_of_its_name_or_a_room_whose_tests_are_named(files: list[Path]) -> None:
+    assert [
+        test for tests in TESTS_OF_ROOMS.values() for test in tests if not (PROJECT / "tests" / test).is_file()
+    ] == []
+    alone = set()
+    for file in files:
+        if file.suffix == ".py" and file.parts[0] in ("incload_assets", "resources") and file.stem[:2] != "__":
+            test = Path("tests", *file.parts[file.parts[0] == "incload_assets" : -1], f"test_{file.name}")
+            if test not in files:
+                alone.add(str(file.parent))
+    assert alone == TESTS_OF_ROOMS.keys()
 
 
 def test_dagster_dev_reads_workspace_yaml(project: dict[str, dict[str, object]]) -> None:

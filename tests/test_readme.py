@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from resources.lake import Lake
-from tests.clone import PROJECT, Clone, readme_block, readme_files, without_times
+from tests.support.project_copy import PROJECT, Clone, readme_block, readme_files, without_times
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets.metadata import Metadata, metadata_of
 from incload_assets.change_log.context import Context
+from incload_assets.checks.with_loads import check_after_range
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, window_of
 from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
@@ -29,8 +30,6 @@ FIRST_DELAY_SECONDS = 5.0
 
 def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.MaterializeResult[Any]]:
     """Load the run's partitions, oldest first; each succeeds or fails by itself."""
-    from incload_assets.checks.with_loads import check_after_range  # checks are made of what is in this package
-
     mark_process(context)
     keys = sorted(context.partition_keys, key=lambda key: window_of(table.partitions_def, key, table.name))
     failures: dict[str, BaseException] = {}

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from resources.errors import IncrementalLoadError
+
 
 def compact(
     ctx: typer.Context,
@@ -14,7 +16,6 @@ def compact(
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.runs import free_from_killed_runs, run_compaction
-    from resources.errors import IncrementalLoadError
 
     verbose: bool = ctx.obj
     with open_project() as project:

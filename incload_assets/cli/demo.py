@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from resources.errors import IncrementalLoadError
+
 DAY = timedelta(days=1)
 
 
@@ -26,7 +28,6 @@ def demo(
     from incload_assets.declaration.window import now
     from incload_assets.shop import Shop
     from incload_assets.shop.plan import FEEDS
-    from resources.errors import IncrementalLoadError
     from resources.settings import Settings
 
     verbose: bool = ctx.obj

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from resources.errors import IncrementalLoadError
+
 if TYPE_CHECKING:
     from incload_assets.cli.dagster_process import DagsterProcess
     from resources.settings import Settings
@@ -92,8 +94,6 @@ def require_free(host: str, port: int) -> None:
     Raises:
         IncrementalLoadError: Somebody does, or the address is not this machine's.
     """
-    from resources.errors import IncrementalLoadError
-
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port that was just given up is free
         try:

@@ -16,6 +16,7 @@ from incload_assets.cli.load import load
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
 from incload_assets.cli.stop import stop
+from resources.errors import IncrementalLoadError
 
 
 class _Commands(TyperGroup):
@@ -68,8 +69,6 @@ def incload(
 def _told(error: Exception) -> str:
     """An error as a person should read it."""
     from pydantic import ValidationError
-
-    from resources.errors import IncrementalLoadError
 
     if isinstance(error, IncrementalLoadError):
         return str(error)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from resources.errors import IncrementalLoadError
+
 if TYPE_CHECKING:  # Dagster takes seconds to import, which `--help` should not
     import dagster as dg
 
@@ -37,8 +39,6 @@ class Project:
         """
         if name in self.tables:
             return self.tables[name]
-        from resources.errors import IncrementalLoadError  # here: it takes a second to import
-
         close = difflib.get_close_matches(name, self.tables, n=1)
         raise IncrementalLoadError(
             f"there is no table {name!r}",
@@ -62,8 +62,6 @@ def enter_project() -> Path:
     package = Path(__file__).resolve().parents[2]
     root = next((folder for folder in (here, *here.parents, package) if (folder / "workspace.yaml").is_file()), None)
     if root is None:
-        from resources.errors import IncrementalLoadError  # here: it takes a second to import
-
         raise IncrementalLoadError(
             f"there is no workspace.yaml in {here} or above it",
             rule="incload works in the folder of a code location",
@@ -76,8 +74,6 @@ def enter_project() -> Path:
     load_dotenv(root / ".env", override=True)  # wins over the environment, as in `dagster dev`
     home = Path(os.environ.setdefault("DAGSTER_HOME", str(root / ".dagster_home")))
     if not home.is_absolute():
-        from resources.errors import IncrementalLoadError  # as above
-
         raise IncrementalLoadError(
             f"DAGSTER_HOME is {str(home)!r}",
             rule="it is an absolute path",

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from resources.errors import IncrementalLoadError
+
 if TYPE_CHECKING:
     from rich.table import Table as Grid
 
@@ -34,7 +36,6 @@ def status(
     from incload_assets.cli.project import open_project
     from incload_assets.declaration.window import now
     from incload_assets.progress.status import table_status
-    from resources.errors import IncrementalLoadError
     from resources.lake import Lake
     from resources.settings import Settings
 

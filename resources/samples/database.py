@@ -14,6 +14,7 @@ import re
 from dataclasses import asdict
 
 from resources.databases import Database
+from resources.errors import SourceUnavailable
 from resources.local_servers.on_demand import OnDemand
 from resources.samples.postgres import HOST, PostgresFiles
 from resources.samples.postgres_supervisor import CATALOG, USER, Order
@@ -58,8 +59,6 @@ def _server(name: str, settings: Settings) -> OnDemand:
 
 
 def _unavailable(name: str, files: PostgresFiles, problem: str) -> Exception:
-    from resources.errors import SourceUnavailable  # here: that package imports this one
-
     variable = f"INCLOAD_DATABASE_{name.upper()}"
     return SourceUnavailable(
         f"database {name!r}: the PostgreSQL that comes with the samples: {problem}",

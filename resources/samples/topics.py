@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
 
+from resources.errors import SourceUnavailable, SparkUnavailable
 from resources.kafka import KafkaCluster
 from resources.local_servers.on_demand import OnDemand
 from resources.samples.kafka import JARS, KafkaFiles
@@ -65,8 +66,6 @@ def _server(name: str, settings: Settings) -> OnDemand:
 
 
 def _order(name: str, settings: Settings, topics: Mapping[str, int]) -> bytes:
-    from resources.errors import SparkUnavailable  # here: that package imports this one
-
     try:
         home = java_home(settings)
         found = jars.resolved(settings, JARS, home, again_after=_PATIENCE)
@@ -77,8 +76,6 @@ def _order(name: str, settings: Settings, topics: Mapping[str, int]) -> bytes:
 
 
 def _unavailable(name: str, files: KafkaFiles | None, problem: str) -> Exception:
-    from resources.errors import SourceUnavailable  # here: that package imports this one
-
     look = f"see {files.log}; or " if files else "unset INCLOAD_KAFKA, and give this machine Java and Maven; or "
     begin = f"; or remove {files.folder} to begin with an empty one" if files else ""
     return SourceUnavailable(

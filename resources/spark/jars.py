@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyspark
 
+from resources.errors import SparkUnavailable
 from resources.failures import masked, not_installed, unavailable
 from resources.local_servers.locks import exclusive
 from resources.settings import Settings
@@ -79,8 +80,6 @@ def jar_paths(settings: Settings, java_home: Path) -> list[Path]:
     Raises:
         SparkUnavailable: The jars are not here and no Maven repository gives them; the message says why.
     """
-    from resources.errors import SparkUnavailable  # here: that package imports this one
-
     if settings.jars:
         given = sorted(settings.jars.absolute().glob("*.jar"))
         if not any("delta-spark" in jar.name for jar in given):

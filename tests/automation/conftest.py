@@ -6,7 +6,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from tests.automation.workshop import Workshop, items_asset
+from tests.support.workshop import Workshop, items_asset
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from incload_assets.automation.source_sensor import look, run_requests
 from resources.settings import Settings
-from tests.house import House, guest, house, key
+from tests.support.guest_table import House, guest, house, key
 
 AT = datetime(2026, 1, 6, 12, tzinfo=UTC)
 """Days 1 to 5 are over."""

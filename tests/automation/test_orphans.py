@@ -14,7 +14,7 @@ from dagster._core.events import EngineEventData
 from incload_assets.automation import fail_orphans, orphaned_runs
 from incload_assets.progress.process import PROCESS_TAG, process_tags
 from incload_assets.progress.run_tags import own_tags
-from tests.automation.workshop import Workshop, copied_tags, day, partitions
+from tests.support.workshop import Workshop, copied_tags, day, partitions
 
 HANGING = """
 import sys, time

@@ -9,7 +9,7 @@ import pytest
 
 from incload_assets.automation import pace
 from incload_assets.automation.source_sensor import look
-from tests.automation.workshop import Workshop, day, partitions
+from tests.support.workshop import Workshop, day, partitions
 
 
 class Clock:

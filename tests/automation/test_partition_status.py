@@ -9,7 +9,7 @@ from incload_assets.automation.tags import RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.progress.checkpoint import DATA_VERSION_TAG
 from resources.settings import Settings
 from resources.spark.resource import SparkResource
-from tests.automation.workshop import DAYS, Workshop, day
+from tests.support.workshop import DAYS, Workshop, day
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import time
 import dagster as dg
 
 from incload_assets.checks import reconciliation
-from tests.automation.workshop import Workshop, day, partitions
+from tests.support.workshop import Workshop, day, partitions
 
 
 def find(workshop: Workshop, *numbers: int) -> None:

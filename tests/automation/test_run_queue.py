@@ -19,7 +19,7 @@ from incload_assets.progress.process import PROCESS_TAG
 from incload_assets.progress.run_tags import own_tag
 from incload_assets.runs.warm_servers import stop_warm_servers
 from resources.settings import Settings
-from tests.clone import PROJECT
+from tests.support.project_copy import PROJECT
 
 JOBS = """
 import time

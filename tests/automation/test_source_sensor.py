@@ -13,8 +13,8 @@ from incload_assets.automation.policy import plan
 from incload_assets.automation.source_sensor import look, run_requests
 from incload_assets.change_log.log import ChangeLog
 from resources.errors import SourceUnavailable
-from tests.automation.workshop import Workshop, copied_tags, day, items_asset, partitions
-from tests.landed import checkpoint
+from tests.support.window_records import checkpoint
+from tests.support.workshop import Workshop, copied_tags, day, items_asset, partitions
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 

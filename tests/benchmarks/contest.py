@@ -11,7 +11,7 @@ from tests.benchmarks.bench import Bench
 from tests.benchmarks.by_hand import Way
 from tests.benchmarks.items import Batch, Items
 from tests.benchmarks.pairs import Comparison
-from tests.loading.tables import Loaded
+from tests.support.tables import Loaded
 
 
 @dataclass

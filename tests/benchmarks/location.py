@@ -6,7 +6,7 @@ from incload_assets.assets import Changes, Files, Merge, incremental_asset
 from incload_assets.code_location import incremental_definitions
 from resources.settings import Settings
 from tests.benchmarks.items import WINDOWS
-from tests.loading.tables import DatedItem
+from tests.support.tables import DatedItem
 
 
 @incremental_asset(

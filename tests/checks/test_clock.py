@@ -12,8 +12,8 @@ from incload_assets.declaration.source import Clock
 from incload_assets.progress.progress import SourceState
 from resources.errors import SourceUnavailable
 from resources.lake import Lake
-from tests.loading.literal_source import LiteralSource
-from tests.loading.tables import make
+from tests.support.literal_source import LiteralSource
+from tests.support.tables import make
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 

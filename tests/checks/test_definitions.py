@@ -20,8 +20,8 @@ from incload_assets.checks import CHEAP, checks_for
 from incload_assets.checks.registry import cheap_checks
 from incload_assets.code_location import incremental_definitions
 from resources.settings import Settings
-from tests.house import guest, house, key
-from tests.loading.tables import Item, declared
+from tests.support.guest_table import guest, house, key
+from tests.support.tables import Item, declared
 
 ALL = {"freshness", "gaps", "volume", "quarantine", "source_files", "rollback", "uniqueness", "reconciliation"}
 

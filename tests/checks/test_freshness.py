@@ -9,8 +9,8 @@ from incload_assets.assets import Freshness
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.freshness import freshness
 from resources.settings import Settings
-from tests.house import NOON, guest, house, key
-from tests.landed import checkpoint
+from tests.support.guest_table import NOON, guest, house, key
+from tests.support.window_records import checkpoint
 
 
 def test_an_old_backfill_does_not_make_a_stale_table_look_fresh(tmp_path: Path, spark_settings: Settings) -> None:

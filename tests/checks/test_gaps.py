@@ -7,7 +7,7 @@ import dagster as dg
 
 from incload_assets.checks.gaps import gaps
 from resources.settings import Settings
-from tests.house import guest, house, key
+from tests.support.guest_table import guest, house, key
 
 
 def shown(result: dg.AssetCheckResult) -> list[tuple[object, ...]]:

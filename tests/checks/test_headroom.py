@@ -14,8 +14,8 @@ from incload_assets.declaration.window import Window
 from incload_assets.progress.progress import SourceState, Status, WindowProgress
 from resources.errors import SourceUnreadable
 from resources.lake import Lake
-from tests.loading.literal_source import LiteralSource
-from tests.loading.tables import day, make
+from tests.support.literal_source import LiteralSource
+from tests.support.tables import day, make
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WEEK = timedelta(days=7)

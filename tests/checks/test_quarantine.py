@@ -7,7 +7,7 @@ import dagster as dg
 from incload_assets.assets import Quarantine
 from incload_assets.checks.quarantine import quarantine
 from resources.settings import Settings
-from tests.house import guest, house, key
+from tests.support.guest_table import guest, house, key
 
 
 def records(result: dg.AssetCheckResult, name: str) -> list[dict[str, object]]:

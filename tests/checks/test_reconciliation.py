@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from incload_assets.checks.reconciliation import ReconciliationConfig, chosen_windows, first_verdict, reconciliation
 from incload_assets.delta.sql import content_hash_sql
 from resources.settings import Settings
-from tests.house import guest, house, key
+from tests.support.guest_table import guest, house, key
 
 
 def windows(result: dg.AssetCheckResult) -> dict[object, dict[str, object]]:

@@ -12,7 +12,7 @@ from incload_assets.automation.tags import RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.checks.rollback import REPAIR, rollback
 from incload_assets.declaration.window import now
 from resources.settings import Settings
-from tests.house import House, guest, house, key
+from tests.support.guest_table import House, guest, house, key
 
 
 def checked(h: House) -> dg.AssetCheckResult:

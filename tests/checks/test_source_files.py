@@ -9,7 +9,7 @@ from incload_assets.checks.gaps import gaps
 from incload_assets.checks.source_files import source_files
 from incload_assets.progress.status import table_status
 from resources.settings import Settings
-from tests.house import NOON, guest, house, key
+from tests.support.guest_table import NOON, guest, house, key
 
 
 def test_a_deleted_file_is_reported_until_it_is_back(tmp_path: Path, spark_settings: Settings) -> None:

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.checks.uniqueness import uniqueness
 from resources.settings import Settings
-from tests.house import guest, house, key
+from tests.support.guest_table import guest, house, key
 
 
 def test_a_key_in_two_partitions_and_a_value_under_two_keys_are_found(

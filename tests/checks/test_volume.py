@@ -13,7 +13,7 @@ from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window, window_of
 from incload_assets.progress.progress import SourceState, progress_from
 from resources.settings import Settings
-from tests.house import House, house
+from tests.support.guest_table import House, house
 
 MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 WEEK = [100, 110, 90, 105, 95, 60, 20]

@@ -18,8 +18,8 @@ from incload_assets.progress.checkpoint import RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.progress.process import process_tags
 from resources.local_servers.locks import is_held
 from resources.samples.postgres import PostgresFiles
-from tests.clone import Clone, readme_files, without_java, without_times
 from tests.servers.postgres import sample_database_ends
+from tests.support.project_copy import Clone, readme_files, without_java, without_times
 
 HEADER = "payment_id,payer,amount,updated_at,state\n"
 PLAIN = {"INCLOAD_SAMPLES": "false"}

@@ -22,8 +22,8 @@ from incload_assets.shop import Shop
 from resources.errors import IncrementalLoadError
 from resources.local_servers.files import free_port
 from resources.settings import Settings
-from tests.clone import PROJECT, Clone, readme_files
 from tests.servers.postgres import sample_database_ends
+from tests.support.project_copy import PROJECT, Clone, readme_files
 
 
 def test_the_sample_shop_trades_up_to_the_present_and_only_once(

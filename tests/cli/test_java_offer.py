@@ -7,7 +7,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from tests.clone import Clone, without_java
+from tests.support.project_copy import Clone, without_java
 
 
 def test_a_person_who_wants_no_java_is_told_how_to_get_one(tmp_path: Path) -> None:

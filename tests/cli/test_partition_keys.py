@@ -5,7 +5,7 @@ import pytest
 
 from incload_assets.cli.partition_keys import chosen, shown, stretches
 from resources.errors import IncrementalLoadError
-from tests.house import key
+from tests.support.guest_table import key
 
 
 class Days:

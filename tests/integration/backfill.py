@@ -17,8 +17,8 @@ import dagster as dg
 
 from incload_assets.automation.tags import RANGE_END_TAG, RANGE_START_TAG
 from resources.settings import Settings
-from tests.house import House, house
-from tests.loading.writes.case import EXAMPLES
+from tests.support.guest_table import House, house
+from tests.writes.case import EXAMPLES
 
 FIRST = date(2025, 1, 1)
 YEAR = [str(FIRST + timedelta(n)) for n in range(365)]

@@ -25,9 +25,9 @@ from incload_assets.load import load
 from incload_assets.writes import append, delete_insert, full_reload, history, merge, overwrite, snapshot
 from incload_assets.writes.plan import Plan
 from resources.settings import Settings
-from tests.house import House, house
-from tests.loading.literal_source import Record
-from tests.loading.tables import make
+from tests.support.guest_table import House, house
+from tests.support.literal_source import Record
+from tests.support.tables import make
 
 POINTS: dict[str, tuple[Any, str, str]] = {
     "before landing": (landing, "commit", "before"),

@@ -18,7 +18,7 @@ from incload_assets.load import apply as applying
 from incload_assets.writes import merge
 from incload_assets.writes.plan import Plan
 from resources.errors import DeclarationError, ReconciliationFailed
-from tests.loading.tables import Loaded, day, item, make
+from tests.support.tables import Loaded, day, item, make
 
 CONTENT = {day(1): [item("1", "a", 1), item("2", "b", 1), item("3", "c", 1)]}
 ALL = {("1", "a", 1), ("2", "b", 1), ("3", "c", 1)}

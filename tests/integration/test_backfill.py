@@ -14,9 +14,9 @@ import pytest
 from incload_assets.automation.orphans import fail_orphans
 from incload_assets.automation.source_sensor import look
 from resources.settings import Settings
-from tests.house import House
 from tests.integration.backfill import DAYS, dated, deliver, load
-from tests.loading.writes.case import EXAMPLES
+from tests.support.guest_table import House
+from tests.writes.case import EXAMPLES
 
 POISONED = [DAYS[n] for n in (3, 40, 41, 70, -1)]
 KILLED = (DAYS[28], DAYS[35])  # two stretches of the calendar: the first is loaded before the second begins

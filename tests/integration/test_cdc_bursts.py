@@ -23,10 +23,10 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Debezium, Kafka, Merge
 from incload_assets.load.load import LoadReport
-from tests.loading.tables import Loaded, make
 from tests.servers.connect import ConnectServer
 from tests.servers.kafka import KafkaServer
 from tests.servers.postgres import PostgresServer
+from tests.support.tables import Loaded, make
 
 pytestmark = pytest.mark.integration
 

@@ -20,18 +20,18 @@ from resources.settings import Settings
 from resources.spark import server as connect_server
 from resources.spark.resource import open_session
 from resources.spark.server_files import ServerFiles
-from tests.clone import readme_block
-from tests.house import House
 from tests.integration.backfill import DAYS, dated, deliver, load
 from tests.integration.loader import at
 from tests.integration.test_backfill import materialized
-from tests.loading.writes.case import SEED, Case, crowds
-from tests.loading.writes.case_history import HISTORY
-from tests.loading.writes.case_merge import MERGE
-from tests.loading.writes.examples import Example, Step
-from tests.loading.writes.smallest import MOST_SECONDS, check
-from tests.loading.writes.test_conformance import ROWS, light
 from tests.servers.cluster import HERE, SECONDS, Cluster, running_cluster, wait_until
+from tests.support.guest_table import House
+from tests.support.project_copy import readme_block
+from tests.writes.case import SEED, Case, crowds
+from tests.writes.case_history import HISTORY
+from tests.writes.case_merge import MERGE
+from tests.writes.examples import Example, Step
+from tests.writes.smallest import MOST_SECONDS, check
+from tests.writes.test_conformance import ROWS, light
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 

@@ -18,17 +18,17 @@ from incload_assets.writes import merge as merge_module
 from resources.settings import Settings
 from resources.spark.resource import open_session
 from tests.integration.loader import STATEMENT_IS_SENT_SECONDS, at_once, slowed
-from tests.loading.literal_source import Record
-from tests.loading.tables import DatedItem, Loaded, day, item, make
-from tests.loading.writes.case import EXAMPLES, Case, order_of
-from tests.loading.writes.case_append import APPEND
-from tests.loading.writes.case_delete_insert import DELETE_INSERT
-from tests.loading.writes.case_full_reload import FULL_RELOAD
-from tests.loading.writes.case_history import HISTORY
-from tests.loading.writes.case_merge import newest
-from tests.loading.writes.case_merge_rewritten import MERGE_REWRITTEN, of_one_day
-from tests.loading.writes.case_merge_soft_delete import MERGE_SOFT_DELETE
-from tests.loading.writes.case_snapshot import SNAPSHOT
+from tests.support.literal_source import Record
+from tests.support.tables import DatedItem, Loaded, day, item, make
+from tests.writes.case import EXAMPLES, Case, order_of
+from tests.writes.case_append import APPEND
+from tests.writes.case_delete_insert import DELETE_INSERT
+from tests.writes.case_full_reload import FULL_RELOAD
+from tests.writes.case_history import HISTORY
+from tests.writes.case_merge import newest
+from tests.writes.case_merge_rewritten import MERGE_REWRITTEN, of_one_day
+from tests.writes.case_merge_soft_delete import MERGE_SOFT_DELETE
+from tests.writes.case_snapshot import SNAPSHOT
 
 EVENTS: dict[str, Any] = {"contract": DatedItem, "write": Merge(partition_by="day")}
 LOST = "another load committed first"

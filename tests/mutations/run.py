@@ -57,11 +57,12 @@ def main() -> int:
 def _report(mutant: Mutant, folder: Path, remote: str) -> bool:
     """Whether a mutant's tests fail; says so."""
     start = time.monotonic()
-    source = (_copied(folder) / mutant.file).read_text()
-    if source.count(mutant.old) != 1:
-        word = f"stands {source.count(mutant.old)} times in {mutant.file}"
+    file = _copied(folder) / mutant.file
+    try:
+        file.write_text(mutant.applied(file.read_text()))
+    except ValueError as error:
+        word = str(error)
     else:
-        (folder / mutant.file).write_text(source.replace(mutant.old, mutant.new))
         code = _pytest(folder, mutant.tests, remote)
         word = {PASSED: "SURVIVED", FAILED: "killed"}.get(code, f"not run: pytest ended with {code}")
     shutil.rmtree(folder)

@@ -19,8 +19,8 @@ from incload_assets.load.reconcile import examine
 from incload_assets.writes.merge_into import app_id, merge
 from incload_assets.writes.strategy import strategy_of
 from resources.lake import Lake, data_files
-from tests.loading.literal_source import Record
-from tests.loading.tables import DAYS, DatedItem, Loaded, day, item, make
+from tests.support.literal_source import Record
+from tests.support.tables import DAYS, DatedItem, Loaded, day, item, make
 
 FIRST = window_of(DAYS, day(1))
 

@@ -17,7 +17,7 @@ from resources.lake import Lake, _options, data_files, rows_of
 from resources.settings import Settings
 from resources.spark import server as connect_server
 from resources.spark.resource import open_session
-from tests.s3_server import S3Server
+from tests.servers.s3 import S3Server
 
 
 def test_a_table_and_its_log_lie_side_by_side_under_the_root() -> None:

@@ -14,8 +14,8 @@ from incload_assets.assets import Changes, Files, incremental_asset
 from resources.lake import Lake
 from resources.settings import Settings
 from resources.spark.resource import SparkResource
-from tests.house import DAYS, Guest
 from tests.integration.loader import POINTS, at, die
+from tests.support.guest_table import DAYS, Guest
 
 TABLES = [f"guests_{number}" for number in range(len(POINTS) + 1)]
 """One for each point, and one more."""

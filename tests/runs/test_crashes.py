@@ -19,12 +19,12 @@ from dagster._core.workspace.load_target import ModuleTarget
 from incload_assets.runs.warm_servers import stop_warm_servers
 from resources.lake import Lake
 from resources.settings import Settings
-from tests.clone import PROJECT
-from tests.house import guest, key
 from tests.integration.loader import POINTS
-from tests.loading.writes.case import EXAMPLES
 from tests.runs.crashing import TABLES
 from tests.runs.workplace import Workplace, beside, process_of, workplace_in
+from tests.support.guest_table import guest, key
+from tests.support.project_copy import PROJECT
+from tests.writes.case import EXAMPLES
 
 pytestmark = pytest.mark.integration
 

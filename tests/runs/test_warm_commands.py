@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 
-from tests.clone import Clone, readme_files
+from tests.support.project_copy import Clone, readme_files
 
 PLAIN = {"INCLOAD_SAMPLES": "false"}
 

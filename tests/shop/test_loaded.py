@@ -27,8 +27,8 @@ from incload_assets.shop.settings import SETTINGS
 from resources.errors import ContractViolation
 from resources.lake import Lake
 from resources.settings import Settings
-from tests.loading.writes.case import EXAMPLES, SEED
 from tests.shop.conftest import MONDAY
+from tests.writes.case import EXAMPLES, SEED
 
 Row = dict[str, Any]
 DAILY = dg.DailyPartitionsDefinition(MONDAY.isoformat())

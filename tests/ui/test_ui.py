@@ -18,7 +18,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from incload_assets.checks import CHEAP
 from resources.local_servers.files import free_port
-from tests.clone import PROJECT, Clone, readme_files
+from tests.support.project_copy import PROJECT, Clone, readme_files
 
 PICTURES = PROJECT / ".artefacts" / "ui"
 FLAGS = [

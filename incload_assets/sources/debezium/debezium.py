@@ -148,8 +148,6 @@ class Debezium(Wrapping):
                 False where the way of writing knows none, as with ``partition_by``: then they are quarantined.
         """
         # this module is a part of what the declaration is made of
-        from incload_assets.declaration.changes import Changes
-
         whole = self.replica_identity == "full"
         return Changes(
             keys=self.keys,

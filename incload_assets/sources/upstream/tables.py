@@ -38,7 +38,7 @@ DerivedFunction = Callable[..., DataFrame]
 
 @dataclass(frozen=True, kw_only=True)
 class Tables(Source):
-    """Rows made of those that other tables hold for a window; made by :func:`~incload_assets.loading.derived_asset`.
+    """Rows made of those that other tables hold for a window; made by :func:`~incload_assets.assets.derived_asset`.
 
     - A window has the rows that the function makes of those that the tables upstream hold for it. Where no partitioned
       one holds any, there are none, whatever the function would make of nothing.

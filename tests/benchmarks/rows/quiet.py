@@ -26,7 +26,7 @@ from tests.benchmarks.contest import Contest
 from tests.benchmarks.neighbours import multiply
 from tests.benchmarks.pairs import Comparison
 from tests.benchmarks.rows.small import small_items
-from tests.loading.tables import DatedItem, Loaded, make
+from tests.support.tables import DatedItem, Loaded, make
 
 FIRST = datetime(1990, 1, 1, tzinfo=UTC)
 """So long ago that many days after it are over, too: Dagster tells of no others."""

@@ -20,10 +20,10 @@ from tests.benchmarks.contest import Contest, Loads, expect_same
 from tests.benchmarks.items import Items
 from tests.benchmarks.pairs import Comparison
 from tests.benchmarks.rows.small import small_items
-from tests.clone import PROJECT
-from tests.house import House
 from tests.integration.backfill import YEAR, dated, deliver, load
 from tests.runs.workplace import Workplace, workplace_in
+from tests.support.guest_table import House
+from tests.support.project_copy import PROJECT
 
 AT_ONCE, RUNS = 2, 10
 

@@ -10,7 +10,7 @@ from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import Contest, Loads, expect_same
 from tests.benchmarks.pairs import Comparison
 from tests.benchmarks.rows.small import small_items
-from tests.loading.tables import Loaded, day, item, make
+from tests.support.tables import Loaded, day, item, make
 
 CHANGED = 10
 

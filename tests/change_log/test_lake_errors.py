@@ -1,0 +1,35 @@
+"""A data file that somebody removed is told as such, and the way that is told leads back to a right table."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from incload_assets.assets import Merge
+from resources.settings import Settings
+from tests.support.guest_table import guest, house, key
+
+
+@pytest.mark.parametrize("what", ["the table", "the log of changes"])
+def test_a_lost_file_of_the_lake_is_named_and_the_remedy_makes_the_table_right(
+    tmp_path: Path, spark_settings: Settings, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setenv("INCLOAD_LANDING", str(tmp_path / "a place" / "landing"))
+    with house(tmp_path / "a place", spark_settings, write=Merge()) as h:
+        h.deliver(1, guest("k", room=1, seq=1))
+        assert h.load(1) == [True]
+        path = h.table.key.path
+        folder = Path(h.lake.table_uri(path) if what == "the table" else h.lake.log_uri(path))
+        [lost] = [file for file in folder.rglob("*.parquet") if not {"_delta_log", "_kind=control"} & {*file.parts}]
+        lost.unlink()
+        h.deliver(1, guest("k", room=2, seq=2))
+
+        [failure] = h.run(h.loads, partition=key(1)).get_step_failure_events()
+        told = str(failure.step_failure_data.error)
+        assert f"{lost.name}, a data file of {what}, is gone" in told
+        assert f"remove all of {folder}" in told
+
+        shutil.rmtree(folder)
+        assert h.load(1) == [True]
+        table = h.lake.delta(h.lake.table_uri(path))
+        assert table is not None and table.to_pyarrow_table(columns=["room"]).to_pylist() == [{"room": 2}]

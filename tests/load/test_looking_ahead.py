@@ -1,0 +1,43 @@
+"""Delta's state of the table is worked out beside the source's reading, and a load is the same without."""
+
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+from pyspark.sql import SparkSession
+
+from incload_assets.change_log.context import Context
+from incload_assets.load import load as loading
+from tests.support.tables import day, item, make
+
+
+def test_the_table_is_looked_at_once_a_landing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+    look = loading._look
+
+    def looked(context: Context) -> None:
+        look(context)
+        looks.append(context.uri)
+
+    monkeypatch.setattr(loading, "_look", looked)
+    table = make(spark, tmp_path, {day(1): [item("1", "a", 1)]})
+    report = table.load(1)
+    end = monotonic() + 60
+    while not looks and monotonic() < end:
+        sleep(0.05)
+    assert looks == [table.uri]
+    table.replay(report)
+    assert len(looks) == 1  # nothing was landed
+
+
+def test_a_look_that_fails_is_no_matter_for_the_load(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, look = make(spark, tmp_path, {day(1): [item("1", "a", 1)]}), loading._look
+    nowhere = make(spark, tmp_path / "nowhere", name="nothing")
+    away = Context(spark, nowhere.table, nowhere.lake)
+    monkeypatch.setattr(loading, "_look", lambda _: look(away))
+    table.load(1)
+    assert table.rows() == {("1", "a", 1)}

@@ -1,0 +1,183 @@
+"""Files: JSON lines, CSV and Parquet in a local folder, JSON lines on S3."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from io import BytesIO
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from incload_assets.assets import Files
+from resources.spark.resource import SESSION_CONF
+from tests.servers.switch import switched
+from tests.sources.case import TYPES, Case, Content, Place, Row
+
+_PARQUET: Mapping[type, pa.DataType] = {
+    str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), date: pa.date32(),
+    Decimal: pa.decimal128(38, 18), datetime: pa.timestamp("us", "UTC"),
+}  # fmt: skip
+
+
+def as_text(value: object) -> str:
+    """A value that is not NULL, as a text file has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.isoformat() if isinstance(value, date | datetime) else str(value)
+
+
+def as_json(rows: Sequence[Row]) -> bytes:
+    """Rows as JSON lines."""
+    return "".join(json.dumps(row, ensure_ascii=False, default=as_text) + "\n" for row in rows).encode()
+
+
+def as_csv(rows: Sequence[Row]) -> bytes:
+    """Rows as CSV; NULL is nothing at all, and text is quoted."""
+    quoted = [
+        ['"' + as_text(v).replace('"', '""') + '"' if v is not None else "" for v in _values(row)] for row in rows
+    ]
+    return "\n".join(map(",".join, [list(TYPES), *quoted, []])).encode()
+
+
+def as_parquet(rows: Sequence[Row]) -> bytes:
+    """Rows as a Parquet file of one schema."""
+    schema = pa.schema([(name, _PARQUET[kind]) for name, kind in TYPES.items()])
+    file = BytesIO()
+    pq.write_table(pa.Table.from_pylist([{k: _in_utc(v) for k, v in row.items()} for row in rows], schema), file)
+    return file.getvalue()
+
+
+def _in_utc(value: object) -> object:
+    """For pyarrow, which takes an instant of any time zone for one of UTC."""
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
+
+
+def _values(row: Row) -> list[object]:
+    return [row.get(name) for name in TYPES]
+
+
+class FilesCase(Case):
+    """Two files for each window, one folder per window."""
+
+    extension: ClassVar[str]
+    written: ClassVar[Callable[[Sequence[Row]], bytes]]
+    named = "folder .*landing|file .*2026-01-0"
+    secret = None
+    can_refuse = False  # the tests may run as root
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.landing = place.folder / "landing"
+        place.patch.setenv("INCLOAD_LANDING", str(self.landing))
+
+    def source(self) -> Files:
+        return Files(f"{{landing}}/items/{{window:%Y-%m-%d}}/*.{self.extension}")
+
+    def fill(self, content: Content) -> None:
+        for window, rows in content.items():
+            self.rewrite(window, rows)
+
+    def rewrite(self, window: str, rows: Sequence[Row]) -> None:
+        for name, some in (("a", rows[::2]), ("b", rows[1::2])):
+            self.put(f"items/{window}/{name}.{self.extension}", type(self).written(some))
+
+    def put(self, key: str, content: bytes) -> None:
+        """Write a file as a whole."""
+        path = self.landing / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".tmp")
+        unfinished.write_bytes(content)
+        unfinished.rename(path)
+
+    def fail(self) -> None:
+        self.landing.rename(self._away)
+
+    def recover(self) -> None:
+        self._away.rename(self.landing)
+
+    @property
+    def _away(self) -> Path:
+        return self.landing.with_name("unmounted")
+
+
+class JsonFiles(FilesCase):
+    name, extension, written = "json files", "json", staticmethod(as_json)
+
+
+class CsvFiles(FilesCase):
+    name, extension, written = "csv files", "csv", staticmethod(as_csv)
+    can_fail = False  # as those with JSON do
+
+
+class ParquetFiles(FilesCase):
+    name, extension, written = "parquet files", "parquet", staticmethod(as_parquet)
+    can_fail = False  # as those with JSON do
+
+
+class S3Files(JsonFiles):
+    """By way of a switch, so that the endpoint, which all tests share, can be out of reach."""
+
+    name = "json files on s3"
+    named = "s3://|endpoint|bucket"
+    secret = "not-to-be-shown"
+    can_refuse = True
+    can_hang = True
+    requests_for_300_windows = 4
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.store = place.server("s3_server")
+        port = urlsplit(self.store.url).port
+        assert port
+        self.switch = place.closing.enter_context(switched(port))
+        self.bucket = "conformance-" + "".join(c for c in place.folder.name.lower() if c.isalnum())
+        for name, value in self.store.environment().items():
+            place.patch.setenv(name, value)
+        place.patch.setenv("INCLOAD_LANDING", f"s3://{self.bucket}/in")
+        self._use(f"http://127.0.0.1:{self.switch.port}")
+        self.store.put(self.bucket, {})
+
+    def put(self, key: str, content: bytes) -> None:
+        self.store.put(self.bucket, {f"in/{key}": content})
+
+    def fail(self) -> None:
+        self.switch.down()
+
+    def fail_amid_reading(self) -> None:
+        self.switch.break_off(after=100)
+
+    def hang(self) -> None:
+        self.switch.hang()
+
+    def recover(self) -> None:
+        self.switch.up()
+
+    def refuse(self) -> None:
+        self._use(self.place.server("refusing_s3_server").url)
+
+    def requests(self) -> int:
+        return self.switch.requests
+
+    def _use(self, url: str) -> None:
+        """By this session, and those that the test's own runs open: Spark's server is that of all tests."""
+        known = self.store.environment()
+        self.place.patch.setenv("AWS_ENDPOINT_URL_S3", url)
+        for name, value in {
+            "endpoint": url,
+            "endpoint.region": known["AWS_DEFAULT_REGION"],
+            "path.style.access": "true",
+            "connection.ssl.enabled": "false",
+            "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+            "access.key": known["AWS_ACCESS_KEY_ID"],
+            "secret.key": known["AWS_SECRET_ACCESS_KEY"],
+            "attempts.maximum": "2",
+            "retry.limit": "2",
+            "retry.interval": "200ms",
+            "impl.disable.cache": "true",
+        }.items():
+            self.place.spark.conf.set(f"fs.s3a.{name}", value)
+            self.place.patch.setitem(SESSION_CONF, f"fs.s3a.{name}", value)

@@ -1,0 +1,236 @@
+"""A database that does not answer, or refuses: said soon, with its name, and without secrets."""
+
+import re
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+import psycopg
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from pyspark.sql import SparkSession
+
+from incload_assets.declaration.source import Source
+from incload_assets.sources.postgres.errors import meaning_of
+from incload_assets.sources.postgres.query_by_id import QueryById
+from incload_assets.sources.postgres.query_by_time import QueryByTime
+from resources import databases
+from resources.databases import Database
+from resources.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
+from resources.lake import Lake
+from resources.local_servers.files import free_port
+from tests.support.databases import NAME, Shop, put, shop, window
+
+__all__ = ["shop"]
+pytestmark = pytest.mark.integration
+
+BY_TIME = QueryByTime("shop", "public.items", modified="changed")
+BY_ID = QueryById("shop", "public.items", id="no", lag=timedelta(0))
+
+
+def failed_look(source: Source) -> IncrementalLoadError:
+    begun = time.monotonic()
+    with pytest.raises(IncrementalLoadError) as caught:
+        source.detect("items", [window(1)], {}, first=window(1).start, lake=Lake("/nowhere"))
+    assert time.monotonic() - begun < 20
+    assert "not-to-be-shown" not in str(caught.value)
+    return caught.value
+
+
+def as_reader(shop: Shop, patch: pytest.MonkeyPatch, *grants: str) -> None:
+    shop.run("DROP ROLE IF EXISTS weak", "CREATE ROLE weak LOGIN PASSWORD 'not-to-be-shown'", *grants)
+    patch.setenv("INCLOAD_DATABASE_SHOP_USER", "weak")
+
+
+@pytest.mark.parametrize("source", [BY_TIME, BY_ID], ids=["by time", "by id"])
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        (
+            "DROP TABLE items",
+            "items: shop.public.items: there is no such table in the database 'shop'",
+        ),
+        (
+            "ALTER TABLE items DROP no, DROP changed",
+            "items: shop.public.items: the column '(no|changed)' is not among id, value, seq",
+        ),
+        (
+            "ALTER TABLE items DROP no, ADD no text, ALTER changed TYPE text",
+            "items: shop.public.items: the column '(no|changed)' is of the type text",
+        ),
+    ],
+    ids=["table gone", "column gone", "column of another type"],
+)
+def test_what_is_not_there_is_named(shop: Shop, source: Source, statement: str, told: str) -> None:
+    shop.run(statement)
+    error = failed_look(source)
+    assert isinstance(error, SourceUnreadable) and re.fullmatch(told, error.problem), error
+    assert error.rule and error.remedy
+
+
+def test_a_wrong_password_is_a_refusal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INCLOAD_DATABASE_SHOP_PASSWORD", "wrong, and not-to-be-shown")
+    error = failed_look(BY_TIME)
+    assert isinstance(error, SourceUnreadable)
+    assert error.problem == (
+        "items: shop.public.items: the server refuses the connection (password authentication failed)"
+    )
+
+
+def test_a_database_that_is_not_there_is_a_refusal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INCLOAD_DATABASE_SHOP_URL", f"{shop.url.rpartition('/')[0]}/nowhere")
+    error = failed_look(BY_TIME)
+    assert isinstance(error, SourceUnreadable)
+    assert 'database "nowhere" does not exist' in error.problem
+
+
+def test_tls_that_the_server_does_not_have_is_a_refusal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INCLOAD_DATABASE_SHOP_URL", f"{shop.url}?sslmode=require")
+    error = failed_look(BY_TIME)
+    assert isinstance(error, SourceUnreadable)
+    assert error.problem == "items: shop.public.items: the server refuses the connection (does not support SSL)"
+
+
+def test_a_missing_permission_is_named(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_reader(shop, monkeypatch)
+    error = failed_look(BY_TIME)
+    assert isinstance(error, SourceUnreadable)
+    assert error.problem == "items: shop.public.items: permission denied for table items"
+    assert "GRANT" in str(error.remedy)
+
+
+def test_a_permission_that_is_taken_away_before_the_read_is_named(
+    spark: SparkSession, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_reader(shop, monkeypatch, "GRANT SELECT ON items TO weak")
+    shop.run(put("a", "", 1, "2026-01-01 10:00"))
+    positions = BY_TIME.detect("items", [window(1)], {}, first=window(1).start)
+    shop.run("REVOKE SELECT ON items FROM weak")
+    with pytest.raises(SourceUnreadable) as caught:
+        BY_TIME.extract_windows(spark, "items", positions, ["id"])
+    assert caught.value.problem == "items: shop.public.items: permission denied for table items"
+
+
+def test_a_server_that_is_down_is_transient(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INCLOAD_DATABASE_SHOP_URL", f"postgresql://127.0.0.1:{free_port()}/{NAME}")
+    error = failed_look(BY_ID)
+    assert isinstance(error, SourceUnavailable)
+    assert error.problem.startswith("items: shop.public.items: the database is down or the connection was cut")
+
+
+def test_a_look_that_takes_too_long_is_cancelled(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INCLOAD_DATABASE_SHOP_TIMEOUT", "1")
+    shop.run(
+        put("a", "", 1, "2026-01-01 10:00"),
+        "CREATE VIEW slow AS SELECT *, pg_sleep(30)::text AS slept FROM items",
+    )
+    error = failed_look(replace(BY_TIME, table="slow"))
+    assert isinstance(error, SourceUnavailable)
+    assert error.problem == ("items: shop.slow did not answer in time (canceling statement due to statement timeout)")
+
+
+def test_an_answer_that_the_network_swallows_is_not_waited_for_for_ever(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "CONNECT_SECONDS", 1)
+    monkeypatch.setenv("INCLOAD_DATABASE_SHOP_TIMEOUT", "1")
+    database = Database.named("shop")
+    with pytest.raises(psycopg.OperationalError) as caught, database.connect() as one:
+        one.execute("SET statement_timeout = 0")  # as if its end never arrived
+        one.execute("SELECT pg_sleep(60)")
+    assert isinstance(meaning_of("items", "shop.items", str(caught.value)), SourceUnavailable)
+
+
+def test_a_lock_on_the_table_does_not_hold_a_look_for_ever(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INCLOAD_DATABASE_SHOP_TIMEOUT", "1")
+    with shop.connect() as owner:
+        owner.execute("LOCK TABLE items IN ACCESS EXCLUSIVE MODE")
+        assert isinstance(failed_look(BY_TIME), SourceUnavailable)
+    assert BY_TIME.detect("items", [window(1)], {}, first=window(1).start)
+
+
+def test_a_server_that_proves_who_it_is_is_read_over_tls_and_another_one_is_refused(
+    spark: SparkSession, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.run(put("a", "", 1, "2026-01-01 10:00"))
+    trusted, other = tmp_path / "trusted.pem", tmp_path / "other.pem"
+    other.write_bytes(certificate()[0])
+    with tls_in_front_of(shop, trusted) as port:
+        url = f"postgresql://127.0.0.1:{port}/{NAME}?sslmode=verify-full&sslrootcert="
+        monkeypatch.setenv("INCLOAD_DATABASE_SHOP_URL", url + str(trusted))
+        positions = BY_TIME.detect("items", [window(1)], {}, first=window(1).start)
+        rows = BY_TIME.extract_windows(spark, "items", positions, ["id"]).select("_raw.id").head(2)
+        assert [row.id for row in rows] == ["a"]
+
+        monkeypatch.setenv("INCLOAD_DATABASE_SHOP_URL", url + str(other))
+        error = failed_look(BY_TIME)
+        assert isinstance(error, SourceUnreadable) and "certificate" in error.problem
+
+
+@contextmanager
+def tls_in_front_of(shop: Shop, trusted: Path) -> Iterator[int]:
+    """A port that speaks PostgreSQL's TLS and leads to the server; what a client has to trust is written to a file."""
+    proof, key = certificate()
+    trusted.write_bytes(proof)
+    own = trusted.with_name("own.pem")
+    own.write_bytes(proof + key)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(own)
+
+    def pump(source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while some := source.recv(65536):
+                target.sendall(some)
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_RDWR)
+
+    def serve(client: socket.socket) -> None:
+        with suppress(OSError), client:
+            client.recv(8)  # what every client asks first: do you speak TLS?
+            client.sendall(b"S")
+            with (
+                context.wrap_socket(client, server_side=True) as inside,
+                socket.create_connection((shop.server.host, shop.server.port)) as server,
+            ):
+                back = threading.Thread(target=pump, args=[server, inside], daemon=True)
+                back.start()
+                pump(inside, server)
+                back.join()
+
+    def listen() -> None:
+        with suppress(OSError):  # closed
+            while True:
+                threading.Thread(target=serve, args=[listener.accept()[0]], daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=listen, daemon=True).start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def certificate() -> tuple[bytes, bytes]:
+    """A certificate of this machine that is its own authority, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return made.public_bytes(Encoding.PEM), secret

