@@ -63,37 +63,37 @@ def upstream_tables(
     Raises:
         DeclarationError: Naming the table, the field, the value, the rule and what to write instead.
     """
-    table = key.to_user_string()
+    table_name = key.to_user_string()
     if not isinstance(of, Mapping) or not all(isinstance(given, Upstream) for given in of.values()):
         raise DeclarationError(
-            f"{table}: of is {of!r}",
+            f"{table_name}: of is {of!r}",
             rule="it names each table upstream, and says how its rows are found",
             remedy='write of={"orders": Upstream(orders, partition="order_date")}',
         )
     for name, given in of.items():
         for field in ("partition", "on"):
-            check_type(table, f"of[{name!r}].{field}", getattr(given, field), str | None)
-    _check_arguments(table, of, function)
-    found = tuple(_upstream(table, key, name, given, partitions_def) for name, given in of.items())
-    _check_together(table, found)
-    _check_references(table, of)
+            check_type(table_name, f"of[{name!r}].{field}", getattr(given, field), str | None)
+    _check_arguments(table_name, of, function)
+    found = tuple(_upstream(table_name, key, name, given, partitions_def) for name, given in of.items())
+    _check_together(table_name, found)
+    _check_references(table_name, of)
     return found
 
 
-def _check_arguments(table: str, of: Mapping[str, Upstream], function: DerivedFunction) -> None:
+def _check_arguments(table_name: str, of: Mapping[str, Upstream], function: DerivedFunction) -> None:
     arguments = list(inspect.signature(function).parameters)
     if sorted(arguments) != sorted(of):
         raise DeclarationError(
-            f"{table}: its function takes ({', '.join(arguments)}), and of names {', '.join(of) or 'no tables'}",
+            f"{table_name}: its function takes ({', '.join(arguments)}), and of names {', '.join(of) or 'no tables'}",
             rule="each table upstream is an argument of the function, by name",
             remedy=f"write def {function.__name__}({', '.join(of)})" if of else "name a table in of",
         )
 
 
 def _upstream(
-    table: str, key: dg.AssetKey, name: str, given: Upstream, partitions_def: dg.TimeWindowPartitionsDefinition
+    table_name: str, key: dg.AssetKey, name: str, given: Upstream, partitions_def: dg.TimeWindowPartitionsDefinition
 ) -> UpstreamTable:
-    where = f"{table}: of[{name!r}]"
+    where = f"{table_name}: of[{name!r}]"
     declared = table_of(given.table) if isinstance(given.table, dg.AssetsDefinition) else None
     if declared is None:
         raise DeclarationError(
@@ -103,7 +103,9 @@ def _upstream(
         )
     if declared.key == key:
         raise DeclarationError(
-            f"{where} is the table {table} itself", rule="no table is derived from itself", remedy="name another table"
+            f"{where} is the table {table_name} itself",
+            rule="no table is derived from itself",
+            remedy="name another table",
         )
     if (column := given.partition) is None:
         return UpstreamTable(name=name, path=tuple(declared.key.path), on=given.on)
@@ -123,35 +125,35 @@ def _upstream(
             remedy="partition the table upstream by a column of one of these types",
         )
     if isinstance(kind, T.DateType):
-        check_whole_days(table, f"of[{name!r}].partition", column, partitions_def)
+        check_whole_days(table_name, f"of[{name!r}].partition", column, partitions_def)
     return UpstreamTable(name=name, path=tuple(declared.key.path), partition=column, kind=kind)
 
 
-def _check_together(table: str, of: Sequence[UpstreamTable]) -> None:
+def _check_together(table_name: str, of: Sequence[UpstreamTable]) -> None:
     names: dict[tuple[str, ...], str] = {}
     for upstream in of:
         if (other := names.setdefault(upstream.path, upstream.name)) != upstream.name:
             raise DeclarationError(
-                f"{table}: of names {'/'.join(upstream.path)} twice, as {other!r} and as {upstream.name!r}",
+                f"{table_name}: of names {'/'.join(upstream.path)} twice, as {other!r} and as {upstream.name!r}",
                 rule="a table is read once, at one version",
                 remedy=f"use {other!r} twice in the function",
             )
     if all(upstream.partition is None for upstream in of):
         raise DeclarationError(
-            f"{table}: none of {', '.join(upstream.name for upstream in of)} has a partition",
+            f"{table_name}: none of {', '.join(upstream.name for upstream in of)} has a partition",
             rule="the rows of a window are those of some table upstream that is partitioned by time",
             remedy='write Upstream(orders, partition="order_date") for one of them',
         )
 
 
-def _check_references(table: str, of: Mapping[str, Upstream]) -> None:
+def _check_references(table_name: str, of: Mapping[str, Upstream]) -> None:
     tables = {name: declared for name, given in of.items() if (declared := table_of(given.table)) is not None}
     for name, given in of.items():
         if given.on is None:
             continue
         if given.partition is not None:
             raise DeclarationError(
-                f"{table}: of[{name!r}] has partition {given.partition!r} and on {given.on!r}",
+                f"{table_name}: of[{name!r}] has partition {given.partition!r} and on {given.on!r}",
                 rule="rows of a table that is partitioned by time belong to windows, and are not looked up",
                 remedy="drop one of them",
             )
@@ -163,14 +165,14 @@ def _check_references(table: str, of: Mapping[str, Upstream]) -> None:
         for other, kind in kinds.items():
             if kind is not None and isinstance(kind, NESTED):
                 raise DeclarationError(
-                    f"{table}: of[{name!r}].on is {given.on!r} of type {kind.simpleString()}",
+                    f"{table_name}: of[{name!r}].on is {given.on!r} of type {kind.simpleString()}",
                     rule="rows refer to others by a single value",
                     remedy="name a column of a plain type, or drop on: every change asks for all windows then",
                 )
             if kind is None or kind != kinds[name]:
                 has = f"has it as {kind.simpleString()}" if kind else "does not have it"
                 raise DeclarationError(
-                    f"{table}: of[{name!r}].on is {given.on!r}, and {tables[other].name} {has}",
+                    f"{table_name}: of[{name!r}].on is {given.on!r}, and {tables[other].name} {has}",
                     rule="rows refer to others by a column of one name and type in all the tables",
                     remedy="name such a column, or drop on: every change asks for all windows then",
                 )
@@ -235,11 +237,11 @@ def derived_asset(
 
     def decorate(function: DerivedFunction) -> dg.AssetsDefinition:
         key = key_of(name, key_prefix, function)
-        table = key.to_user_string()
-        windows = time_windows(table, partitions_def)
+        table_name = key.to_user_string()
+        windows = time_windows(table_name, partitions_def)
         upstream = upstream_tables(key, of, function, windows)
 
-        with as_in_dagster(table):
+        with as_in_dagster(table_name):
             above = [*(given.table for given in of.values()), *as_columns(deps)]
 
         @wraps(function)  # its code is the table's: the rows come out of the source as they are

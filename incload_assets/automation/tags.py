@@ -33,7 +33,7 @@ class Ask:
     after: str = ""
 
 
-def tags_of(table: str, code_version: str, asks: Sequence[Ask]) -> dict[str, str]:
+def tags_of(table_name: str, code_version: str, asks: Sequence[Ask]) -> dict[str, str]:
     """The tags of a run over one partition, or over a range of adjacent ones with the same number of attempts.
 
     Example:
@@ -41,7 +41,7 @@ def tags_of(table: str, code_version: str, asks: Sequence[Ask]) -> dict[str, str
         'f3'
     """
     first, last = asks[0], asks[-1]
-    common = {TABLE_TAG: table, CODE_VERSION_TAG: code_version, ATTEMPT_TAG: str(first.number)}
+    common = {TABLE_TAG: table_name, CODE_VERSION_TAG: code_version, ATTEMPT_TAG: str(first.number)}
     if len(asks) == 1:
         return {**common, PARTITION_TAG: first.partition, FINGERPRINT_TAG: first.fingerprint}
     return {

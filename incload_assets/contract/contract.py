@@ -205,12 +205,12 @@ def _cut(text: str) -> str:
     return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
 
 
-def compile_contract(model: type[Any], table: str) -> Contract:
+def compile_contract(model: type[Any], table_name: str) -> Contract:
     """The contract a pandera model stands for.
 
     Args:
         model: A ``pandera.pyspark.DataFrameModel``.
-        table: The table it is declared for; for messages.
+        table_name: The table it is declared for; for messages.
 
     Raises:
         DeclarationError: Something in the model cannot be held, naming table and field, why, and what to write instead.
@@ -219,7 +219,7 @@ def compile_contract(model: type[Any], table: str) -> Contract:
         >>> compile_contract(Order, "orders").names  # doctest: +SKIP
         ('order_id', 'status', 'updated_at')
     """
-    fields, unique = read_model(model, table)
+    fields, unique = read_model(model, table_name)
     return Contract(model.__name__, fields, unique)
 
 

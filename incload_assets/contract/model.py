@@ -55,23 +55,23 @@ _REFUSED_OPTIONS: dict[str, tuple[Any, str, str]] = {
 }
 
 
-def read_model(model: type[Any], table: str) -> tuple[tuple[Field, ...], tuple[str, ...]]:
+def read_model(model: type[Any], table_name: str) -> tuple[tuple[Field, ...], tuple[str, ...]]:
     """The fields of a model, and its unique columns.
 
     Args:
         model: A ``pandera.pyspark.DataFrameModel``.
-        table: The table it is declared for; for messages.
+        table_name: The table it is declared for; for messages.
 
     Raises:
         DeclarationError: Something in the model cannot be held.
     """
     if not (inspect.isclass(model) and issubclass(model, DataFrameModel)):
         raise DeclarationError(
-            f"{table}: the contract is {model!r}",
+            f"{table_name}: the contract is {model!r}",
             rule="a contract is a class derived from pandera.pyspark.DataFrameModel",
             remedy="import pandera.pyspark as pa, and write class ...(pa.DataFrameModel)",
         )
-    where = f"{table}: contract {model.__name__}"
+    where = f"{table_name}: contract {model.__name__}"
     try:
         schema = model.to_schema()
         custom, whole_frame = model.__checks__, model.__root_checks__

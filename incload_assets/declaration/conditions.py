@@ -14,7 +14,9 @@ CONDITIONS = ("delete_when", "truncate_when", "snapshot_when", "moved_when")
 """The conditions of ``Changes``."""
 
 
-def check_conditions(table: str, contract: Contract, changes: Changes, write: Write, source: Source) -> tuple[str, ...]:
+def check_conditions(
+    table_name: str, contract: Contract, changes: Changes, write: Write, source: Source
+) -> tuple[str, ...]:
     """Check what a declaration says of deletes, truncates and unavailable values.
 
     Returns:
@@ -31,7 +33,7 @@ def check_conditions(table: str, contract: Contract, changes: Changes, write: Wr
     drop, whole = f"drop {', '.join(unknown)}", source.whole_changes if write.deletes else ""
     if changes.unavailable is not None and not (changes.unavailable and by_column):
         raise DeclarationError(
-            f"{table}: changes.unavailable is {changes.unavailable!r}"
+            f"{table_name}: changes.unavailable is {changes.unavailable!r}"
             + (f", but {way} writes whole rows" if changes.unavailable else ""),
             rule="it is the text where a source does not know a value, for ways of writing that can keep the old one",
             remedy=f"write Merge(); or {whole or f'{drop}, if the source writes whole rows'}"
@@ -44,31 +46,32 @@ def check_conditions(table: str, contract: Contract, changes: Changes, write: Wr
         fitting = whole if field == "truncate_when" else ""
         if not write.truncates:
             raise DeclarationError(
-                f"{table}: changes.{field} is {condition!r}, but {way} knows no {what}s among changes",
+                f"{table_name}: changes.{field} is {condition!r}, but {way} knows no {what}s among changes",
                 rule=f"a {what} deletes older rows of a table that is kept by key",
                 remedy=f"{fitting or drop}, or write Merge()",
             )
         if write.partition_by is not None:
             raise DeclarationError(
-                f"{table}: changes.{field} is {condition!r} and write.partition_by is {write.partition_by!r}",
+                f"{table_name}: changes.{field} is {condition!r} and write.partition_by is {write.partition_by!r}",
                 rule=f"a {what} concerns all partitions, a load of a partitioned table only those of its changes",
                 remedy=f"{fitting or f'drop {field}'}; or drop partition_by: the table is a state table then",
             )
         if changes.sequence_by[0] in changes.keys:
             raise DeclarationError(
-                f"{table}: changes.{field} is {condition!r}, and {changes.sequence_by[0]!r} is in changes.keys, too",
+                f"{table_name}: changes.{field} is {condition!r}, and {changes.sequence_by[0]!r} is in changes.keys, "
+                "too",
                 rule=f"a {what} deletes what is older than its sequence, whatever the key",
                 remedy=f"drop {field}, or order by a column that is not part of the key",
             )
     if changes.delete_when is not None and not write.deletes:
         raise DeclarationError(
-            f"{table}: changes.delete_when is {changes.delete_when!r}, but {way} knows no deletes",
+            f"{table_name}: changes.delete_when is {changes.delete_when!r}, but {way} knows no deletes",
             rule="a change deletes a row only where rows are kept by key",
             remedy="drop delete_when, or write Merge() or History()",
         )
     if changes.moved_when is not None and (changes.unavailable is None or changes.delete_when is None):
         raise DeclarationError(
-            f"{table}: changes.moved_when is {changes.moved_when!r}, without unavailable or without delete_when",
+            f"{table_name}: changes.moved_when is {changes.moved_when!r}, without unavailable or without delete_when",
             rule="it tells where unavailable values stand: under the key that is deleted at the same sequence",
             remedy="declare both, or drop moved_when",
         )
@@ -79,36 +82,36 @@ def check_conditions(table: str, contract: Contract, changes: Changes, write: Wr
             continue
         if (other := told.setdefault(condition.strip(), field)) != field:
             raise DeclarationError(
-                f"{table}: changes.{field} and changes.{other} are both {condition!r}",
+                f"{table_name}: changes.{field} and changes.{other} are both {condition!r}",
                 rule="each tells another kind of change",
                 remedy=f"drop one of them, or write what tells them apart, for example {field}=\"op = 't'\"",
             )
         if field in ("delete_when", "truncate_when") and not source.sees.deletes:
             raise DeclarationError(
-                f"{table}: changes.{field} is {condition!r}, but {type(source).__name__} sees no deletes",
+                f"{table_name}: changes.{field} is {condition!r}, but {type(source).__name__} sees no deletes",
                 rule="a table asks only for what its source can show",
                 remedy=f"drop {field}, or use a source that carries deletes",
             )
-        for name in _names_in(table, contract, source, f"changes.{field}", condition):
+        for name in _names_in(table_name, contract, source, f"changes.{field}", condition):
             if (other := names.setdefault(name.lower(), name)) != name:
                 raise DeclarationError(
-                    f"{table}: conditions of changes name {other!r} and {name!r}",
+                    f"{table_name}: conditions of changes name {other!r} and {name!r}",
                     rule="Spark does not tell names apart that differ only by case",
                     remedy="spell both alike",
                 )
     return tuple(name for name in names.values() if name not in contract.names)
 
 
-def _names_in(table: str, contract: Contract, source: Source, place: str, condition: str) -> list[str]:
+def _names_in(table_name: str, contract: Contract, source: Source, place: str, condition: str) -> list[str]:
     example = f"write for example {place.split('.')[1]}=\"op = 'd'\""
-    parsed = condition_of_a_row(table, place, condition, "it is a SQL condition on the source's columns", example)
-    check_own_values(table, place, parsed, source.own_fields)
-    columns = columns_in(table, contract, place, condition, parsed, example)
-    _check_dashes(table, contract, place, condition, parsed)
+    parsed = condition_of_a_row(table_name, place, condition, "it is a SQL condition on the source's columns", example)
+    check_own_values(table_name, place, parsed, source.own_fields)
+    columns = columns_in(table_name, contract, place, condition, parsed, example)
+    _check_dashes(table_name, contract, place, condition, parsed)
     names = list(dict.fromkeys(column.parts[0].name for column in columns))
     if not names:
         raise DeclarationError(
-            f"{table}: {place} is {condition!r}, which names no column",
+            f"{table_name}: {place} is {condition!r}, which names no column",
             rule="it tells for each change what kind it is",
             remedy=example,
         )
@@ -116,20 +119,20 @@ def _names_in(table: str, contract: Contract, source: Source, place: str, condit
     for name in names:
         if spelled.get(name.lower(), name) != name:
             raise DeclarationError(
-                f"{table}: {place} names {name!r}, {contract.model_name} has {spelled[name.lower()]!r}",
+                f"{table_name}: {place} names {name!r}, {contract.model_name} has {spelled[name.lower()]!r}",
                 rule="Spark does not tell names apart that differ only by case",
                 remedy="spell both alike, or rename the column of the contract",
             )
     return names
 
 
-def _check_dashes(table: str, contract: Contract, place: str, condition: str, parsed: exp.Expr) -> None:
+def _check_dashes(table_name: str, contract: Contract, place: str, condition: str, parsed: exp.Expr) -> None:
     """Texts have no difference: what looks like one is a name with a dash."""
     for dash in parsed.find_all(exp.Sub):
         if all(isinstance(side, exp.Column) and side.name not in contract.names for side in (dash.left, dash.right)):
             name = f"{dash.left.name}-{dash.right.name}"
             raise DeclarationError(
-                f"{table}: {place} is {condition!r}, with {name!r} as the difference of two columns that "
+                f"{table_name}: {place} is {condition!r}, with {name!r} as the difference of two columns that "
                 f"{contract.model_name} does not have",
                 rule="a column that the contract does not have is a text",
                 remedy=f"write `{name}` for the column of that name, or declare both as numbers",

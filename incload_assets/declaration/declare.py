@@ -46,38 +46,38 @@ def declare(
     Raises:
         DeclarationError: Naming the table, the field, the value, the rule and what to write instead.
     """
-    table = key.to_user_string()
-    partitions_def = time_windows(table, partitions_def)
-    expect(table, "source", source, Source, 'Files("{landing}/orders/{window:%Y-%m-%d}/*.json")')
-    expect(table, "changes", changes, Changes, 'Changes(keys=["order_id"], sequence_by=["updated_at"])')
-    expect(table, "write", write, Write, "Merge() or Merge(partition_by=...)")
-    expect(table, "quarantine", quarantine, Quarantine, "Quarantine(max_share=0.05)")
-    check_types(table, "changes.", changes)
-    check_types(table, "write.", write)
-    check_types(table, "quarantine.", quarantine)
+    table_name = key.to_user_string()
+    partitions_def = time_windows(table_name, partitions_def)
+    expect(table_name, "source", source, Source, 'Files("{landing}/orders/{window:%Y-%m-%d}/*.json")')
+    expect(table_name, "changes", changes, Changes, 'Changes(keys=["order_id"], sequence_by=["updated_at"])')
+    expect(table_name, "write", write, Write, "Merge() or Merge(partition_by=...)")
+    expect(table_name, "quarantine", quarantine, Quarantine, "Quarantine(max_share=0.05)")
+    check_types(table_name, "changes.", changes)
+    check_types(table_name, "write.", write)
+    check_types(table_name, "quarantine.", quarantine)
     if freshness is not None:
-        expect(table, "freshness", freshness, Freshness, "Freshness(within=timedelta(hours=6))")
-        check_types(table, "freshness.", freshness)
-        check_freshness(table, freshness)
-    expect(table, "interval", interval, timedelta, "timedelta(minutes=5)")
-    check_interval(table, interval)
+        expect(table_name, "freshness", freshness, Freshness, "Freshness(within=timedelta(hours=6))")
+        check_types(table_name, "freshness.", freshness)
+        check_freshness(table_name, freshness)
+    expect(table_name, "interval", interval, timedelta, "timedelta(minutes=5)")
+    check_interval(table_name, interval)
     if log_retention is not None:
-        expect(table, "log_retention", log_retention, timedelta, "timedelta(days=90)")
-        check_retention(table, log_retention, write)
-    compiled = compile_contract(contract, table)
-    source.validate(table)
-    source.validate_windows(table, sampled_windows(table, partitions_def))
+        expect(table_name, "log_retention", log_retention, timedelta, "timedelta(days=90)")
+        check_retention(table_name, log_retention, write)
+    compiled = compile_contract(contract, table_name)
+    source.validate(table_name)
+    source.validate_windows(table_name, sampled_windows(table_name, partitions_def))
     source = source.for_contract(compiled)
     source = source.for_changes(changes.unavailable, moves=changes.moved_when is not None)
-    check_columns(table, compiled, changes, write)
-    write.validate(table, compiled, changes, source)
-    write.validate_windows(table, compiled, partitions_def)
-    check_quarantine(table, quarantine)
-    control_fields = check_conditions(table, compiled, changes, write, source)
-    check_own_fields(table, compiled, source.own_fields, changes.sequence_by, control_fields)
+    check_columns(table_name, compiled, changes, write)
+    write.validate(table_name, compiled, changes, source)
+    write.validate_windows(table_name, compiled, partitions_def)
+    check_quarantine(table_name, quarantine)
+    control_fields = check_conditions(table_name, compiled, changes, write, source)
+    check_own_fields(table_name, compiled, source.own_fields, changes.sequence_by, control_fields)
     source.validate_changes(
         Declared(
-            table=table,
+            table_name=table_name,
             contract=compiled,
             keys=changes.keys,
             sequence_by=changes.sequence_by,

@@ -11,7 +11,7 @@ class Declared:
     """A declaration as far as a source looks at it; its columns are in the contract.
 
     Args:
-        table: For messages.
+        table_name: For messages.
         contract: Of the table.
         keys, sequence_by, delete_when, unavailable: As in ``Changes``.
         asked: Fields that conditions ask for and the contract does not have.
@@ -20,7 +20,7 @@ class Declared:
         supersedes: Whether a window holds all of the table.
     """
 
-    table: str
+    table_name: str
     contract: Contract
     keys: Sequence[str]
     sequence_by: Sequence[str]

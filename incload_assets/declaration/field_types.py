@@ -36,11 +36,11 @@ _EXAMPLES: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def check_types(table: str, place: str, part: Any) -> None:
+def check_types(table_name: str, place: str, part: Any) -> None:
     """Refuse a part of a declaration, a dataclass, of which a field has another type than is written beside it.
 
     Args:
-        table: For the message.
+        table_name: For the message.
         place: What stands before the field's name in the message, for example ``changes.``.
         part: What was declared.
 
@@ -50,17 +50,17 @@ def check_types(table: str, place: str, part: Any) -> None:
     hints = get_type_hints(type(part))
     for field in fields(part):
         if field.init:
-            check_type(table, f"{place}{field.name}", getattr(part, field.name), hints[field.name])
+            check_type(table_name, f"{place}{field.name}", getattr(part, field.name), hints[field.name])
 
 
-def check_arguments(table: str, **values: object) -> None:
+def check_arguments(table_name: str, **values: object) -> None:
     """Refuse arguments of an asset that are not what ``ARGUMENTS`` says; raises as :func:`check_types` does."""
     for name, value in values.items():
-        check_type(table, name, value, ARGUMENTS[name])
+        check_type(table_name, name, value, ARGUMENTS[name])
 
 
 @contextmanager
-def as_in_dagster(table: str) -> Iterator[None]:
+def as_in_dagster(table_name: str) -> Iterator[None]:
     """Say which table it is whose arguments Dagster refuses.
 
     Raises:
@@ -70,20 +70,20 @@ def as_in_dagster(table: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError, dg.DagsterError, CheckError) as error:
         raise DeclarationError(
-            f"{table}: Dagster refuses its declaration: {error}",
+            f"{table_name}: Dagster refuses its declaration: {error}",
             rule="deps, group_name, owners, tags, kinds, metadata, pool and the like are as in dagster.asset",
             remedy="correct what is named, or leave it out",
         ) from error
 
 
-def check_type(table: str, place: str, value: object, kind: Any) -> None:
+def check_type(table_name: str, place: str, value: object, kind: Any) -> None:
     """Refuse a value that is not of a type; raises as :func:`check_types` does."""
     try:
         _adapter(kind).validate_python(value)
     except ValidationError:
         name = place.rpartition(".")[2].rpartition(" ")[2]
         raise DeclarationError(
-            f"{table}: {place} is {value!r}",
+            f"{table_name}: {place} is {value!r}",
             rule=f"it is {_said(kind)}",
             remedy=f"write {name}={_EXAMPLES[name]}" if name in _EXAMPLES else f"correct {name}, or leave it out",
         ) from None

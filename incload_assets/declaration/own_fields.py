@@ -33,12 +33,12 @@ class OwnField:
 
 
 def check_own_fields(
-    table: str, contract: Contract, own: Mapping[str, OwnField], sequence_by: Sequence[str], asked: Sequence[str]
+    table_name: str, contract: Contract, own: Mapping[str, OwnField], sequence_by: Sequence[str], asked: Sequence[str]
 ) -> None:
     """Refuse what a declaration says of such fields and cannot be.
 
     Args:
-        table: For messages.
+        table_name: For messages.
         contract: Of the table.
         own: By name.
         sequence_by: As declared.
@@ -56,7 +56,7 @@ def check_own_fields(
         if name not in own and (meant or (name.lower().startswith(begins) and not of_contract)):
             place = contract.model_name if of_contract else "a condition"
             raise DeclarationError(
-                f"{table}: {place} names {name!r}, which the source does not have",
+                f"{table_name}: {place} names {name!r}, which the source does not have",
                 rule=f"the source fills the fields {', '.join(own)}, and its records have none that begins as they do",
                 remedy=f"write {meant!r}" if meant else "write one of them, or another name",
             )
@@ -66,23 +66,23 @@ def check_own_fields(
         declared, as_text = contract.type_of(name), isinstance(contract.type_of(name), T.StringType)
         if not (_holds(declared, field.kind) or as_text):
             raise DeclarationError(
-                f"{table}: {contract.model_name} has {name!r} as {declared.simpleString()}",
+                f"{table_name}: {contract.model_name} has {name!r} as {declared.simpleString()}",
                 rule=f"the source fills it with values of type {field.kind.simpleString()}",
                 remedy=f"declare {name}: T.{field.kind.__class__.__name__}",
             )
         if as_text and name in sequence_by and not isinstance(field.kind, T.StringType):
             raise DeclarationError(
-                f"{table}: changes.sequence_by names {name!r}, which {contract.model_name} has as a string",
+                f"{table_name}: changes.sequence_by names {name!r}, which {contract.model_name} has as a string",
                 rule="texts are ordered letter by letter, by which 10 is older than 9",
                 remedy=f"declare {name}: T.{field.kind.__class__.__name__}",
             )
 
 
-def check_own_values(table: str, place: str, parsed: exp.Expr, own: Mapping[str, OwnField]) -> None:
+def check_own_values(table_name: str, place: str, parsed: exp.Expr, own: Mapping[str, OwnField]) -> None:
     """Refuse a condition that compares such a field with what it never says.
 
     Args:
-        table: For messages.
+        table_name: For messages.
         place: Where the condition is declared, for example ``changes.delete_when``.
         parsed: The condition.
         own: By name.
@@ -97,7 +97,7 @@ def check_own_values(table: str, place: str, parsed: exp.Expr, own: Mapping[str,
         for side in sides if values else ():
             if isinstance(side, exp.Literal) and side.name not in values:
                 raise DeclarationError(
-                    f"{table}: {place} compares {names[0]!r} with {side.name!r}",
+                    f"{table_name}: {place} compares {names[0]!r} with {side.name!r}",
                     rule=f"it is one of {', '.join(map(repr, values))}, upper and lower case are different",
                     remedy="write one of these",
                 )

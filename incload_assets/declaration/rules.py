@@ -18,7 +18,7 @@ from resources.lake import OWN_FOLDERS
 SHORTEST_INTERVAL = timedelta(seconds=1)
 
 
-def expect(table: str, name: str, value: object, kind: type, example: str) -> None:
+def expect(table_name: str, name: str, value: object, kind: type, example: str) -> None:
     """A part of a declaration is of the kind that it has to be of.
 
     Raises:
@@ -26,41 +26,41 @@ def expect(table: str, name: str, value: object, kind: type, example: str) -> No
     """
     if not isinstance(value, kind):
         raise DeclarationError(
-            f"{table}: {name} is {value!r}", rule=f"it is a {kind.__name__}", remedy=f"write {name}={example}"
+            f"{table_name}: {name} is {value!r}", rule=f"it is a {kind.__name__}", remedy=f"write {name}={example}"
         )
 
 
-def check_freshness(table: str, freshness: Freshness) -> None:
+def check_freshness(table_name: str, freshness: Freshness) -> None:
     """Refuse a freshness that no partition could have."""
     if freshness.within <= timedelta(0):
         raise DeclarationError(
-            f"{table}: freshness.within is {freshness.within}",
+            f"{table_name}: freshness.within is {freshness.within}",
             rule="it is a positive length of time",
             remedy="write Freshness(within=timedelta(hours=6))",
         )
 
 
-def check_interval(table: str, interval: timedelta) -> None:
+def check_interval(table_name: str, interval: timedelta) -> None:
     """Refuse to look at the source without a pause."""
     if interval < SHORTEST_INTERVAL:
         raise DeclarationError(
-            f"{table}: interval is {interval}",
+            f"{table_name}: interval is {interval}",
             rule="the sensor looks once a second at most",
             remedy="write interval=timedelta(minutes=5)",
         )
 
 
-def check_retention(table: str, retention: timedelta, write: Write) -> None:
+def check_retention(table_name: str, retention: timedelta, write: Write) -> None:
     """Refuse a retention where the log cannot forget."""
     if retention < timedelta(0):
         raise DeclarationError(
-            f"{table}: log_retention is {retention}",
+            f"{table_name}: log_retention is {retention}",
             rule="it is a length of time: for so long after its end a window can still be replaced",
             remedy="write log_retention=timedelta(days=90)",
         )
     if not write.compacts:
         raise DeclarationError(
-            f"{table}: log_retention is {retention}, and write is {write!r}",
+            f"{table_name}: log_retention is {retention}, and write is {write!r}",
             rule="this way of writing makes the table from all changes of a key, so that its log keeps them all",
             remedy="drop log_retention; Merge, Snapshot(delete_missing=True) and FullReload can do with the newest",
         )
@@ -73,13 +73,14 @@ _NOT_AS_TEXT: dict[str, tuple[type[T.DataType], ...]] = {
 _UNORDERED = (T.MapType, T.ArrayType, T.StructType, T.VariantType)
 
 
-def check_columns(table: str, contract: Contract, changes: Changes, write: Write) -> None:
+def check_columns(table_name: str, contract: Contract, changes: Changes, write: Write) -> None:
     """Refuse keys, sequence, partition and buckets that do not fit the contract."""
     types = contract.types
     for column in (name for field in contract.schema.fields for name in (field.name, *_members(field.dataType))):
         if bad := sorted(set(column) & set(" ,;{}()\n\t=")):
             raise DeclarationError(
-                f"{table}: {contract.model_name} has a column {column!r}, with {', '.join(map(repr, bad))} in its name",
+                f"{table_name}: {contract.model_name} has a column {column!r}, with {', '.join(map(repr, bad))} in "
+                "its name",
                 rule="Delta accepts none of ' ,;{}()=', tabs or line ends in column names",
                 remedy="rename it in the contract, and fill it in the function from a field of the source",
             )
@@ -89,40 +90,40 @@ def check_columns(table: str, contract: Contract, changes: Changes, write: Write
         needed = {"changes.keys": write.keyed, "changes.sequence_by": write.ordered}.get(place, False)
         if not columns and needed:
             raise DeclarationError(
-                f"{table}: {place} is empty",
+                f"{table_name}: {place} is empty",
                 rule="a change needs a key and a sequence, or the newest of two cannot be told",
                 remedy=f"name columns of the contract, for example {place.split('.')[1]}=[{next(iter(types))!r}]",
             )
         if len(set(columns)) < len(columns):
             raise DeclarationError(
-                f"{table}: {place} names a column twice: {list(columns)}",
+                f"{table_name}: {place} names a column twice: {list(columns)}",
                 rule="a column says no more when it is named again",
                 remedy="name it once",
             )
         for column in columns:
             if column not in types:
                 raise DeclarationError(
-                    f"{table}: {place} names {column!r}, which {contract.model_name} does not have",
+                    f"{table_name}: {place} names {column!r}, which {contract.model_name} does not have",
                     rule=f"keys, sequence and partition are columns of the contract ({', '.join(types)})",
                     remedy=f"add {column!r} to {contract.model_name}, or name one of its columns",
                 )
             if place != "changes.keys" and isinstance(types[column], _NOT_AS_TEXT[place]):
                 raise DeclarationError(
-                    f"{table}: {place} names {column!r} of type {types[column].simpleString()}",
+                    f"{table_name}: {place} names {column!r} of type {types[column].simpleString()}",
                     rule="partition and sequence values are kept as text, too, which this type does not survive",
                     remedy="name a column of another type",
                 )
             if isinstance(types[column], _UNORDERED):
                 raise DeclarationError(
-                    f"{table}: {place} names {column!r} of type {types[column].simpleString()}",
+                    f"{table_name}: {place} names {column!r} of type {types[column].simpleString()}",
                     rule="keys, sequence and partition columns hold single values that can be compared",
                     remedy="name a column of a plain type",
                 )
     if write.buckets is not None:
-        _check_buckets(table, types, changes, write)
+        _check_buckets(table_name, types, changes, write)
     if write.partition_by in changes.sequence_by:
         raise DeclarationError(
-            f"{table}: {write.partition_by!r} is both write.partition_by and in changes.sequence_by",
+            f"{table_name}: {write.partition_by!r} is both write.partition_by and in changes.sequence_by",
             rule="the partition of a row never changes, its sequence does",
             remedy="partition by a column that is fixed when the row is created",
         )
@@ -158,8 +159,8 @@ def key_of(name: str | None, key_prefix: str | Sequence[str] | None, function: C
     return dg.AssetKey(path)
 
 
-def _check_buckets(table: str, types: Mapping[str, T.DataType], changes: Changes, write: Write) -> None:
-    problem, remedy = f"{table}: write.buckets is {write.buckets!r}", "drop buckets"
+def _check_buckets(table_name: str, types: Mapping[str, T.DataType], changes: Changes, write: Write) -> None:
+    problem, remedy = f"{table_name}: write.buckets is {write.buckets!r}", "drop buckets"
     if not write.bucketed:
         way = type(write).__name__
         raise DeclarationError(f"{problem}, but {way} has none", rule="Merge and History have buckets", remedy=remedy)
@@ -196,18 +197,18 @@ def _members(kind: T.DataType) -> Iterator[str]:
         yield from _members(kind.valueType)
 
 
-def check_quarantine(table: str, quarantine: Quarantine) -> None:
+def check_quarantine(table_name: str, quarantine: Quarantine) -> None:
     """Refuse limits that are none."""
     share, rows = quarantine.max_share, quarantine.max_rows
     if not 0 <= share <= 1:
         raise DeclarationError(
-            f"{table}: quarantine.max_share is {share!r}",
+            f"{table_name}: quarantine.max_share is {share!r}",
             rule="it is a share of the rows read, from 0 to 1",
             remedy="write Quarantine(max_share=0.05) for 5 %",
         )
     if rows is not None and rows < 0:
         raise DeclarationError(
-            f"{table}: quarantine.max_rows is {rows!r}",
+            f"{table_name}: quarantine.max_rows is {rows!r}",
             rule="it is a number of rows, 0 or more, or None for no such limit",
             remedy="write Quarantine(max_rows=100)",
         )

@@ -142,19 +142,19 @@ class Source(ABC):
         return F.lit("")
 
     @abstractmethod
-    def validate(self, table: str) -> None:
+    def validate(self, table_name: str) -> None:
         """Check the declaration; raise :class:`DeclarationError` with ``table``, the field, why, and what to write."""
 
     def validate_windows(  # noqa: B027 - any windows will do unless a source says so
-        self, table: str, windows: Sequence[Window]
+        self, table_name: str, windows: Sequence[Window]
     ) -> None:
         """Check that the table's windows, of which some are given, fit; raise as :meth:`validate` does."""
 
-    def check_landed(self, table: str, landed: Iterable[tuple[Window, Position]]) -> None:  # noqa: B027 - as above
+    def check_landed(self, table_name: str, landed: Iterable[tuple[Window, Position]]) -> None:  # noqa: B027 - as above
         """Check that windows hold what is theirs by the declaration as it is now; raise :class:`SchemaMismatch` if not.
 
         Args:
-            table: For messages.
+            table_name: For messages.
             landed: Some windows that were landed, with their positions; read only by a source that looks at them.
         """
 
@@ -167,12 +167,12 @@ class Source(ABC):
         return F.lit("")
 
     def check_skipped(  # noqa: B027 - nothing, by default
-        self, table: str, window: Window, skipped: Mapping[str, Collection[str]]
+        self, table_name: str, window: Window, skipped: Mapping[str, Collection[str]]
     ) -> None:
         """Look at why records were skipped, where no record of their source is a change of the table.
 
         Args:
-            table: For messages.
+            table_name: For messages.
             window: For messages.
             skipped: Each reason once, by :meth:`part`.
 
@@ -212,7 +212,7 @@ class Source(ABC):
     @abstractmethod
     def detect(
         self,
-        table: str,
+        table_name: str,
         windows: Sequence[Window],
         landed: Mapping[str, Position],
         *,
@@ -222,7 +222,7 @@ class Source(ABC):
         """The position of each window that the source holds something for; a window without anything is left out.
 
         Args:
-            table: For messages.
+            table_name: For messages.
             windows: Oldest first. One call serves many windows with one look at the source where possible.
             landed: Positions of earlier loads by partition key (all of the table's, not only of ``windows``).
             first: Start of the table's first window, aware, UTC; a source that goes by time of arrival gives that
@@ -236,7 +236,7 @@ class Source(ABC):
 
     def survey(
         self,
-        table: str,
+        table_name: str,
         windows: Sequence[Window],
         landed: Mapping[str, Position],
         *,
@@ -244,23 +244,28 @@ class Source(ABC):
         lake: Lake | None = None,
     ) -> Survey:
         """The positions that :meth:`detect` finds, and what it leaves out, from one look. Default: nothing."""
-        return Survey(self.detect(table, windows, landed, first=first, lake=lake))
+        return Survey(self.detect(table_name, windows, landed, first=first, lake=lake))
 
     def prepare(  # noqa: B027 - nothing, by default
-        self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake
+        self,
+        spark: SparkSession,
+        table_name: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        lake: Lake,
     ) -> None:
         """Find out, before a load looks, what only Spark can tell; ``detect`` is right without it, too.
 
         Args:
             spark: The session.
-            table: For messages.
+            table_name: For messages.
             windows: Those about to be looked at, oldest first.
             landed: As for :meth:`detect`.
             lake: Where the tables are.
         """
 
     @abstractmethod
-    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+    def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """Exactly the rows of a position, each row read once and none dropped.
 
         Returns a frame with these columns:
@@ -281,13 +286,13 @@ class Source(ABC):
         """
 
     def extract_windows(
-        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
+        self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
     ) -> DataFrame:
         """The rows of several windows, with a column ``_window`` that holds each row's partition key.
 
         Args:
             spark: The session.
-            table: For messages.
+            table_name: For messages.
             positions: What to read, by partition key; not empty.
             fields: As for :meth:`extract`.
 
@@ -295,7 +300,7 @@ class Source(ABC):
             IncrementalLoadError: As :meth:`extract` does.
         """
         frames = [
-            self.extract(spark, table, position, fields).withColumn("_window", F.lit(key))
+            self.extract(spark, table_name, position, fields).withColumn("_window", F.lit(key))
             for key, position in positions.items()
         ]
         return union_of(frames)
@@ -327,11 +332,11 @@ class Source(ABC):
         """
         return False
 
-    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+    def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
         """How much longer the source keeps the rows of some windows; empty: for as long as anybody likes.
 
         Args:
-            table: For messages.
+            table_name: For messages.
             positions: What the source holds now of the windows that are not loaded.
             now: Aware.
 
@@ -341,11 +346,11 @@ class Source(ABC):
         """
         return []
 
-    def clocks(self, table: str) -> list[Clock]:
+    def clocks(self, table_name: str) -> list[Clock]:
         """The clocks that the times of its rows are of, and the rows that are ahead of them.
 
         Args:
-            table: For messages.
+            table_name: For messages.
 
         Raises:
             SourceUnavailable: The source does not answer.
@@ -353,7 +358,9 @@ class Source(ABC):
         """
         return []
 
-    def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
+    def missing(
+        self, table_name: str, windows: Sequence[Window], landed: Mapping[str, Position]
+    ) -> dict[str, list[str]]:
         """What was landed and is gone from the source, per partition key, as names for people. Default: nothing."""
         return {}
 

@@ -30,11 +30,11 @@ _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`")
 _ODD_NAME = re.compile(r"(?=\w*[$#@])[\w$#@]+")
 
 
-def condition_of_a_row(table: str, place: str, condition: str, rule: str, remedy: str) -> exp.Expr:
+def condition_of_a_row(table_name: str, place: str, condition: str, rule: str, remedy: str) -> exp.Expr:
     """Parse a condition that is asked of each row by itself, and has the same answer whenever it is asked.
 
     Args:
-        table: For messages.
+        table_name: For messages.
         place: Where it is declared, for messages.
         condition: In Spark's SQL.
         rule: What it is, for messages.
@@ -45,7 +45,7 @@ def condition_of_a_row(table: str, place: str, condition: str, rule: str, remedy
     """
     if odd := next(_odd_names(condition), None):
         raise DeclarationError(
-            f"{table}: {place} is {condition!r}, with the name {odd} in it",
+            f"{table_name}: {place} is {condition!r}, with the name {odd} in it",
             rule="a name with other signs than letters, digits and _ stands in backticks",
             remedy=f"write {place.rpartition('.')[2]}={_with_backticks(condition)!r}",
         )
@@ -53,24 +53,24 @@ def condition_of_a_row(table: str, place: str, condition: str, rule: str, remedy
         parsed = sqlglot.parse_one(condition, dialect="spark")
     except sqlglot.errors.SqlglotError as error:
         raise DeclarationError(
-            f"{table}: {place} is {condition!r}, {_broken_at(error, condition)}",
+            f"{table_name}: {place} is {condition!r}, {_broken_at(error, condition)}",
             rule=rule,
             remedy=f"{remedy}; names that are words of SQL, or hold signs such as blanks, stand in backticks: "
             "`change type` = 'd'",
         ) from None
     if isinstance(parsed, exp.Alias) or ";" in _QUOTED.sub("", condition):
         wrong = "a semicolon" if ";" in _QUOTED.sub("", condition) else f"the alias {parsed.alias!r}"
-        raise DeclarationError(f"{table}: {place} is {condition!r}, with {wrong} in it", rule=rule, remedy=remedy)
+        raise DeclarationError(f"{table_name}: {place} is {condition!r}, with {wrong} in it", rule=rule, remedy=remedy)
     for kind, what in _OF_MANY_ROWS.items():
         if parsed.find(kind):
             raise DeclarationError(
-                f"{table}: {place} is {condition!r}, with {what} in it",
+                f"{table_name}: {place} is {condition!r}, with {what} in it",
                 rule="it is asked of each row by itself",
                 remedy=remedy,
             )
     if moment := next(filter(None, map(_moment_in, parsed.walk())), None):
         raise DeclarationError(
-            f"{table}: {place} is {condition!r}, with {moment} in it",
+            f"{table_name}: {place} is {condition!r}, with {moment} in it",
             rule="it says the same of a row whenever it is loaded, as loads are repeated and looked over",
             remedy=f"compare columns with each other and with constants; {remedy}",
         )
@@ -78,12 +78,12 @@ def condition_of_a_row(table: str, place: str, condition: str, rule: str, remedy
 
 
 def columns_in(
-    table: str, contract: Contract, place: str, condition: str, parsed: exp.Expr, remedy: str
+    table_name: str, contract: Contract, place: str, condition: str, parsed: exp.Expr, remedy: str
 ) -> list[exp.Column]:
     """The columns that a parsed condition names, each as often as it does.
 
     Args:
-        table: For messages.
+        table_name: For messages.
         contract: Of the table.
         place: As for :func:`condition_of_a_row`.
         condition: As declared.
@@ -98,13 +98,13 @@ def columns_in(
         name, *members = (part.name for part in column.parts)
         if members and not (name in contract.names and isinstance(contract.type_of(name), T.StructType)):
             raise DeclarationError(
-                f"{table}: {place} is {condition!r}, with a member of {name!r}",
+                f"{table_name}: {place} is {condition!r}, with a member of {name!r}",
                 rule=f"only a column that {contract.model_name} declares as a struct has members",
                 remedy=f"declare {name!r} with its members, or quote the whole name: `{'.'.join([name, *members])}`",
             )
     if isinstance(parsed.unnest(), exp.Column) and not _is_boolean(contract, columns[0]):
         raise DeclarationError(
-            f"{table}: {place} is {condition!r}, a column that is neither true nor false",
+            f"{table_name}: {place} is {condition!r}, a column that is neither true nor false",
             rule="it is a SQL condition; a column that the contract does not have is a text",
             remedy=remedy,
         )

@@ -39,7 +39,7 @@ def window_between(partitions_def: dg.TimeWindowPartitionsDefinition, bounds: dg
     return Window(bounds.start.astimezone(UTC), bounds.end.astimezone(UTC), key, zone)
 
 
-def window_of(partitions_def: dg.TimeWindowPartitionsDefinition, key: str, table: str = "") -> Window:
+def window_of(partitions_def: dg.TimeWindowPartitionsDefinition, key: str, table_name: str = "") -> Window:
     """The window of a partition key.
 
     Raises:
@@ -53,20 +53,20 @@ def window_of(partitions_def: dg.TimeWindowPartitionsDefinition, key: str, table
     if not known:
         first, last = partitions_def.get_first_partition_key(), partitions_def.get_last_partition_key()
         raise IncrementalLoadError(
-            f"{table or 'table'}: there is no partition {key!r}",
+            f"{table_name or 'table'}: there is no partition {key!r}",
             rule=f"partition keys run from {first} to {last}, as {partitions_def.fmt}",
             remedy="name a key in that range, or change the start of the partitions definition",
         )
     return window_between(partitions_def, partitions_def.time_window_for_partition_key(key), key)
 
 
-def first_window(partitions_def: dg.TimeWindowPartitionsDefinition, table: str = "") -> Window:
+def first_window(partitions_def: dg.TimeWindowPartitionsDefinition, table_name: str = "") -> Window:
     """The first window of a definition.
 
     Raises:
         IncrementalLoadError: It has none yet.
     """
-    return window_of(partitions_def, partitions_def.get_first_partition_key() or "", table)
+    return window_of(partitions_def, partitions_def.get_first_partition_key() or "", table_name)
 
 
 def known_windows(partitions_def: dg.TimeWindowPartitionsDefinition, keys: Iterable[str]) -> list[Window]:

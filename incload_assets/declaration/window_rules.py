@@ -21,7 +21,7 @@ _BEFORE, _AFTER = 2, 5
 """How many windows are looked at before and after each such instant."""
 
 
-def time_windows(table: str, partitions_def: dg.PartitionsDefinition) -> dg.TimeWindowPartitionsDefinition:
+def time_windows(table_name: str, partitions_def: dg.PartitionsDefinition) -> dg.TimeWindowPartitionsDefinition:
     """The partitions definition, if it is one of time windows that begins before it ends.
 
     Raises:
@@ -29,37 +29,37 @@ def time_windows(table: str, partitions_def: dg.PartitionsDefinition) -> dg.Time
     """
     if not isinstance(partitions_def, dg.TimeWindowPartitionsDefinition):
         raise DeclarationError(
-            f"{table}: partitions_def is {type(partitions_def).__name__}",
+            f"{table_name}: partitions_def is {type(partitions_def).__name__}",
             rule="an incremental table is partitioned by time",
             remedy='write partitions_def=dg.DailyPartitionsDefinition("2026-01-01") or another time window definition',
         )
     start, end = partitions_def.start, partitions_def.end
     if end is not None and end <= start:
         raise DeclarationError(
-            f"{table}: partitions_def starts at {start.isoformat()} and ends at {end.isoformat()}",
+            f"{table_name}: partitions_def starts at {start.isoformat()} and ends at {end.isoformat()}",
             rule="a definition ends after it starts, or it has no windows",
             remedy="write a later end_date, or none",
         )
     return partitions_def
 
 
-def sampled_windows(table: str, partitions_def: dg.TimeWindowPartitionsDefinition) -> list[Window]:
+def sampled_windows(table_name: str, partitions_def: dg.TimeWindowPartitionsDefinition) -> list[Window]:
     """Some windows that a definition has or will have, oldest first; when it ends does not matter.
 
     Raises:
         DeclarationError: Two have one key, or a key does not tell which window it is of, or Dagster cannot tell them.
     """
     try:
-        return _sampled(table, partitions_def)
+        return _sampled(table_name, partitions_def)
     except (CheckError, OverflowError) as error:
         raise DeclarationError(
-            f"{table}: partitions_def is {partitions_def!r}, of which Dagster cannot tell the windows",
+            f"{table_name}: partitions_def is {partitions_def!r}, of which Dagster cannot tell the windows",
             rule="each window is followed by another one, also where the clock of its time zone is changed",
             remedy="drop minute_offset or the exclusions, or write timezone='UTC'",
         ) from error
 
 
-def _sampled(table: str, partitions_def: dg.TimeWindowPartitionsDefinition) -> list[Window]:
+def _sampled(table_name: str, partitions_def: dg.TimeWindowPartitionsDefinition) -> list[Window]:
     start, found = partitions_def.start, set[Window]()
     for at in (start, *_steps(start)):
         stretch = _stretch(partitions_def, at, before=_BEFORE if at > start else 0)
@@ -68,7 +68,8 @@ def _sampled(table: str, partitions_def: dg.TimeWindowPartitionsDefinition) -> l
         starts = [stretch.start.timestamp() - 1, *(window.start.timestamp() for window in windows)]
         if len(windows) < len(keys) or any(one >= next_ for one, next_ in pairwise(starts)):
             raise DeclarationError(
-                f"{table}: partitions_def has fmt {partitions_def.fmt!r}, by which windows that follow each other have "
+                f"{table_name}: partitions_def has fmt {partitions_def.fmt!r}, by which windows that follow each "
+                "other have "
                 f"the keys {', '.join(map(repr, keys))}",
                 rule="each window has a key of its own, which tells when it starts",
                 remedy="drop fmt, or write one with all that tells two windows apart, such as '%Y-%m-%d-%H:%M'",
@@ -136,11 +137,13 @@ def inside_sql(column: str, kind: T.DataType, start: datetime, end: datetime, ti
     return f"{quoted(column)} >= {first} AND {quoted(column)} < {after}"
 
 
-def check_whole_days(table: str, place: str, column: str, partitions_def: dg.TimeWindowPartitionsDefinition) -> None:
+def check_whole_days(
+    table_name: str, place: str, column: str, partitions_def: dg.TimeWindowPartitionsDefinition
+) -> None:
     """Check that a date tells the windows of a definition.
 
     Args:
-        table: For the message.
+        table_name: For the message.
         place: Where the column is named.
         column: Its name.
         partitions_def: Of the table.
@@ -148,12 +151,12 @@ def check_whole_days(table: str, place: str, column: str, partitions_def: dg.Tim
     Raises:
         DeclarationError: Windows begin or end within a day.
     """
-    first = first_window(partitions_def, table)
+    first = first_window(partitions_def, table_name)
     zone = ZoneInfo(partitions_def.timezone)
     bounds = [bound.astimezone(zone) for bound in (first.start, first.end)]
     if any((bound.hour, bound.minute) != (0, 0) for bound in bounds):
         raise DeclarationError(
-            f"{table}: {place} names {column!r} of type date, and the first window is "
+            f"{table_name}: {place} names {column!r} of type date, and the first window is "
             f"[{bounds[0].isoformat()}, {bounds[1].isoformat()})",
             rule="a date tells the window of a row only if windows begin at midnight",
             remedy="partition by a timestamp, or by a string that is the partition key",

@@ -62,7 +62,7 @@ class Write:
         """Whether loads of different windows may touch the same rows, so that they wait for each other."""
         return self.whole or self.partition_by is None
 
-    def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
+    def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
         """Check the declaration beyond keys, sequence and partition.
 
         Raises:
@@ -70,7 +70,7 @@ class Write:
         """
 
     def validate_windows(
-        self, table: str, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition
+        self, table_name: str, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition
     ) -> None:
         """Check that the table's windows fit.
 

@@ -25,7 +25,7 @@ def ensure_table(
     uri: str,
     schema: T.StructType,
     partition_by: tuple[str, ...],
-    table: str,
+    table_name: str,
     properties: Mapping[str, str] | None = None,
     *,
     whole: bool = False,
@@ -41,7 +41,7 @@ def ensure_table(
         uri: Of the table.
         schema: Its columns; those that only the table has stay as they are.
         partition_by: Its partition columns.
-        table: For messages.
+        table_name: For messages.
         properties: Table properties. Of ``incload.…``, what its rows are, a table that has other values is refused; one
             that has none gets them, and those of Delta's own.
         whole: Whether rows are told apart by all that they hold, so that a column that only the table has is refused.
@@ -64,7 +64,7 @@ def ensure_table(
     metadata = delta.metadata()
     if (actual := tuple(metadata.partition_columns)) != partition_by:
         raise SchemaMismatch(
-            f"{table}: {uri} is partitioned by {list(actual)}, declared is {list(partition_by)}",
+            f"{table_name}: {uri} is partitioned by {list(actual)}, declared is {list(partition_by)}",
             rule="the partitioning of an existing table cannot be changed in place",
             remedy="restore the declaration, or give the table another name and load it anew",
         )
@@ -73,17 +73,17 @@ def ensure_table(
     if other := [name for name in own if known.get(name, properties[name]) != properties[name]]:
         was, now = (", ".join(f"{name} {of[name]}" for name in other) for of in (known, properties))
         raise SchemaMismatch(
-            f"{table}: {uri} has {was}, declared is {now}",
+            f"{table_name}: {uri} has {was}, declared is {now}",
             rule="what tells the rows of an existing table apart, and how they are written, is not changed in place",
             remedy="restore the declaration, or give the table another name and load it anew",
         )
     if whole and (dropped := [name for name in schema_of(delta).names if name not in schema.names]):
         raise SchemaMismatch(
-            f"{table}: {uri} has {', '.join(map(repr, dropped))}, which the declaration lacks",
+            f"{table_name}: {uri} has {', '.join(map(repr, dropped))}, which the declaration lacks",
             rule="an event without a key is told from others by all that it holds; two of them could become one",
             remedy="keep the column in the contract, or give the table another name and load it anew",
         )
-    _add_columns(spark, lake, uri, delta, schema, table)
+    _add_columns(spark, lake, uri, delta, schema, table_name)
     if any(known.get(name) != value for name, value in properties.items()):
         try:
             spark.sql(f"ALTER TABLE {lake.sql_name(uri)} SET TBLPROPERTIES ({_listed(properties)})")
@@ -128,9 +128,9 @@ def _create(
 
 
 def _add_columns(
-    spark: SparkSession, lake: Lake, uri: str, delta: DeltaTable, schema: T.StructType, table: str
+    spark: SparkSession, lake: Lake, uri: str, delta: DeltaTable, schema: T.StructType, table_name: str
 ) -> None:
-    where = f"{table}: column {{}} of {uri}"
+    where = f"{table_name}: column {{}} of {uri}"
     if missing := list(_missing(schema_of(delta), schema, where)):
         try:
             spark.sql(f"ALTER TABLE {lake.sql_name(uri)} ADD COLUMNS ({', '.join(missing)})")

@@ -8,11 +8,11 @@ from incload_assets.sources.postgres.errors import read_failure
 from resources.errors import IncrementalLoadError
 
 
-def read_error(table: str, error: BaseException, source: str = "its database") -> IncrementalLoadError | None:
+def read_error(table_name: str, error: BaseException, source: str = "its database") -> IncrementalLoadError | None:
     """What an exception of an action over extracted rows says about its source; None where it says nothing.
 
     Args:
-        table: For messages.
+        table_name: For messages.
         error: What the action raised.
         source: What a database's words are about.
 
@@ -24,5 +24,5 @@ def read_error(table: str, error: BaseException, source: str = "its database") -
         return None
     text = str(error)
     if "org.postgresql" in text:
-        return read_failure(table, source, error)
-    return file_error(table, text) or kafka_error(table, text)
+        return read_failure(table_name, source, error)
+    return file_error(table_name, text) or kafka_error(table_name, text)

@@ -190,41 +190,41 @@ class Shop:
         while (since := self.now) < end:
             yield self.advance(until=min(since + step, end))
 
-    def expected(self, table: str, until: datetime | None = None) -> dict[Key, dict[str, Any]]:
+    def expected(self, table_name: str, until: datetime | None = None) -> dict[Key, dict[str, Any]]:
         """What a table has to hold when everything the shop sent is loaded, row by key.
 
         The keys are tuples; the values are in Python's types, instants aware and in UTC.
 
         Args:
-            table: One that the shop writes files for or sends messages for, for example ``orders``.
+            table_name: One that the shop writes files for or sends messages for, for example ``orders``.
             until: As of this instant of the shop's clock, UTC; default: now.
 
         Raises:
             IncrementalLoadError: There is no such table.
         """
-        return self._truth(table, until).rows
+        return self._truth(table_name, until).rows
 
-    def quarantined(self, table: str, until: datetime | None = None) -> dict[str, int]:
+    def quarantined(self, table_name: str, until: datetime | None = None) -> dict[str, int]:
         """How many records of a table the contract has to reject, by partition key; those without any are left out.
 
         Of messages: by the hour in which they were due by the shop's clock.
 
         Args:
-            table: As for :meth:`expected`.
+            table_name: As for :meth:`expected`.
             until: As for :meth:`expected`.
         """
-        return self._truth(table, until).quarantined
+        return self._truth(table_name, until).quarantined
 
-    def _truth(self, table: str, until: datetime | None) -> Truth:
+    def _truth(self, table_name: str, until: datetime | None) -> Truth:
         feeds = FEEDS | TOPICS
-        if table not in feeds:
+        if table_name not in feeds:
             raise IncrementalLoadError(
-                f"shop: there is no table {table!r}",
+                f"shop: there is no table {table_name!r}",
                 rule=f"its tables are {', '.join(feeds)}",
                 remedy="name one of them",
             )
         since = midnight(self.opened)
-        return truth(feeds[table], self._plan.due(since, until or self.now, [table]))
+        return truth(feeds[table_name], self._plan.due(since, until or self.now, [table_name]))
 
     def _set_prices(self, until: datetime) -> tuple[int, str | None]:
         try:

@@ -54,9 +54,9 @@ class Cuts:
         {datetime(2026, 1, 5, tzinfo=UTC): {'id': 17}}
     """
 
-    def __init__(self, lake: Lake, table: str) -> None:
-        self._lake, self._table = lake, table
-        self._uri = lake.cuts_uri(table.split("/"))
+    def __init__(self, lake: Lake, table_name: str) -> None:
+        self._lake, self._table = lake, table_name
+        self._uri = lake.cuts_uri(table_name.split("/"))
 
     def known(self) -> dict[datetime, Cut]:
         """All cuts written, by instant, aware, UTC, ascending."""

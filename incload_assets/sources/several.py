@@ -81,51 +81,53 @@ class Several(Source):
         """See :attr:`Source.whole_changes`."""
         return next((part.whole_changes for part in self.sources.values() if part.whole_changes), "")
 
-    def validate(self, table: str) -> None:
+    def validate(self, table_name: str) -> None:
         """Check the names, and each of the sources; see :meth:`Source.validate`."""
         if not isinstance(self.sources, Mapping):
             raise DeclarationError(
-                f"{table}: source: Several is of {self.sources!r}",
+                f"{table_name}: source: Several is of {self.sources!r}",
                 rule="it is of sources by name",
                 remedy='write Several({"full": Files(...), "changes": Files(...)})',
             )
         if len(self.sources) < 2:
             raise DeclarationError(
-                f"{table}: source: Several has {len(self.sources)} sources",
+                f"{table_name}: source: Several has {len(self.sources)} sources",
                 rule="it is for two or more",
                 remedy="declare the one source itself",
             )
         for name, part in self.sources.items():
             if not re.fullmatch(_NAME, name):
                 raise DeclarationError(
-                    f"{table}: source: {name!r} is the name of a source",
+                    f"{table_name}: source: {name!r} is the name of a source",
                     rule="it is a word of letters, digits, _ and -, and begins with a letter",
                     remedy="rename it, for example 'changes'",
                 )
             if not isinstance(part, Source) or isinstance(part, Several):
                 raise DeclarationError(
-                    f"{table}: source: {name!r} is {part!r}",
+                    f"{table_name}: source: {name!r} is {part!r}",
                     rule="each of several sources is one by itself",
                     remedy="write Files(...), Kafka(...), Debezium(...), QueryByTime(...) or QueryById(...)",
                 )
-            part.validate(_named(table, name))
+            part.validate(_named(table_name, name))
             if other := next((one for one, before in self.sources.items() if one != name and before == part), None):
                 raise DeclarationError(
-                    f"{table}: source: {name!r} and {other!r} are both {part}",
+                    f"{table_name}: source: {name!r} and {other!r} are both {part}",
                     rule="each record comes once, from one of the sources",
                     remedy="drop one of them, or correct it",
                 )
 
-    def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
+    def validate_windows(self, table_name: str, windows: Sequence[Window]) -> None:
         """Check that they fit each of the sources; see :meth:`Source.validate_windows`."""
         for name, part in self.sources.items():
-            part.validate_windows(_named(table, name), windows)
+            part.validate_windows(_named(table_name, name), windows)
 
-    def check_landed(self, table: str, landed: Iterable[tuple[Window, Position]]) -> None:
+    def check_landed(self, table_name: str, landed: Iterable[tuple[Window, Position]]) -> None:
         """Check each of the sources; see :meth:`Source.check_landed`."""
         held = list(landed)
         for name, part in self.sources.items():
-            part.check_landed(_named(table, name), ((w, of) for w, position in held if (of := _of(position, name))))
+            part.check_landed(
+                _named(table_name, name), ((w, of) for w, position in held if (of := _of(position, name)))
+            )
 
     @property
     def own_fields(self) -> Mapping[str, OwnField]:
@@ -136,7 +138,7 @@ class Several(Source):
     def validate_changes(self, declared: Declared) -> None:
         """Check that each of the sources can tell them; see :meth:`Source.validate_changes`."""
         for name, part in self.sources.items():
-            part.validate_changes(replace(declared, table=_named(declared.table, name)))
+            part.validate_changes(replace(declared, table_name=_named(declared.table_name, name)))
 
     def for_contract(self, contract: Contract) -> "Several":
         """These sources as they read for a table of that contract."""
@@ -155,10 +157,10 @@ class Several(Source):
         """See :meth:`Source.part`."""
         return source_of(file)
 
-    def check_skipped(self, table: str, window: Window, skipped: Mapping[str, Collection[str]]) -> None:
+    def check_skipped(self, table_name: str, window: Window, skipped: Mapping[str, Collection[str]]) -> None:
         """See :meth:`Source.check_skipped`."""
         for name, reasons in skipped.items():
-            self.sources[name].check_skipped(_named(table, name), window, {"": reasons})
+            self.sources[name].check_skipped(_named(table_name, name), window, {"": reasons})
 
     def requiring(self, required: Callable[[], Collection[str]]) -> "Several":
         """These sources as they read for a load; see :meth:`Source.requiring`."""
@@ -168,7 +170,7 @@ class Several(Source):
 
     def detect(
         self,
-        table: str,
+        table_name: str,
         windows: Sequence[Window],
         landed: Mapping[str, Position],
         *,
@@ -176,11 +178,11 @@ class Several(Source):
         lake: Lake | None = None,
     ) -> dict[str, Position]:
         """What each of the sources holds for the windows; see :meth:`Source.detect`."""
-        return self.survey(table, windows, landed, first=first, lake=lake).positions
+        return self.survey(table_name, windows, landed, first=first, lake=lake).positions
 
     def survey(
         self,
-        table: str,
+        table_name: str,
         windows: Sequence[Window],
         landed: Mapping[str, Position],
         *,
@@ -189,7 +191,7 @@ class Several(Source):
     ) -> Survey:
         """The same, with what each of the sources leaves out; see :meth:`Source.survey`."""
         seen = {
-            name: part.survey(_named(table, name), windows, _OfOne(landed, name), first=first, lake=lake)
+            name: part.survey(_named(table_name, name), windows, _OfOne(landed, name), first=first, lake=lake)
             for name, part in self.sources.items()
         }
         found = {name: of_one.positions for name, of_one in seen.items()}
@@ -206,18 +208,23 @@ class Several(Source):
         return Survey(positions, [place for name, one in seen.items() for place in _placed(name, one.left_out)])
 
     def prepare(
-        self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake
+        self,
+        spark: SparkSession,
+        table_name: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        lake: Lake,
     ) -> None:
         """See :meth:`Source.prepare`."""
         for name, part in self.sources.items():
-            part.prepare(spark, _named(table, name), windows, _OfOne(landed, name), lake)
+            part.prepare(spark, _named(table_name, name), windows, _OfOne(landed, name), lake)
 
-    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+    def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows of all sources; see :meth:`Source.extract`."""
-        return self.extract_windows(spark, table, {"": position}, fields).drop("_window")
+        return self.extract_windows(spark, table_name, {"": position}, fields).drop("_window")
 
     def extract_windows(
-        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
+        self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
     ) -> DataFrame:
         """Each source reads all windows at once; see :meth:`Source.extract_windows`."""
         theirs = [name for name in fields if name not in (NAME, PRIORITY)]
@@ -225,7 +232,7 @@ class Several(Source):
         for number, (name, part) in enumerate(self.sources.items()):
             of_one = {key: of for key, position in positions.items() if (of := _of(position, name)) is not None}
             if of_one:
-                read = part.extract_windows(spark, _named(table, name), of_one, theirs)
+                read = part.extract_windows(spark, _named(table_name, name), of_one, theirs)
                 rows.append(OfSource(name, -number, read))
         return together(rows, fields, self.contract)
 
@@ -238,23 +245,25 @@ class Several(Source):
         parts = {name: _of(position, name) for name in self.sources}
         return all(of is not None and self.sources[name].settled(of) for name, of in parts.items())
 
-    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+    def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
         """Of each of the sources; see :meth:`Source.headroom`."""
         found = []
         for name, part in self.sources.items():
             own = {window: of for window, position in positions.items() if (of := _of(position, name)) is not None}
-            found += part.headroom(_named(table, name), own, now)
+            found += part.headroom(_named(table_name, name), own, now)
         return found
 
-    def clocks(self, table: str) -> list[Clock]:
+    def clocks(self, table_name: str) -> list[Clock]:
         """Those of each of the sources; see :meth:`Source.clocks`."""
-        return [clock for name, part in self.sources.items() for clock in part.clocks(_named(table, name))]
+        return [clock for name, part in self.sources.items() for clock in part.clocks(_named(table_name, name))]
 
-    def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
+    def missing(
+        self, table_name: str, windows: Sequence[Window], landed: Mapping[str, Position]
+    ) -> dict[str, list[str]]:
         """What is gone from any of the sources; see :meth:`Source.missing`."""
         gone: dict[str, list[str]] = {}
         for name, part in self.sources.items():
-            for key, names in part.missing(_named(table, name), windows, _OfOne(landed, name)).items():
+            for key, names in part.missing(_named(table_name, name), windows, _OfOne(landed, name)).items():
                 gone.setdefault(key, []).extend(_placed(name, names))
         return gone
 
@@ -291,9 +300,9 @@ class _OfOne(Mapping[str, Position]):
         return sum(1 for _ in self)
 
 
-def _named(table: str, name: str) -> str:
+def _named(table_name: str, name: str) -> str:
     """The table as one of its sources knows it: for messages, and for what it writes down under that name."""
-    return f"{table}@{name}"
+    return f"{table_name}@{name}"
 
 
 def _placed(name: str, places: Iterable[str]) -> list[str]:

@@ -26,7 +26,7 @@ _ODD = r"^[._]|[^\w.-]"
 
 
 def staged_json(
-    spark: SparkSession, table: str, name: str, records: Iterable[Mapping[str, Any]], fields: Iterable[str]
+    spark: SparkSession, table_name: str, name: str, records: Iterable[Mapping[str, Any]], fields: Iterable[str]
 ) -> DataFrame:
     """Records as :meth:`Source.extract` returns them, written to the landing area one by one and read there by Spark.
 
@@ -35,7 +35,7 @@ def staged_json(
 
     Args:
         spark: The session.
-        table: For messages, and the folder's name.
+        table_name: For messages, and the folder's name.
         name: The beginning of the file's name, which rows have as ``_source.file``.
         records: What ``json.dumps`` takes; give numbers as text where a float would lose digits.
         fields: Names of the members of ``_raw``.
@@ -43,11 +43,11 @@ def staged_json(
     Raises:
         SourceUnavailable, SourceUnreadable: The landing area cannot be written.
     """
-    template = Template.parse(table, "{landing}/*", current_settings().landing_root)
-    folder = f"{template.root}/{FOLDER}/{table}"
+    template = Template.parse(table_name, "{landing}/*", current_settings().landing_root)
+    folder = f"{template.root}/{FOLDER}/{table_name}"
     path = f"{folder}/{re.sub(_ODD, '-', name)}.{uuid4().hex[:12]}.json"
     store = store_of(path)
-    with store_errors(table, folder):
+    with store_errors(table_name, folder):
         if not is_s3(folder):
             store.makedirs(folder, exist_ok=True)
         _remove_old(store, folder)

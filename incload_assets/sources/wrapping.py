@@ -27,13 +27,13 @@ class Wrapping(Source):
         for name in ("absent", "keeps", "moves", "forgets", "dated"):
             object.__setattr__(self, name, getattr(self.source, name))
 
-    def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
+    def validate_windows(self, table_name: str, windows: Sequence[Window]) -> None:
         """See :meth:`Source.validate_windows`."""
-        self.source.validate_windows(table, windows)
+        self.source.validate_windows(table_name, windows)
 
-    def check_landed(self, table: str, landed: Iterable[tuple[Window, Position]]) -> None:
+    def check_landed(self, table_name: str, landed: Iterable[tuple[Window, Position]]) -> None:
         """See :meth:`Source.check_landed`."""
-        self.source.check_landed(table, landed)
+        self.source.check_landed(table_name, landed)
 
     def for_changes(self, unavailable: str | None, *, moves: bool) -> "Wrapping":
         """See :meth:`Source.for_changes`."""
@@ -43,9 +43,9 @@ class Wrapping(Source):
         """See :meth:`Source.part`."""
         return self.source.part(file)
 
-    def check_skipped(self, table: str, window: Window, skipped: Mapping[str, Collection[str]]) -> None:
+    def check_skipped(self, table_name: str, window: Window, skipped: Mapping[str, Collection[str]]) -> None:
         """See :meth:`Source.check_skipped`."""
-        self.source.check_skipped(table, window, skipped)
+        self.source.check_skipped(table_name, window, skipped)
 
     @property
     def own_fields(self) -> Mapping[str, OwnField]:
@@ -54,7 +54,7 @@ class Wrapping(Source):
 
     def detect(
         self,
-        table: str,
+        table_name: str,
         windows: Sequence[Window],
         landed: Mapping[str, Position],
         *,
@@ -62,11 +62,11 @@ class Wrapping(Source):
         lake: Lake | None = None,
     ) -> dict[str, Position]:
         """See :meth:`Source.detect`."""
-        return self.source.detect(table, windows, landed, first=first, lake=lake)
+        return self.source.detect(table_name, windows, landed, first=first, lake=lake)
 
     def survey(
         self,
-        table: str,
+        table_name: str,
         windows: Sequence[Window],
         landed: Mapping[str, Position],
         *,
@@ -74,13 +74,18 @@ class Wrapping(Source):
         lake: Lake | None = None,
     ) -> Survey:
         """See :meth:`Source.survey`."""
-        return self.source.survey(table, windows, landed, first=first, lake=lake)
+        return self.source.survey(table_name, windows, landed, first=first, lake=lake)
 
     def prepare(
-        self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake
+        self,
+        spark: SparkSession,
+        table_name: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        lake: Lake,
     ) -> None:
         """See :meth:`Source.prepare`."""
-        self.source.prepare(spark, table, windows, landed, lake)
+        self.source.prepare(spark, table_name, windows, landed, lake)
 
     def gained(self, before: Position, now: Position) -> Position | None:
         """See :meth:`Source.gained`."""
@@ -98,17 +103,19 @@ class Wrapping(Source):
         """See :meth:`Source.settled`."""
         return self.source.settled(position)
 
-    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+    def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
         """See :meth:`Source.headroom`."""
-        return self.source.headroom(table, positions, now)
+        return self.source.headroom(table_name, positions, now)
 
-    def clocks(self, table: str) -> list[Clock]:
+    def clocks(self, table_name: str) -> list[Clock]:
         """See :meth:`Source.clocks`."""
-        return self.source.clocks(table)
+        return self.source.clocks(table_name)
 
-    def missing(self, table: str, windows: Sequence[Window], landed: Mapping[str, Position]) -> dict[str, list[str]]:
+    def missing(
+        self, table_name: str, windows: Sequence[Window], landed: Mapping[str, Position]
+    ) -> dict[str, list[str]]:
         """See :meth:`Source.missing`."""
-        return self.source.missing(table, windows, landed)
+        return self.source.missing(table_name, windows, landed)
 
     def names_what_it_holds(self) -> bool:
         """See :meth:`Source.names_what_it_holds`."""

@@ -55,9 +55,9 @@ class DeleteInsert(Strategy):
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", as_columns(self.by))
 
-    def validate(self, table: str, contract: Contract, changes: "Changes", source: Source) -> None:
+    def validate(self, table_name: str, contract: Contract, changes: "Changes", source: Source) -> None:
         """Groups are told apart by columns of the contract, and lie in one partition each."""
-        where = f"{table}: write.by is {list(self.by)}"
+        where = f"{table_name}: write.by is {list(self.by)}"
         if not self.by or len(set(self.by)) < len(self.by):
             raise DeclarationError(
                 where,

@@ -64,11 +64,11 @@ class Fold(Strategy):
         for name in ("sums", "mins", "maxes"):
             object.__setattr__(self, name, as_columns(getattr(self, name)))
 
-    def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
+    def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
         """Every column is a key, or is folded in one way."""
         if self.partition_by is not None:
             raise DeclarationError(
-                f"{table}: write.partition_by is {self.partition_by!r}, but a fold has none",
+                f"{table_name}: write.partition_by is {self.partition_by!r}, but a fold has none",
                 rule="any window may contribute to any key",
                 remedy="drop partition_by; where a window makes rows of its own, write Overwrite(partition_by=...)",
             )
@@ -77,13 +77,13 @@ class Fold(Strategy):
         for way, column in folded:
             if column not in contract.names:
                 raise DeclarationError(
-                    f"{table}: write.{way} names {column!r}, which {contract.model_name} does not have",
+                    f"{table_name}: write.{way} names {column!r}, which {contract.model_name} does not have",
                     rule=f"folded are columns of the contract ({', '.join(contract.names)})",
                     remedy=f"add {column!r} to {contract.model_name}, or name one of its columns",
                 )
             if column in ways:
                 raise DeclarationError(
-                    f"{table}: write.{way} names {column!r}, which is in {ways[column]}, too",
+                    f"{table_name}: write.{way} names {column!r}, which is in {ways[column]}, too",
                     rule="a column is a key, or is folded in one way",
                     remedy="name it once",
                 )
@@ -91,19 +91,20 @@ class Fold(Strategy):
             kind = contract.type_of(column)
             if way != "sums" and "map<" in kind.simpleString():
                 raise DeclarationError(
-                    f"{table}: write.{way} names {column!r} of type {kind.simpleString()}",
+                    f"{table_name}: write.{way} names {column!r} of type {kind.simpleString()}",
                     rule="maps have no order, so that none of them is the least or the greatest",
                     remedy="drop it there, and name columns in sequence_by: then it is that of the newest contribution",
                 )
             if way == "sums" and not isinstance(kind, T.IntegralType | T.DecimalType):
                 raise DeclarationError(
-                    f"{table}: write.sums names {column!r} of type {kind.simpleString()}",
+                    f"{table_name}: write.sums names {column!r} of type {kind.simpleString()}",
                     rule="sums are of integers or decimals: a sum of doubles depends on the order of its rows",
                     remedy="declare it as a decimal, and cast it in the function",
                 )
         if not changes.sequence_by and (rest := [name for name in contract.names if name not in ways]):
             raise DeclarationError(
-                f"{table}: nothing says how {', '.join(map(repr, rest))} is folded, and changes.sequence_by is empty",
+                f"{table_name}: nothing says how {', '.join(map(repr, rest))} is folded, and changes.sequence_by is "
+                "empty",
                 rule="a column that is not summed up, and no extreme, is that of the newest contribution",
                 remedy="name it in sums, mins or maxes of Fold, or name columns in sequence_by",
             )

@@ -54,9 +54,9 @@ class FullReload(Strategy):
     supersedes: ClassVar[bool] = True
     whole: ClassVar[bool] = True
 
-    def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
+    def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
         """``max_shrink`` is a share."""
-        check_max_shrink(table, self.max_shrink)
+        check_max_shrink(table_name, self.max_shrink)
 
     def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
         """Nothing: all rows are compared."""

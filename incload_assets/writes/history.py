@@ -73,18 +73,18 @@ class History(Strategy):
         versions = ", ".join((self.valid_from, self.valid_to, self.is_current))
         return super().kept_as(changes) | {"versions": versions}
 
-    def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
+    def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
         """Check names, tracked columns, and that it has no partition of its own."""
         if self.partition_by is not None:
             raise DeclarationError(
-                f"{table}: write.partition_by is {self.partition_by!r}, but a history has none",
+                f"{table_name}: write.partition_by is {self.partition_by!r}, but a history has none",
                 rule="a late change may touch any version of its key; the table is partitioned by is_current",
                 remedy="drop partition_by",
             )
-        self._check_names(table, contract)
+        self._check_names(table_name, contract)
         if self.track and len(set(self.track)) < len(self.track):
             raise DeclarationError(
-                f"{table}: write.track names a column twice: {list(self.track)}",
+                f"{table_name}: write.track names a column twice: {list(self.track)}",
                 rule="tracked is a column, or it is not",
                 remedy="name it once",
             )
@@ -93,31 +93,31 @@ class History(Strategy):
                 continue
             a_key = column in changes.keys
             raise DeclarationError(
-                f"{table}: write.track names {column!r}, "
+                f"{table_name}: write.track names {column!r}, "
                 + ("a key" if a_key else f"which {contract.model_name} does not have"),
                 rule="tracked are columns that can change from one version of a key to the next",
                 remedy=f"name some of {', '.join(c for c in contract.names if c not in changes.keys)}, or drop track",
             )
         if self.track == () or not self.tracked(contract.names, changes):
             raise DeclarationError(
-                f"{table}: write.track is {self.track!r}, so that no column makes a version",
+                f"{table_name}: write.track is {self.track!r}, so that no column makes a version",
                 rule="a version begins where a tracked column changes; keys and sequence columns are not by themselves",
                 remedy="name columns in track, the sequence for a version per change, or write Merge()",
             )
 
-    def _check_names(self, table: str, contract: Contract) -> None:
+    def _check_names(self, table_name: str, contract: Contract) -> None:
         taken = {name.lower(): f"{contract.model_name} has {name!r}" for name in contract.names}
         for field in ("valid_from", "valid_to", "is_current"):
             name = getattr(self, field)
             if not name.isidentifier() or name.startswith("_"):
                 raise DeclarationError(
-                    f"{table}: write.{field} is {name!r}",
+                    f"{table_name}: write.{field} is {name!r}",
                     rule="it is a column of letters, digits and underscores that begins with a letter",
                     remedy=f"write {field}={field!r}, or another such name",
                 )
             if name.lower() in taken:
                 raise DeclarationError(
-                    f"{table}: write.{field} is {name!r}, but {taken[name.lower()]}",
+                    f"{table_name}: write.{field} is {name!r}, but {taken[name.lower()]}",
                     rule="the columns of a history are added to those of the contract; case does not tell names apart",
                     remedy=f"give it another name, for example {field}='version_{field}'",
                 )

@@ -87,13 +87,13 @@ class Merge(Strategy):
     bucketed: ClassVar[bool] = True
     truncates: ClassVar[bool] = True
 
-    def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
+    def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
         """Check the soft delete's column, and the share."""
-        check_max_shrink(table, self.max_shrink)
+        check_max_shrink(table_name, self.max_shrink)
         name = self.soft_delete
         if name is None:
             return
-        problem = f"{table}: write.soft_delete is {name!r}"
+        problem = f"{table_name}: write.soft_delete is {name!r}"
         if not name or name.startswith("_") or set(name) & set(" ,;{}()\n\t="):
             raise DeclarationError(
                 problem,

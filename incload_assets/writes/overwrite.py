@@ -46,29 +46,29 @@ class Overwrite(Strategy):
     ordered: ClassVar[bool] = False
     deletes: ClassVar[bool] = False
 
-    def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
+    def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
         """There is a partition column, of a type that a window can be told by."""
         if self.partition_by is None:
             raise DeclarationError(
-                f"{table}: write is Overwrite() without partition_by",
+                f"{table_name}: write is Overwrite() without partition_by",
                 rule="a partition is replaced by its window, so the table is partitioned by a column of the contract",
                 remedy='write Overwrite(partition_by="day"), or FullReload() to replace the whole table',
             )
         kind = contract.type_of(self.partition_by)
         if not isinstance(kind, T.DateType | T.TimestampType | T.StringType):
             raise DeclarationError(
-                f"{table}: write.partition_by names {self.partition_by!r} of type {kind.simpleString()}",
+                f"{table_name}: write.partition_by names {self.partition_by!r} of type {kind.simpleString()}",
                 rule="the window of a row is told by a date, a timestamp, or a string that is the partition key",
                 remedy="fill a column of one of these types in the table's function, and name it",
             )
 
     def validate_windows(
-        self, table: str, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition
+        self, table_name: str, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition
     ) -> None:
         """Dates tell only windows of whole days."""
         assert self.partition_by is not None
         if isinstance(contract.type_of(self.partition_by), T.DateType):
-            check_whole_days(table, "write.partition_by", self.partition_by, partitions_def)
+            check_whole_days(table_name, "write.partition_by", self.partition_by, partitions_def)
 
     def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
         """Nothing: all rows of the partition are compared."""

@@ -21,7 +21,7 @@ def landed_windows(context: Context, log_version: int) -> list[Window]:
     return known_windows(context.table.partitions_def, landed)
 
 
-def check_max_shrink(table: str, max_shrink: float) -> None:
+def check_max_shrink(table_name: str, max_shrink: float) -> None:
     """Refuse what is no share.
 
     Raises:
@@ -29,7 +29,7 @@ def check_max_shrink(table: str, max_shrink: float) -> None:
     """
     if not (isinstance(max_shrink, int | float) and 0 <= max_shrink <= 1):
         raise DeclarationError(
-            f"{table}: write.max_shrink is {max_shrink!r}",
+            f"{table_name}: write.max_shrink is {max_shrink!r}",
             rule="it is the share of its rows that the newest extract may lack of the one before, from 0 to 1",
             remedy="write max_shrink=0.5 for one half, max_shrink=1.0 for no limit",
         )

@@ -66,19 +66,19 @@ class Snapshot(Strategy):
     supersedes: ClassVar[bool] = True
     whole: ClassVar[bool] = True
 
-    def validate(self, table: str, contract: Contract, changes: Changes, source: Source) -> None:
+    def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
         """``max_shrink`` is a share, ``scope`` a condition on columns of the contract."""
-        check_max_shrink(table, self.max_shrink)
+        check_max_shrink(table_name, self.max_shrink)
         if self.scope is None:
             return
         rule, remedy = "it is a SQL condition on columns of the contract", "write for example scope=\"region = 'EU'\""
-        parsed = condition_of_a_row(table, "write.scope", self.scope, rule, remedy)
-        named = columns_in(table, contract, "write.scope", self.scope, parsed, remedy)
+        parsed = condition_of_a_row(table_name, "write.scope", self.scope, rule, remedy)
+        named = columns_in(table_name, contract, "write.scope", self.scope, parsed, remedy)
         names = {column.parts[0].name for column in named}
         if not names or (unknown := sorted(names - set(contract.names))):
             found = f"names {', '.join(map(repr, unknown))}" if names else "names no column"
             raise DeclarationError(
-                f"{table}: write.scope is {self.scope!r}, which {found}",
+                f"{table_name}: write.scope is {self.scope!r}, which {found}",
                 rule=f"{rule} ({', '.join(contract.names)})",
                 remedy=remedy,
             )

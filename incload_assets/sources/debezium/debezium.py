@@ -158,32 +158,32 @@ class Debezium(Wrapping):
             moved_when="cdc_op = 'c'" if self.keys_change and not whole else None,
         )
 
-    def validate(self, table: str) -> None:
+    def validate(self, table_name: str) -> None:
         """Check the declaration, and that of the inner source; see :meth:`Source.validate`."""
         if not isinstance(self.source, Source) or isinstance(self.source, Debezium):
             raise DeclarationError(
-                f"{table}: source: Debezium of {self.source!r}",
+                f"{table_name}: source: Debezium of {self.source!r}",
                 rule="it reads events from another source",
                 remedy='write Debezium(Kafka(...), table="public.orders", keys=["id"])',
             )
-        check_types(table, "source: ", self)
-        self.source.validate(table)
+        check_types(table_name, "source: ", self)
+        self.source.validate(table_name)
         for what, name in (("table", self.table), *(("one of other_tables", name) for name in self.other_tables)):
             if not re.fullmatch(r'[^."]+\.[^"]+', name):
                 raise DeclarationError(
-                    f"{table}: source: {what} is {name!r}",
+                    f"{table_name}: source: {what} is {name!r}",
                     rule="events of other tables change nothing, so that a table is named with its schema, unquoted",
                     remedy='write "public.orders"',
                 )
         if self.table in self.other_tables:
             raise DeclarationError(
-                f"{table}: source: other_tables has {self.table!r}, the table itself",
+                f"{table_name}: source: other_tables has {self.table!r}, the table itself",
                 rule="they are those whose events change nothing",
                 remedy="leave it out there",
             )
         if not self.keys:
             raise DeclarationError(
-                f"{table}: source: keys is empty",
+                f"{table_name}: source: keys is empty",
                 rule="rows are kept by key; without one an update does not tell which row it means",
                 remedy="name the columns of the primary key; for a table without, a unique key that never changes, or "
                 "keep the events as they are, with Append()",
@@ -193,23 +193,23 @@ class Debezium(Wrapping):
             if (value := getattr(self, name)) not in allowed:
                 choices = ", ".join(repr(choice) for choice in allowed if choice is not None)
                 raise DeclarationError(
-                    f"{table}: source: {name} is {value!r}",
+                    f"{table_name}: source: {name} is {value!r}",
                     rule="it is one of a few words, spelt exactly",
                     remedy=f"write one of {choices}",
                 )
         for column, encoding in self.encodings.items():
             if not re.fullmatch(ENCODING, encoding):
                 raise DeclarationError(
-                    f"{table}: source: the encoding of {column!r} is {encoding!r}",
+                    f"{table_name}: source: the encoding of {column!r} is {encoding!r}",
                     rule="it says how the connector writes the values of a column",
                     remedy="write plain, date, timestamp[ms], time[us] (units are ms, us, ns), decimal(2), hex, or "
                     "base64url",
                 )
         if self.slot is not None:
-            self.slot.validate(table)
+            self.slot.validate(table_name)
         if not self.placeholder:
             raise DeclarationError(
-                f"{table}: source: unavailable is {self.unavailable!r}",
+                f"{table_name}: source: unavailable is {self.unavailable!r}",
                 rule="it is a text that is not empty, or hex: and the digits of its UTF-8",
                 remedy="leave it out, or name the connector's unavailable.value.placeholder",
             )
@@ -241,7 +241,7 @@ class Debezium(Wrapping):
             object.__setattr__(made, name, value)
         return made
 
-    def check_skipped(self, table: str, window: Window, skipped: Mapping[str, Collection[str]]) -> None:
+    def check_skipped(self, table_name: str, window: Window, skipped: Mapping[str, Collection[str]]) -> None:
         """Refuse a window whose change events are all of tables that are not declared."""
         reasons = (reason for of_part in skipped.values() for reason in of_part if reason.startswith(ELSEWHERE))
         others = sorted({reason.removeprefix(ELSEWHERE) for reason in reasons} - {*self.other_tables})
@@ -250,26 +250,27 @@ class Debezium(Wrapping):
         shown = ", ".join(map(repr, others[:SHOWN_TABLES]))
         more = f" and {len(others) - SHOWN_TABLES} more" if len(others) > SHOWN_TABLES else ""
         raise SourceUnreadable(
-            f"{table} {window.key}: {self.source} holds events of {shown}{more}, and no good one of {self.table!r}",
+            f"{table_name} {window.key}: {self.source} holds events of {shown}{more}, and no good one of "
+            f"{self.table!r}",
             rule="a window whose change events are all of other tables is not taken for an empty one",
             remedy="correct table=, in which case counts, or read the topic or files that hold the table's events; if "
             f"windows may hold nothing but events of other tables, declare Debezium(..., other_tables=[{shown}])",
         )
 
-    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+    def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
         """Of the inner source, and of the slot; see :meth:`Source.headroom`."""
-        of_slot = [self.slot.headroom(table)] if self.slot is not None else []
-        return super().headroom(table, positions, now) + of_slot
+        of_slot = [self.slot.headroom(table_name)] if self.slot is not None else []
+        return super().headroom(table_name, positions, now) + of_slot
 
-    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+    def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows that the events of a position tell of; see :meth:`Source.extract`."""
-        return self._rows(self.source.extract(spark, table, position, self._events(fields)), fields)
+        return self._rows(self.source.extract(spark, table_name, position, self._events(fields)), fields)
 
     def extract_windows(
-        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
+        self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
     ) -> DataFrame:
         """The rows of several windows; see :meth:`Source.extract_windows`."""
-        return self._rows(self.source.extract_windows(spark, table, positions, self._events(fields)), fields)
+        return self._rows(self.source.extract_windows(spark, table_name, positions, self._events(fields)), fields)
 
     def _events(self, fields: Sequence[str]) -> list[str]:
         return [*ENVELOPE, PAYLOAD, *_of_record(fields)]

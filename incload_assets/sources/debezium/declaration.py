@@ -43,24 +43,24 @@ def check_events(
     Raises:
         DeclarationError: A name is not there, or what is declared of keys, order and deletes is not what events tell.
     """
-    table, contract = declared.table, declared.contract
+    table_name, contract = declared.table_name, declared.contract
     for name in keys:
         if name not in contract.names:
             raise DeclarationError(
-                f"{table}: source: keys names {name!r}, which {contract.model_name} does not have",
+                f"{table_name}: source: keys names {name!r}, which {contract.model_name} does not have",
                 rule=f"the keys of Debezium are columns of the contract ({', '.join(contract.names)})",
                 remedy=f"add {name!r} to {contract.model_name}, or name the columns of the primary key",
             )
     _check_encodings(declared, encodings)
     if "cdc_sequence" in contract.names and next(f for f in contract.fields if f.name == "cdc_sequence").nullable:
         raise DeclarationError(
-            f"{table}: {contract.model_name} allows NULL in 'cdc_sequence'",
+            f"{table_name}: {contract.model_name} allows NULL in 'cdc_sequence'",
             rule="every change has one, by which it is told newer from older",
             remedy="declare cdc_sequence: T.StringType = pa.Field(nullable=False)",
         )
     if declared.supersedes:
         raise DeclarationError(
-            f"{table}: write is {declared.way}(), and source is Debezium",
+            f"{table_name}: write is {declared.way}(), and source is Debezium",
             rule="it makes the table of a window that holds all of it; a window of events holds what changed",
             remedy="write Merge() or History() and changes=events.changes(), or Append() for the events themselves",
         )
@@ -69,11 +69,11 @@ def check_events(
 
 
 def _check_encodings(declared: Declared, encodings: Mapping[str, str]) -> None:
-    table, contract = declared.table, declared.contract
+    table_name, contract = declared.table_name, declared.contract
     for column, encoding in encodings.items():
         if column in OWN_FIELDS or column not in (*contract.names, *declared.asked):
             raise DeclarationError(
-                f"{table}: source: encodings names {column!r}, which {contract.model_name} does not have",
+                f"{table_name}: source: encodings names {column!r}, which {contract.model_name} does not have",
                 rule="encodings are of columns of the database's table that the contract has "
                 f"({', '.join(name for name in contract.names if name not in OWN_FIELDS)})",
                 remedy=f"correct the name, upper and lower case included, or drop {column!r}",
@@ -86,7 +86,7 @@ def _check_encodings(declared: Declared, encodings: Mapping[str, str]) -> None:
         fine = _TYPES_OF_ENCODINGS.get(encoding.partition("[")[0].partition("(")[0])
         if fine and not isinstance(element, fine):
             raise DeclarationError(
-                f"{table}: source: the encoding of {column!r} is {encoding!r}, and {contract.model_name} declares "
+                f"{table_name}: source: the encoding of {column!r} is {encoding!r}, and {contract.model_name} declares "
                 f"{kind.simpleString()}",
                 rule=f"what is so written becomes {', '.join(sorted(of.typeName() for of in fine))}",
                 remedy="correct the encoding, or the type in the contract",
@@ -95,18 +95,18 @@ def _check_encodings(declared: Declared, encodings: Mapping[str, str]) -> None:
 
 def _check_changes(declared: Declared, keys: Sequence[str], unavailable: str, *, whole_before: bool) -> None:
     """Check the changes of a table that is kept row by row."""
-    table = declared.table
+    table_name = declared.table_name
     as_told = "write changes=events.changes(), for events = Debezium(...)"
     if set(declared.keys) != set(keys):
         raise DeclarationError(
-            f"{table}: changes.keys is {list(declared.keys)}, and keys of Debezium is {list(keys)}",
+            f"{table_name}: changes.keys is {list(declared.keys)}, and keys of Debezium is {list(keys)}",
             rule="a row is what the primary key of the database's table says; a delete tells no more than that",
             remedy=as_told,
         )
     names = {column.name for column in _columns_in(declared.delete_when)}
     if not names or ("cdc_op" not in names and not whole_before):
         raise DeclarationError(
-            f"{table}: changes.delete_when is {declared.delete_when!r}, which does not ask for 'cdc_op'",
+            f"{table_name}: changes.delete_when is {declared.delete_when!r}, which does not ask for 'cdc_op'",
             rule="an event deletes a row where cdc_op is 'd'; unless replica_identity is 'full' it then has no column "
             "but the key",
             remedy=f"{as_told}, or delete_when=\"cdc_op = 'd'\"",
@@ -114,13 +114,14 @@ def _check_changes(declared: Declared, keys: Sequence[str], unavailable: str, *,
     first = declared.sequence_by[0]
     if not whole_before and not first.startswith(("cdc_", "kafka_")):
         raise DeclarationError(
-            f"{table}: changes.sequence_by begins with {first!r}",
+            f"{table_name}: changes.sequence_by begins with {first!r}",
             rule="a delete tells nothing but the key, so that it would be older than any other change",
             remedy=f'{as_told}, or sequence_by=["cdc_sequence", {first!r}]',
         )
     if declared.unavailable not in (None, unavailable):
         raise DeclarationError(
-            f"{table}: changes.unavailable is {declared.unavailable!r}, and unavailable of Debezium is {unavailable!r}",
+            f"{table_name}: changes.unavailable is {declared.unavailable!r}, and unavailable of Debezium is "
+            f"{unavailable!r}",
             rule="it is one text, the connector's unavailable.value.placeholder",
             remedy=as_told,
         )

@@ -29,12 +29,12 @@ BOUNDARY = r'^\{"data_collections":.*,"event_count":(null|\d+),"id":".*","status
 """The same of the begin or end of a transaction."""
 
 
-def taken_apart(events: DataFrame, table: str, keep: Sequence[str], others: Sequence[str]) -> DataFrame:
+def taken_apart(events: DataFrame, table_name: str, keep: Sequence[str], others: Sequence[str]) -> DataFrame:
     """The events with what can be said of them.
 
     Args:
         events: With ``ENVELOPE``, ``PAYLOAD`` and ``keep`` in ``_raw``.
-        table: Whose rows are wanted, ``schema.table``.
+        table_name: Whose rows are wanted, ``schema.table``.
         keep: Fields that are passed on.
         others: Columns beside ``_raw`` that are passed on.
 
@@ -45,7 +45,7 @@ def taken_apart(events: DataFrame, table: str, keep: Sequence[str], others: Sequ
         an update, ``old`` as maps of variants (NULL in events of other tables), and ``types``, from a column to
         ``struct<encoding, scale>`` by the event's schema.
     """
-    return _with_schema(_with_facts(_with_envelope(events, keep, others), table))
+    return _with_schema(_with_facts(_with_envelope(events, keep, others), table_name))
 
 
 def _with_envelope(events: DataFrame, keep: Sequence[str], others: Sequence[str]) -> DataFrame:

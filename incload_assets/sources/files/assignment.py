@@ -24,7 +24,7 @@ from incload_assets.sources.files.template import Template
 
 
 def by_window(
-    table: str,
+    table_name: str,
     template: Template,
     files: Iterable[Listed],
     windows: Sequence[Window],
@@ -34,7 +34,7 @@ def by_window(
     """The finished files that match the template, by the partition key of the window they belong to.
 
     Args:
-        table: For messages.
+        table_name: For messages.
         template: What to match.
         files: As listed.
         windows: The windows asked about, oldest first; files of others are left out.
@@ -52,7 +52,7 @@ def by_window(
             if key in asked:
                 found.setdefault(key, []).append(file)
         return found
-    known = template.windows_by_time(table, windows)
+    known = template.windows_by_time(table_name, windows)
     for file, times in matching:
         if times in known:
             found.setdefault(known[times].key, []).append(file)

@@ -14,12 +14,12 @@ class FileColumns:
     """The names that a file with a header, or with a schema, is held against.
 
     Args:
-        table: For messages.
+        table_name: For messages.
         known: Those of the contract; a file has one of them at least.
         required: Those without which none of its records can become a row; asked only where a file lacks some.
     """
 
-    table: str
+    table_name: str
     known: Sequence[str]
     required: Callable[[], Collection[str]] = frozenset
 
@@ -49,7 +49,7 @@ class FileColumns:
         folded = {name.casefold(): name for name in found}
         alike = [f"{folded[name.casefold()]!r} is not {name!r}" for name in lacking if name.casefold() in folded]
         raise SourceUnreadable(
-            f"{self.table}: {place} has {which}: of its {len(found)} names none is {columns}"
+            f"{self.table_name}: {place} has {which}: of its {len(found)} names none is {columns}"
             + (f" ({', '.join(alike[:_SHOWN])})" if alike else ""),
             rule="a column is known by its name, upper and lower case are different, and a row cannot do without its"
             " key, its sequence and what is not nullable",

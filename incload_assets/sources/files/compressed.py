@@ -44,16 +44,16 @@ def unpacked(stored: bytes, compression: Literal["gz", "zst"], size: int) -> tup
     return data, at == len(stored) and (stream is None or stream.eof)
 
 
-def cut_off(table: str, key: str) -> SourceUnreadable:
+def cut_off(table_name: str, key: str) -> SourceUnreadable:
     """The error about a file that ends too early."""
     return SourceUnreadable(
-        f"{table}: the file {key} is cut off: its compression does not end",
+        f"{table_name}: the file {key} is cut off: its compression does not end",
         rule="a file is read whole or not at all",
         remedy="write the file again",
     )
 
 
-def check_frames(table: str, template: Template, paths: Iterable[str]) -> None:
+def check_frames(table_name: str, template: Template, paths: Iterable[str]) -> None:
     """Make sure that files under Zstandard do not end within a frame where Spark would not notice; others pass.
 
     Reads the last 128 kB of each file, and where these may hold the beginning of a frame the file.
@@ -64,14 +64,14 @@ def check_frames(table: str, template: Template, paths: Iterable[str]) -> None:
     """
     compressed = [path for path in paths if compression_of(path) == "zst"]
     with ThreadPoolExecutor(16) as readers:
-        whole = readers.map(lambda path: _is_whole(table, template.name_of(path), path), compressed)
+        whole = readers.map(lambda path: _is_whole(table_name, template.name_of(path), path), compressed)
         for path, ends in zip(compressed, whole, strict=True):
             if not ends:
-                raise cut_off(table, template.name_of(path))
+                raise cut_off(table_name, template.name_of(path))
 
 
-def _is_whole(table: str, key: str, path: str) -> bool:
-    with store_errors(table, path, key), store_of(path).open(path, "rb") as file:
+def _is_whole(table_name: str, key: str, path: str) -> bool:
+    with store_errors(table_name, path, key), store_of(path).open(path, "rb") as file:
         size = file.seek(0, io.SEEK_END)
         start = file.seek(max(0, size - _HEADER - 3 - _BLOCK))
         tail: bytes = file.read()

@@ -36,7 +36,7 @@ _QUOTED = rf'"[^"{_NONE}]*+(?:""[^"{_NONE}]*+)*+"'
 
 def read_csv(
     spark: SparkSession,
-    table: str,
+    table_name: str,
     template: Template,
     paths: Sequence[str],
     fields: Sequence[str],
@@ -47,7 +47,7 @@ def read_csv(
 
     Args:
         spark: The session.
-        table: For messages.
+        table_name: For messages.
         template: Which turns paths into keys.
         paths: Full paths.
         fields: Names of the members of ``_raw``.
@@ -58,7 +58,7 @@ def read_csv(
         SourceUnreadable: A header cannot be decoded, lacks columns, or has a name twice.
     """
     groups: dict[Shape, list[str]] = {}
-    for path, shape in shapes_of(table, template, paths, options, columns).items():
+    for path, shape in shapes_of(table_name, template, paths, options, columns).items():
         groups.setdefault(shape, []).append(path)
     return [_read_group(spark, template, shape, found, fields, options) for shape, found in groups.items()]
 

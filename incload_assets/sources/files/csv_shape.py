@@ -53,7 +53,7 @@ class Shape:
 
 
 def shapes_of(
-    table: str, template: Template, paths: Sequence[str], options: CsvOptions, columns: FileColumns
+    table_name: str, template: Template, paths: Sequence[str], options: CsvOptions, columns: FileColumns
 ) -> dict[str, Shape]:
     """The shape of each file; files without a header (nothing but blank lines) are left out.
 
@@ -65,33 +65,33 @@ def shapes_of(
         SourceChanged: A file has vanished.
     """
     with ThreadPoolExecutor(16) as readers:
-        shapes = readers.map(lambda path: _shape_of(table, template, path, options), paths)
+        shapes = readers.map(lambda path: _shape_of(table_name, template, path, options), paths)
         found = {path: shape for path, shape in zip(paths, shapes, strict=True) if shape}
     for path, shape in found.items():
         place = f"the header of {template.name_of(path)}"
         columns.check(place, shape.header)
-        _check_distinct(table, place, shape.header)
+        _check_distinct(table_name, place, shape.header)
     return found
 
 
-def _check_distinct(table: str, place: str, header: Sequence[str]) -> None:
+def _check_distinct(table_name: str, place: str, header: Sequence[str]) -> None:
     for name in header:
         if header.count(name) > 1:
             raise SourceUnreadable(
-                f"{table}: {place} has the name {name!r} twice",
+                f"{table_name}: {place} has the name {name!r} twice",
                 rule="a column is known by its name",
                 remedy="write the file with different names",
             )
 
 
-def _shape_of(table: str, template: Template, path: str, options: CsvOptions) -> Shape | None:
+def _shape_of(table_name: str, template: Template, path: str, options: CsvOptions) -> Shape | None:
     key, size = template.name_of(path), _HEAD
     # a mark of the byte order is no part of the first name
     encoding = "utf-8-sig" if options.encoding == "utf-8" else options.encoding
     while True:
-        head, whole = _head_of(table, key, path, size)
+        head, whole = _head_of(table_name, key, path, size)
         text = codecs.getincrementaldecoder(encoding)("replace").decode(head, final=whole)
-        found = _header(table, key, text, options)
+        found = _header(table_name, key, text, options)
         if whole or found.is_complete:
             break
         size *= 4
@@ -99,21 +99,21 @@ def _shape_of(table: str, template: Template, path: str, options: CsvOptions) ->
         return None
     if found.is_open:
         raise SourceUnreadable(
-            f"{table}: the header of {key} has a quote that is never closed",
+            f"{table_name}: the header of {key} has a quote that is never closed",
             rule="what follows a quote is part of a name until the next quote",
             remedy="write the file again with the quote closed",
         )
     header = tuple(name.strip() for name in found.record)
     if any(REPLACEMENT in name for name in header):
         raise SourceUnreadable(
-            f"{table}: the header of {key} is not {options.encoding}",
+            f"{table_name}: the header of {key} is not {options.encoding}",
             rule="a header is read with the encoding that the source declares",
             remedy="give the source the encoding of its files, or write the file again",
         )
-    return Shape(header, _finds_line_ends(table, key, text[: found.length]))
+    return Shape(header, _finds_line_ends(table_name, key, text[: found.length]))
 
 
-def _finds_line_ends(table: str, key: str, begun: str) -> bool:
+def _finds_line_ends(table_name: str, key: str, begun: str) -> bool:
     """Whether Spark has to, as the first lines of a file say: blank ones, and the header.
 
     Raises:
@@ -125,16 +125,17 @@ def _finds_line_ends(table: str, key: str, begun: str) -> bool:
     first, *others = _LINE_ENDS.findall(begun)
     if {first, *others} - {"\n"} != {first} or [first, *others][-1] != first:
         raise SourceUnreadable(
-            f"{table}: in {key} not all lines up to the header end alike, or a name in the header has a line break",
+            f"{table_name}: in {key} not all lines up to the header end alike, or a name in the header has a line "
+            "break",
             rule="where the first line does not end with \\n, the first line break of the file says how lines end",
             remedy="write the file again with lines that end with \\n or with \\r\\n",
         )
     return True
 
 
-def _head_of(table: str, key: str, path: str, size: int) -> tuple[bytes, bool]:
+def _head_of(table_name: str, key: str, path: str, size: int) -> tuple[bytes, bool]:
     """The first bytes of a file, decompressed, and whether that is all of it."""
-    with store_errors(table, path, key):
+    with store_errors(table_name, path, key):
         stored: bytes = store_of(path).cat_file(path, start=0, end=size)
     compression = compression_of(key)
     if compression is None:
@@ -143,14 +144,14 @@ def _head_of(table: str, key: str, path: str, size: int) -> tuple[bytes, bool]:
         head, ends = unpacked(stored, compression, size)
     except (zlib.error, zstandard.ZstdError):
         raise SourceUnreadable(
-            f"{table}: the file {key} is not {compression}",
+            f"{table_name}: the file {key} is not {compression}",
             rule="the ending of a name tells how the file is compressed",
             remedy="write the file again, or correct its name",
         ) from None
     if len(stored) == size or len(head) >= size:
         return head, False
     if not ends:
-        raise cut_off(table, key)
+        raise cut_off(table_name, key)
     return head, True
 
 
@@ -171,13 +172,13 @@ class _Header:
     length: int = 0
 
 
-def _header(table: str, key: str, text: str, options: CsvOptions) -> _Header:
+def _header(table_name: str, key: str, text: str, options: CsvOptions) -> _Header:
     lines = io.StringIO(text + _END, newline="")
     try:
         record = next(filter(None, csv.reader(lines, delimiter=options.delimiter)))
     except csv.Error:
         raise SourceUnreadable(
-            f"{table}: the header of {key} has a name of more than {csv.field_size_limit()} characters",
+            f"{table_name}: the header of {key} has a name of more than {csv.field_size_limit()} characters",
             rule="a quote in a header is closed",
             remedy="write the file again, with the quote closed or with shorter names",
         ) from None

@@ -89,7 +89,7 @@ class Files(Source):
             object.__setattr__(made, name, value)
         return made
 
-    def validate(self, table: str) -> None:
+    def validate(self, table_name: str) -> None:
         """Check path, format and options; see :meth:`Source.validate`."""
         for name, allowed in (("format", (None, *get_args(Format))), ("absent", get_args(Absent)),
                               ("deleted", get_args(Deleted)), ("encoding", ENCODINGS)):  # fmt: skip
@@ -97,18 +97,18 @@ class Files(Source):
             if value not in allowed:
                 choices = ", ".join(repr(choice) for choice in allowed if choice is not None)
                 raise DeclarationError(
-                    f"{table}: source: {name} is {value!r}",
+                    f"{table_name}: source: {name} is {value!r}",
                     rule="it is one of a few words, spelt exactly",
                     remedy=f"write one of {choices}",
                 )
-        check_types(table, "source: ", self)
-        Template.parse(table, self.path, "/landing")
-        self._check_delimiter(table)
+        check_types(table_name, "source: ", self)
+        Template.parse(table_name, self.path, "/landing")
+        self._check_delimiter(table_name)
         last = self.path.rpartition("/")[2]
         # a name that ends in a glob says nothing: there each file's own extension decides
         if self.format is None and not last.endswith(("*", "?")) and format_of(last) is None:
             raise DeclarationError(
-                f"{table}: source: path {self.path!r} ends in an unknown extension and format is not given",
+                f"{table_name}: source: path {self.path!r} ends in an unknown extension and format is not given",
                 rule="extensions are .json, .jsonl, .ndjson, .csv and .parquet, the text ones also with .gz or .zst",
                 remedy="give format='json', 'csv' or 'parquet'",
             )
@@ -116,33 +116,33 @@ class Files(Source):
         for name, usual in (("delimiter", ","), ("encoding", "utf-8")):
             if kind not in (None, "csv") and (value := getattr(self, name)) != usual:
                 raise DeclarationError(
-                    f"{table}: source: {name} is {value!r}, and the files are {kind}",
+                    f"{table_name}: source: {name} is {value!r}, and the files are {kind}",
                     rule="only CSV files have one; JSON is UTF-8, and Parquet is no text",
                     remedy=f"drop {name}, or give format='csv'",
                 )
 
-    def validate_windows(self, table: str, windows: Sequence[Window]) -> None:
+    def validate_windows(self, table_name: str, windows: Sequence[Window]) -> None:
         """Check that the path tells windows apart, and no more than that; see :meth:`Source.validate_windows`."""
-        Template.parse(table, self.path, "/landing").check_windows(table, windows)
+        Template.parse(table_name, self.path, "/landing").check_windows(table_name, windows)
 
-    def check_landed(self, table: str, landed: Iterable[tuple[Window, Position]]) -> None:
+    def check_landed(self, table_name: str, landed: Iterable[tuple[Window, Position]]) -> None:
         """Check that by the path no file of a window belongs to another one now; see :meth:`Source.check_landed`.
 
         A file that the path no longer matches is no longer at the source, and belongs to none.
         """
-        template = self._template(table)
+        template = self._template(table_name)
         if template.is_flat:
             return
         for window, position in landed:
             for file in files_in(position):
                 times = template.match(template.path_of(file.key))
                 if times is not None and times != template.times_of(window):
-                    raise _moved(table, self.path, template, window, file)
+                    raise _moved(table_name, self.path, template, window, file)
 
-    def _check_delimiter(self, table: str) -> None:
+    def _check_delimiter(self, table_name: str) -> None:
         if len(self.delimiter) != 1 or self.delimiter in f'"\r\n{REPLACEMENT}':
             raise DeclarationError(
-                f"{table}: source: delimiter is {self.delimiter!r}",
+                f"{table_name}: source: delimiter is {self.delimiter!r}",
                 rule="a delimiter is one character, not a quote, a line break or the mark of what cannot be decoded",
                 remedy="write ',' or ';' or a tab, '\\t'",
             )
@@ -150,14 +150,14 @@ class Files(Source):
             self.delimiter.encode(self.encoding)
         except UnicodeEncodeError:
             raise DeclarationError(
-                f"{table}: source: delimiter is {self.delimiter!r}, which is no character of {self.encoding}",
+                f"{table_name}: source: delimiter is {self.delimiter!r}, which is no character of {self.encoding}",
                 rule="a delimiter is a character of the encoding of the files",
                 remedy="write ',' or ';' or a tab, '\\t', or the encoding of the files",
             ) from None
 
     def detect(
         self,
-        table: str,
+        table_name: str,
         windows: Sequence[Window],
         landed: Mapping[str, Position],
         *,
@@ -171,11 +171,11 @@ class Files(Source):
             SourceUnavailable: The store does not answer, or its root folder is gone.
             SourceUnreadable: The store refuses.
         """
-        return self.survey(table, windows, landed, first=first, lake=lake).positions
+        return self.survey(table_name, windows, landed, first=first, lake=lake).positions
 
     def survey(
         self,
-        table: str,
+        table_name: str,
         windows: Sequence[Window],
         landed: Mapping[str, Position],
         *,
@@ -183,9 +183,9 @@ class Files(Source):
         lake: Lake | None = None,
     ) -> Survey:
         """The same, with the files that the path leaves out by their names; see :mod:`.left_out`."""
-        template = self._template(table)
-        listed = _listed(table, template, windows, landed)
-        present = _present(table, template, listed, windows, landed, first)
+        template = self._template(table_name)
+        listed = _listed(table_name, template, windows, landed)
+        present = _present(table_name, template, listed, windows, landed, first)
         positions = {}
         for window in windows:
             before = landed.get(window.key)
@@ -199,12 +199,12 @@ class Files(Source):
         others = left_out(template, self.format, listed, times)
         return Survey(positions, sorted(template.name_of(file.path) for file in others))
 
-    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+    def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows of the files that a position lists as present; see :meth:`Source.extract`.
 
         Args:
             spark: The session.
-            table: For messages.
+            table_name: For messages.
             position: As :meth:`detect` returned it.
             fields: Names of the fields wanted, in this order; compared exactly, upper and lower case are different.
 
@@ -218,18 +218,18 @@ class Files(Source):
         """
         options = CsvOptions(self.delimiter, self.encoding)
         targets = self.contract.types if self.contract else {}
-        template, files = self._template(table), files_in(position)
+        template, files = self._template(table_name), files_in(position)
         lacking = (self.required, self.asked)
-        return read(spark, table, template, files, fields, self.format, options, targets, *lacking)
+        return read(spark, table_name, template, files, fields, self.format, options, targets, *lacking)
 
     def extract_windows(
-        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
+        self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
     ) -> DataFrame:
         """All files in one read; which window a row is of follows from its file."""
         files = {file: key for key, position in positions.items() for file in files_in(position)}
         if len(positions) == 1 or len({file.key for file in files}) < sum(len(files_in(p)) for p in positions.values()):
-            return super().extract_windows(spark, table, positions, fields)
-        rows = self.extract(spark, table, position_of(files), fields)
+            return super().extract_windows(spark, table_name, positions, fields)
+        rows = self.extract(spark, table_name, position_of(files), fields)
         names = [(file.key, key) for file, key in files.items()]
         place = F.broadcast(spark.createDataFrame(names, "file string, _window string"))
         # left, so that rows of no file, should there ever be any, are counted and not lost
@@ -237,15 +237,15 @@ class Files(Source):
 
     def missing(
         self,
-        table: str,
+        table_name: str,
         windows: Sequence[Window],
         landed: Mapping[str, Position],
     ) -> dict[str, list[str]]:
         """Landed files that are no longer there, per partition key; none where deleting a file is a way to retract."""
         if self.deleted == "retract":
             return {}
-        template = self._template(table)
-        present = _present(table, template, _listed(table, template, windows, landed), windows, landed, None)
+        template = self._template(table_name)
+        present = _present(table_name, template, _listed(table_name, template, windows, landed), windows, landed, None)
         gone = {w.key: [file.key for file in _gone(landed.get(w.key), present.get(w.key, []))] for w in windows}
         return {key: names for key, names in gone.items() if names}
 
@@ -260,26 +260,30 @@ class Files(Source):
             return None
         return position_of(new - old)
 
-    def _template(self, table: str) -> Template:
-        return Template.parse(table, self.path, current_settings().landing_root)
+    def _template(self, table_name: str) -> Template:
+        return Template.parse(table_name, self.path, current_settings().landing_root)
 
 
-def _listed(table: str, template: Template, windows: Sequence[Window], landed: Mapping[str, Position]) -> list[Listed]:
+def _listed(
+    table_name: str, template: Template, windows: Sequence[Window], landed: Mapping[str, Position]
+) -> list[Listed]:
     """All files that one look at the store shows."""
     return list(
-        files_of(table, template, windows, was_there=lambda: any(files_in(position) for position in landed.values()))
+        files_of(
+            table_name, template, windows, was_there=lambda: any(files_in(position) for position in landed.values())
+        )
     )
 
 
 def _present(
-    table: str,
+    table_name: str,
     template: Template,
     listed: Sequence[Listed],
     windows: Sequence[Window],
     landed: Mapping[str, Position],
     first: datetime | None,
 ) -> dict[str, list[File]]:
-    assigned = by_window(table, template, listed, windows, landed, first)
+    assigned = by_window(table_name, template, listed, windows, landed, first)
     etags = local_hashes(file.path for files in assigned.values() for file in files if file.etag is None)
     return {
         key: [
@@ -291,12 +295,13 @@ def _present(
     }
 
 
-def _moved(table: str, path: str, template: Template, window: Window, file: File) -> SchemaMismatch:
+def _moved(table_name: str, path: str, template: Template, window: Window, file: File) -> SchemaMismatch:
     by_utc = template.in_utc
     fits = by_utc.match(template.path_of(file.key)) == by_utc.times_of(window)
     keep = "write {window_utc:...} instead of {window:...} in the path" if fits else "restore the path"
     return SchemaMismatch(
-        f"{table} {window.key}: the window holds the file {file.key}, which by the path {path!r} is of another one now",
+        f"{table_name} {window.key}: the window holds the file {file.key}, which by the path {path!r} is of another "
+        "one now",
         rule=f"a file stays in its window; {{window:...}} is the start of the window in {window.zone}",
         remedy=f"{keep} to leave files in the windows that hold them, or give the table another name and load it anew",
     )

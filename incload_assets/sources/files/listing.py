@@ -46,12 +46,12 @@ class Listed:
 
 
 def files_of(
-    table: str, template: Template, windows: Sequence[Window], *, was_there: Callable[[], bool]
+    table_name: str, template: Template, windows: Sequence[Window], *, was_there: Callable[[], bool]
 ) -> Iterator[Listed]:
     """Every file below the literal prefixes of the windows, each once; some are not finished or no files of a window.
 
     Args:
-        table: For messages.
+        table_name: For messages.
         template: Where to look.
         windows: For which windows.
         was_there: Tells whether the store held files before; then a root that is gone is a fault, not an empty store.
@@ -65,15 +65,15 @@ def files_of(
     if not prefixes:
         return
     if is_s3(prefixes[0]):
-        listed = _s3_files(table, template, windows, prefixes)
+        listed = _s3_files(table_name, template, windows, prefixes)
     else:
         if not os.path.isdir(template.base) and was_there():
             raise SourceUnavailable(
-                f"{table}: the folder {template.base} is gone, and files from it were loaded before",
+                f"{table_name}: the folder {template.base} is gone, and files from it were loaded before",
                 rule="a folder that is gone is not taken for one without files",
                 remedy="mount or restore it; if its files are meant to be deleted, leave the empty folder",
             )
-        listed = _local_files(table, template, windows)
+        listed = _local_files(table_name, template, windows)
     seen = set()
     for file in listed:
         if file.path not in seen:
@@ -81,15 +81,15 @@ def files_of(
             yield file
 
 
-def _s3_files(table: str, template: Template, windows: Sequence[Window], prefixes: list[str]) -> Iterator[Listed]:
+def _s3_files(table_name: str, template: Template, windows: Sequence[Window], prefixes: list[str]) -> Iterator[Listed]:
     if len(prefixes) > _SINGLE_SCANS:
         # keys come in order, so the windows' keys lie between the first and the last prefix
-        yield from _s3_keys(table, _beginning(prefixes), after=prefixes[0][:-1], upto=prefixes[-1])
+        yield from _s3_keys(table_name, _beginning(prefixes), after=prefixes[0][:-1], upto=prefixes[-1])
         return
     for prefix in prefixes:
         folder = prefix.rpartition("/")[0]
         depth = template.depth_below(folder, windows[0])
-        yield from _s3_keys(table, prefix, nested=depth != 0)
+        yield from _s3_keys(table_name, prefix, nested=depth != 0)
 
 
 def _beginning(prefixes: Sequence[str]) -> str:
@@ -102,7 +102,7 @@ def _beginning(prefixes: Sequence[str]) -> str:
 
 
 def _s3_keys(
-    table: str, prefix: str, *, after: str | None = None, upto: str | None = None, nested: bool = True
+    table_name: str, prefix: str, *, after: str | None = None, upto: str | None = None, nested: bool = True
 ) -> Iterator[Listed]:
     client = store_of(prefix)
     bucket, _, key_prefix = prefix.removeprefix("s3://").partition("/")
@@ -113,7 +113,7 @@ def _s3_keys(
     if not nested:
         request["Delimiter"] = "/"
     while True:
-        with store_errors(table, start.rstrip("/")):
+        with store_errors(table_name, start.rstrip("/")):
             page = client.call_s3("list_objects_v2", **request)
         for item in page.get("Contents", ()):
             path = start + item["Key"]
@@ -127,18 +127,18 @@ def _s3_keys(
         request["ContinuationToken"] = page["NextContinuationToken"]
 
 
-def _local_files(table: str, template: Template, windows: Sequence[Window]) -> Iterator[Listed]:
+def _local_files(table_name: str, template: Template, windows: Sequence[Window]) -> Iterator[Listed]:
     depths: dict[str, int | None] = {}
     for window in windows:
         folder = os.path.dirname(template.prefix_of(window))
         depths.setdefault(folder, template.depth_below(folder, window))
     passed_by = () if template.enters_hidden_folders else (".", "_")
     for folder, depth in depths.items():
-        yield from _walk(table, folder, depth, passed_by, frozenset())
+        yield from _walk(table_name, folder, depth, passed_by, frozenset())
 
 
 def _walk(
-    table: str, folder: str, depth: int | None, passed_by: tuple[str, ...], above: frozenset[tuple[int, int]]
+    table_name: str, folder: str, depth: int | None, passed_by: tuple[str, ...], above: frozenset[tuple[int, int]]
 ) -> Iterator[Listed]:
     try:
         here = os.stat(folder)
@@ -146,7 +146,7 @@ def _walk(
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        with store_errors(table, f"folder {folder}"):
+        with store_errors(table_name, f"folder {folder}"):
             raise error
     identity = (here.st_dev, here.st_ino)
     if identity in above:  # a link to a folder above
@@ -159,17 +159,17 @@ def _walk(
         if stat.S_ISDIR(found.st_mode):
             if depth != 0 and not entry.name.startswith(passed_by):
                 deeper = None if depth is None else depth - 1
-                yield from _walk(table, entry.path, deeper, passed_by, above | {identity})
+                yield from _walk(table_name, entry.path, deeper, passed_by, above | {identity})
         elif stat.S_ISREG(found.st_mode):
-            yield Listed(_utf8(table, entry.path), found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+            yield Listed(_utf8(table_name, entry.path), found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
 
-def _utf8(table: str, path: str) -> str:
+def _utf8(table_name: str, path: str) -> str:
     try:
         path.encode()
     except UnicodeEncodeError:
         raise SourceUnreadable(
-            f"{table}: the file name {os.fsencode(path)!r} is not UTF-8",
+            f"{table_name}: the file name {os.fsencode(path)!r} is not UTF-8",
             rule="a file is known by its name, which is text",
             remedy="rename the file",
         ) from None

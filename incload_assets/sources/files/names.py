@@ -19,11 +19,11 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
 
 
-def check_last(table: str, path: str, name: str) -> None:
+def check_last(table_name: str, path: str, name: str) -> None:
     """Refuse a path to files that would never be read.
 
     Args:
-        table: For messages.
+        table_name: For messages.
         path: The path as declared.
         name: What it ends in, after the last slash.
 
@@ -32,13 +32,13 @@ def check_last(table: str, path: str, name: str) -> None:
     """
     if name.lower().endswith(UNFINISHED):
         raise DeclarationError(
-            f"{table}: source: path {path!r} ends in the name of a file that is still being written",
+            f"{table_name}: source: path {path!r} ends in the name of a file that is still being written",
             rule=f"files that end in {', '.join(UNFINISHED)} are not loaded",
             remedy="have the files renamed when they are whole, and give their final name",
         )
     if is_hidden(name):
         raise DeclarationError(
-            f"{table}: source: path {path!r} ends in a name that begins with {name[0]!r}",
+            f"{table_name}: source: path {path!r} ends in a name that begins with {name[0]!r}",
             rule="Spark takes such files for hidden, and reads nothing of them",
             remedy=f"name them otherwise, for example {name.lstrip('._') or 'orders.json'!r}; * does not match them",
         )

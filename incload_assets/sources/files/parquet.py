@@ -50,7 +50,7 @@ Schema = tuple[tuple[str, pa.DataType], ...]
 
 def read_parquet(
     spark: SparkSession,
-    table: str,
+    table_name: str,
     template: Template,
     paths: Sequence[str],
     fields: Sequence[str],
@@ -60,7 +60,7 @@ def read_parquet(
 
     Args:
         spark: The session.
-        table: For messages.
+        table_name: For messages.
         template: Which turns paths into keys.
         paths: Full paths.
         fields: Names of the members of ``_raw``.
@@ -72,7 +72,7 @@ def read_parquet(
     """
     groups: dict[Schema, list[str]] = {}
     with ThreadPoolExecutor(16) as readers:
-        schemas = list(readers.map(lambda path: schema_of(table, template, path), paths))
+        schemas = list(readers.map(lambda path: schema_of(table_name, template, path), paths))
     for path, schema in zip(paths, schemas, strict=True):
         columns.check(f"the file {template.name_of(path)}", dict(schema))
         groups.setdefault(schema, []).append(path)
@@ -81,8 +81,8 @@ def read_parquet(
         try:
             records.append(_read_group(spark, template, schema, found, fields))
         except AnalysisException as error:
-            raise file_error(table, str(error)) or SourceUnreadable(
-                f"{table}: Spark cannot read a type of Parquet in {template.name_of(found[0])}"
+            raise file_error(table_name, str(error)) or SourceUnreadable(
+                f"{table_name}: Spark cannot read a type of Parquet in {template.name_of(found[0])}"
                 f" ({error.getCondition()}: {error.getMessageParameters()})",
                 rule="every column of a file is read, those that the contract does not declare for _rescued",
                 remedy="write the column with another type, for example strings",
@@ -90,7 +90,7 @@ def read_parquet(
     return records
 
 
-def schema_of(table: str, template: Template, path: str) -> Schema:
+def schema_of(table_name: str, template: Template, path: str) -> Schema:
     """The columns of a file by name, read from its footer; times written as INT96 are instants.
 
     Raises:
@@ -98,21 +98,21 @@ def schema_of(table: str, template: Template, path: str) -> Schema:
         SourceChanged: The file has vanished.
     """
     key = template.name_of(path)
-    with store_errors(table, path, key), store_of(path).open(path, "rb", cache_type="none") as file:
+    with store_errors(table_name, path, key), store_of(path).open(path, "rb", cache_type="none") as file:
         try:
             schema = fields_of(pq.read_metadata(file))
         except (pa.ArrowInvalid, OSError) as error:
             file.seek(max(0, file.seek(0, io.SEEK_END) - len(_ENCRYPTED)))
             if file.read() == _ENCRYPTED:
                 raise SourceUnreadable(
-                    f"{table}: the file {key} is encrypted",
+                    f"{table_name}: the file {key} is encrypted",
                     rule="a Parquet file is read without keys",
                     remedy="write the file without Parquet's encryption",
                 ) from None
             if not isinstance(error, pa.ArrowInvalid):
                 raise
             raise SourceUnreadable(
-                f"{table}: the file {key} is not a whole Parquet file",
+                f"{table_name}: the file {key} is not a whole Parquet file",
                 rule="a Parquet file ends with a footer",
                 remedy="write the file again; it may have been cut off",
             ) from None
@@ -120,24 +120,24 @@ def schema_of(table: str, template: Template, path: str) -> Schema:
     for field in schema:
         if names[field.name.casefold()] > 1:
             raise SourceUnreadable(
-                f"{table}: the file {key} has several columns {field.name!r}, upper and lower case aside",
+                f"{table_name}: the file {key} has several columns {field.name!r}, upper and lower case aside",
                 rule="Spark does not tell such Parquet columns apart",
                 remedy="write the file with different names",
             )
-        _check_type(table, key, field)
+        _check_type(table_name, key, field)
     return tuple(sorted(((field.name, field.type) for field in schema), key=itemgetter(0)))
 
 
-def _check_type(table: str, key: str, field: pa.Field) -> None:
+def _check_type(table_name: str, key: str, field: pa.Field) -> None:
     if any(is_nanoseconds(kind) and kind != INT96 for kind in keys_in(field.type)):
         raise SourceUnreadable(
-            f"{table}: the keys of the map {field.name!r} in {key} are nanoseconds",
+            f"{table_name}: the keys of the map {field.name!r} in {key} are nanoseconds",
             rule="times are microseconds here, of which two such keys could be the same",
             remedy="write the file with keys in microseconds",
         )
     for why, instead in filter(None, map(unreadable, kinds_in(field.type))):
         raise SourceUnreadable(
-            f"{table}: the column {field.name!r} in {key} is {field.type}",
+            f"{table_name}: the column {field.name!r} in {key} is {field.type}",
             rule=why,
             remedy=f"write the file with {instead}",
         )

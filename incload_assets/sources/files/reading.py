@@ -34,7 +34,7 @@ _EMPTY = (
 
 def read(
     spark: SparkSession,
-    table: str,
+    table_name: str,
     template: Template,
     files: Sequence[File],
     fields: Sequence[str],
@@ -48,7 +48,7 @@ def read(
 
     Args:
         spark: The session.
-        table: For messages.
+        table_name: For messages.
         template: Which turns keys into paths.
         files: What to read; each file is read once.
         fields: Names of the members of ``_raw``.
@@ -66,37 +66,37 @@ def read(
         SourceChanged: A local file is not what its etag says.
         SourceUnreadable: A file cannot be read; the message names it.
     """
-    _check_unchanged(table, template, files)
+    _check_unchanged(table_name, template, files)
     by_format: dict[Format, list[str]] = {}
-    check_frames(table, template, [template.path_of(file.key) for file in files])
+    check_frames(table_name, template, [template.path_of(file.key) for file in files])
     for file in files:
         kind = declared or format_of(file.key)
         if kind is None:
             raise SourceUnreadable(
-                f"{table}: the file {file.key} has no known extension",
+                f"{table_name}: the file {file.key} has no known extension",
                 rule="without format=..., each file's extension says what it is",
                 remedy="give the source format='json', 'csv' or 'parquet', or narrow its path",
             )
         if file.size:
-            _check_name(table, file.key, kind)
+            _check_name(table_name, file.key, kind)
             by_format.setdefault(kind, []).append(template.path_of(file.key))
     if len(files) > _LISTED_BY_DRIVER:
         # Spark would look at each path in a task of its own: half a minute for ten thousand of them
         spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", _LISTED_BY_DRIVER)
     size = sum(file.size for file in files)
     groups: list[Records] = read_json(spark, template, by_format.get("json", []), fields, size)
-    columns = FileColumns(table, [field for field in fields if field in targets] or fields, required)
-    groups += read_csv(spark, table, template, by_format.get("csv", []), fields, csv, columns)
-    groups += read_parquet(spark, table, template, by_format.get("parquet", []), fields, columns)
+    columns = FileColumns(table_name, [field for field in fields if field in targets] or fields, required)
+    groups += read_csv(spark, table_name, template, by_format.get("csv", []), fields, csv, columns)
+    groups += read_parquet(spark, table_name, template, by_format.get("parquet", []), fields, columns)
     if not groups:
         members = ", ".join(f"`{field.replace('`', '``')}`: string" for field in fields)
         return spark.createDataFrame([], _EMPTY.format(members=members))
-    _check_asked(table, files, groups, fields, asked)
+    _check_asked(table_name, files, groups, fields, asked)
     types = [_common_type([group.types[index] for group in groups]) for index in range(len(fields))]
     return union_of(_with_types(group, fields, types, targets) for group in groups)
 
 
-def _check_unchanged(table: str, template: Template, files: Sequence[File]) -> None:
+def _check_unchanged(table_name: str, template: Template, files: Sequence[File]) -> None:
     """Local files still have their etag. On S3 that takes a listing, which whoever lands a position makes later."""
     local = {path: file for file in files if not is_s3(path := template.path_of(file.key))}
     hashes = local_hashes(local)
@@ -104,50 +104,50 @@ def _check_unchanged(table: str, template: Template, files: Sequence[File]) -> N
         found = hashes.get(path)
         if found is None:
             raise SourceChanged(
-                f"{table}: the file {file.key} has vanished",
+                f"{table_name}: the file {file.key} has vanished",
                 rule="a load reads files as they were when they were listed",
                 remedy="the load is tried again",
             )
         if found.startswith("unreadable"):
             raise SourceUnreadable(
-                f"{table}: the file {file.key} cannot be opened",
+                f"{table_name}: the file {file.key} cannot be opened",
                 rule="whoever loads reads the files",
                 remedy="give the user who loads the right to read it",
             )
         if found != file.etag:
             raise SourceChanged(
-                f"{table}: the file {file.key} has changed",
+                f"{table_name}: the file {file.key} has changed",
                 rule="a load reads files as they were when they were listed",
                 remedy="the load is tried again",
             )
 
 
-def _check_name(table: str, key: str, kind: Format) -> None:
+def _check_name(table_name: str, key: str, kind: Format) -> None:
     """Refuse a file of which Spark would read nothing, or something else, because of its name."""
     name = key.rpartition("/")[2]
     if is_hidden(name):
         raise SourceUnreadable(
-            f"{table}: Spark does not see the file {key}",
+            f"{table_name}: Spark does not see the file {key}",
             rule="it takes names that begin with '.' or '_', or end in '._COPYING_', for hidden",
             remedy="rename the file",
         )
     if kind != "parquet" and (compression := compression_of(name)) and not name.endswith(f".{compression}"):
         raise SourceUnreadable(
-            f"{table}: Spark does not decompress the file {key}",
+            f"{table_name}: Spark does not decompress the file {key}",
             rule=f"the ending that tells of a compression is in lower case, .{compression}",
             remedy="rename the file",
         )
 
 
 def _check_asked(
-    table: str, files: Sequence[File], groups: Sequence[Records], fields: Sequence[str], asked: Sequence[str]
+    table_name: str, files: Sequence[File], groups: Sequence[Records], fields: Sequence[str], asked: Sequence[str]
 ) -> None:
     """Refuse files without a column that a condition asks for, which nobody would miss."""
     for index, field in enumerate(fields):
         if field in asked and not any(group.varied or group.types[index] is not None for group in groups):
             names = f"{files[0].key}" + (f" and {len(files) - 1} more" if len(files) > 1 else "")
             raise SourceUnreadable(
-                f"{table}: a condition of changes asks for {field!r}, which no header of the files has ({names})",
+                f"{table_name}: a condition of changes asks for {field!r}, which no header of the files has ({names})",
                 rule="a condition on a column that is not there is never true, so that nothing would ever be deleted",
                 remedy=f"correct the name in the condition, upper and lower case included; or, where files may lack "
                 f"the column, add {field!r} to the contract with nullable=True",

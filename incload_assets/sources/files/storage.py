@@ -58,11 +58,11 @@ def _s3_client(environment: frozenset[tuple[str, str]]) -> fsspec.AbstractFileSy
 
 
 @contextmanager
-def store_errors(table: str, place: str, file: str | None = None) -> Iterator[None]:
+def store_errors(table_name: str, place: str, file: str | None = None) -> Iterator[None]:
     """Turn what a store raises into this package's errors.
 
     Args:
-        table: For messages.
+        table_name: For messages.
         place: The full path of the bucket, folder or file that is read, for messages.
         file: The key of the file that is read, if it is a file that was listed before.
 
@@ -77,14 +77,14 @@ def store_errors(table: str, place: str, file: str | None = None) -> Iterator[No
         raise
     except _NO_CREDENTIALS as error:
         raise SourceUnreadable(
-            f"{table}: no usable S3 credentials for {place} ({type(error).__name__})",
+            f"{table_name}: no usable S3 credentials for {place} ({type(error).__name__})",
             rule="credentials come from the provider chain: environment, profile or role",
             remedy="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run with a role",
         ) from None
     except _UNAVAILABLE as error:
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "AWS"
         raise SourceUnavailable(
-            f"{table}: no answer for {place} ({type(error).__name__}"
+            f"{table_name}: no answer for {place} ({type(error).__name__}"
             + (f", S3 endpoint {_without_password(endpoint)})" if is_s3(place) else ")"),
             rule="the store of a table's files answers",
             remedy="the load is tried again; if it stays so, check the network and AWS_ENDPOINT_URL",
@@ -93,14 +93,14 @@ def store_errors(table: str, place: str, file: str | None = None) -> Iterator[No
         code, status = _answer(error)
         if file is not None and isinstance(error, FileNotFoundError) and code != "NoSuchBucket":
             raise SourceChanged(
-                f"{table}: the file {file} has vanished",
+                f"{table_name}: the file {file} has vanished",
                 rule="a file that was seen is there until it was read",
                 remedy="the load is tried again",
             ) from None
-        raise _refusal(table, file or place, code, status, on_s3=is_s3(place)) from None
+        raise _refusal(table_name, file or place, code, status, on_s3=is_s3(place)) from None
     except boto.BotoCoreError as error:
         raise SourceUnreadable(
-            f"{table}: {place} cannot be read ({type(error).__name__})",
+            f"{table_name}: {place} cannot be read ({type(error).__name__})",
             rule="the store can be asked with the settings of the environment",
             remedy="check the AWS_* settings",
         ) from None
@@ -113,27 +113,27 @@ def _answer(error: Exception) -> tuple[str, int]:
     return code, int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
-def _refusal(table: str, place: str, code: str, status: int, *, on_s3: bool) -> IncrementalLoadError:
+def _refusal(table_name: str, place: str, code: str, status: int, *, on_s3: bool) -> IncrementalLoadError:
     if not on_s3 and code in _LOCAL_REFUSALS:
         return SourceUnreadable(
-            f"{table}: {place} cannot be read ({code})",
+            f"{table_name}: {place} cannot be read ({code})",
             rule="whoever loads may read all files and folders of the path",
             remedy="give the user who loads the right to read it",
         )
     if not on_s3 or status >= 500 or code in _BUSY:
         return SourceUnavailable(
-            f"{table}: {place} cannot be read now ({code})",
+            f"{table_name}: {place} cannot be read now ({code})",
             rule="the store of a table's files answers",
             remedy="the load is tried again; if it stays so, check the store or the mount",
         )
     if code in ("NoSuchBucket", "404", "FileNotFoundError"):
         return SourceUnreadable(
-            f"{table}: there is no {place} ({code})",
+            f"{table_name}: there is no {place} ({code})",
             rule="the bucket that a path names exists",
             remedy="create it, or correct the path",
         )
     return SourceUnreadable(
-        f"{table}: S3 refuses {place} ({code})",
+        f"{table_name}: S3 refuses {place} ({code})",
         rule="the loader's credentials may list and read the bucket",
         remedy="check AWS_ACCESS_KEY_ID, AWS_PROFILE or the role, and the bucket's policy",
     )

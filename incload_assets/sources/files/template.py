@@ -69,11 +69,11 @@ class Template:
     parts: tuple[Part, ...]
 
     @classmethod
-    def parse(cls, table: str, path: str, landing_root: str) -> "Template":
+    def parse(cls, table_name: str, path: str, landing_root: str) -> "Template":
         """Read a template.
 
         Args:
-            table: For messages.
+            table_name: For messages.
             path: The template as declared.
             landing_root: Root of the landing area, a folder or an S3 address.
 
@@ -87,22 +87,24 @@ class Template:
             path = absolute(path)
         elif not path.startswith("/"):
             raise _wrong(
-                table, f"path {path!r} does not begin with a place",
+                table_name, f"path {path!r} does not begin with a place",
                 "a path begins with {landing}/, a slash, or s3://bucket/",
                 f"write '{{landing}}/{path.lstrip('/') or 'orders/*.json'}'",
             )  # fmt: skip
         scheme, _, rest = path.rpartition("://")
         rest = re.sub(r"/{2,}", "/", re.sub(r"\{(\w+):([^{}]*)\}", _with_slashes_outside, rest))
         if ".." in rest.split("/") or "." in rest.split("/"):
-            raise _wrong(table, f"path {path!r} has a '.' or '..' folder", "a path names its folders", "spell it out")
+            raise _wrong(
+                table_name, f"path {path!r} has a '.' or '..' folder", "a path names its folders", "spell it out"
+            )
         if any("**" in name and name != "**" for name in rest.split("/")):
             raise _wrong(
-                table, f"path {path!r} has ** inside a name", "** stands alone between two slashes",
+                table_name, f"path {path!r} has ** inside a name", "** stands alone between two slashes",
                 "write * within a name, /**/ for any number of folders",
             )  # fmt: skip
-        check_last(table, path, rest.rpartition("/")[2])
+        check_last(table_name, path, rest.rpartition("/")[2])
         text = f"{scheme}://{rest}" if scheme else rest
-        parts = tuple(part for piece in re.split(r"(\{[^{}]*\})", text) for part in _parts_of(table, path, piece))
+        parts = tuple(part for piece in re.split(r"(\{[^{}]*\})", text) for part in _parts_of(table_name, path, piece))
         return cls(root, (Part("text", f"{root}/"), *parts) if root else parts)
 
     @property
@@ -167,7 +169,7 @@ class Template:
     def _pattern(self) -> re.Pattern[str]:
         return re.compile(pattern_of(self.parts), re.DOTALL)
 
-    def check_windows(self, table: str, windows: Sequence[Window]) -> None:
+    def check_windows(self, table_name: str, windows: Sequence[Window]) -> None:
         """Refuse a path that tells too little of the time, or more than what tells one window from another.
 
         Raises:
@@ -176,19 +178,19 @@ class Template:
         """
         if self.is_flat:
             return
-        self.windows_by_time(table, windows)
+        self.windows_by_time(table_name, windows)
         times = [part for part in self.parts if part.kind == "time"]
         for finer in ("HMS", "MS", "S"):
             named = "".join(f"%{name}" for name in finer if any(_without(name, p.text) != p.text for p in times))
             coarser = [replace(part, text=_without(finer, part.text)) for part in times]
             if named and len({tuple(part.of(window) for part in coarser) for window in windows}) == len(windows):
                 raise _wrong(
-                    table, f"path names {named} of the start of a window, which tells no two windows apart",
+                    table_name, f"path names {named} of the start of a window, which tells no two windows apart",
                     "a file with another time of day in its name would belong to no window, and nobody would miss it",
                     f"write * instead of {named} for all files of a window, or what stands there, such as 00, for one",
                 )  # fmt: skip
 
-    def windows_by_time(self, table: str, windows: Sequence[Window]) -> dict[tuple[str, ...], Window]:
+    def windows_by_time(self, table_name: str, windows: Sequence[Window]) -> dict[tuple[str, ...], Window]:
         """Windows by their time fields.
 
         Raises:
@@ -201,7 +203,7 @@ class Template:
                 offsets = {one.local_start.utcoffset() for one in (other, window)}
                 turned_back = len(offsets) > 1 and abs(window.start - other.start) < timedelta(days=1)
                 raise _wrong(
-                    table, f"path reads the same for the windows {other.key} and {window.key}",
+                    table_name, f"path reads the same for the windows {other.key} and {window.key}",
                     "a file belongs to one window"
                     + (f"; where clocks are turned back, {window.zone} has an hour twice" if turned_back else ""),
                     "write {window_utc:...} in the path for files named by UTC, or declare the partitions in UTC; for "
@@ -247,35 +249,39 @@ def absolute(place: str) -> str:
     return f"{'s3' if scheme in ('s3a', 's3n') else scheme}://{re.sub('/{2,}', '/', rest).rstrip('/')}"
 
 
-def _parts_of(table: str, path: str, piece: str) -> list[Part]:
+def _parts_of(table_name: str, path: str, piece: str) -> list[Part]:
     if piece.startswith("{") and piece.endswith("}"):
-        return [_time_part(table, path, piece)]
+        return [_time_part(table_name, path, piece)]
     if "{" in piece or "}" in piece:
-        raise _wrong(table, f"path {path!r} has a lone brace", "braces enclose a placeholder", _EXAMPLE)
+        raise _wrong(table_name, f"path {path!r} has a lone brace", "braces enclose a placeholder", _EXAMPLE)
     return [
         Part("glob" if text in ("*", "**", "?") else "text", text)
         for text in filter(None, re.split(r"(\*\*|\*|\?)", piece))
     ]
 
 
-def _time_part(table: str, path: str, piece: str) -> Part:
+def _time_part(table_name: str, path: str, piece: str) -> Part:
     name, _, fmt = piece[1:-1].partition(":")
     if name == "landing":
-        raise _wrong(table, f"path {path!r} has {{landing}} inside", "{landing} begins a path", "move it to the start")
+        raise _wrong(
+            table_name, f"path {path!r} has {{landing}} inside", "{landing} begins a path", "move it to the start"
+        )
     if name not in ("window", "window_utc"):
         raise _wrong(
-            table,
+            table_name,
             f"path {path!r} has the unknown placeholder {piece}",
             "there are {landing}, {window:...} and {window_utc:...}",
             _EXAMPLE,
         )
     directives = re.findall(r"%(.?)", fmt)
     if not directives or set(directives) == {"%"}:
-        raise _wrong(table, f"path {path!r}: {piece} names no part of the time", "a time field has a format", _EXAMPLE)
+        raise _wrong(
+            table_name, f"path {path!r}: {piece} names no part of the time", "a time field has a format", _EXAMPLE
+        )
     for directive in directives:
         if directive not in DIRECTIVES:
             raise _wrong(
-                table, f"path {path!r}: {piece} has the directive '%{directive}'",
+                table_name, f"path {path!r}: {piece} has the directive '%{directive}'",
                 f"directives are {', '.join(f'%{known}' for known in DIRECTIVES)}", _EXAMPLE,
             )  # fmt: skip
     return Part("time", fmt, in_utc=name == "window_utc")
@@ -297,5 +303,5 @@ def _escaped(fmt: str) -> str:
     return "".join(text if text.startswith("%") else re.escape(text) for text in re.split(r"(%.)", fmt))
 
 
-def _wrong(table: str, problem: str, rule: str, remedy: str) -> DeclarationError:
-    return DeclarationError(f"{table}: source: {problem}", rule=rule, remedy=remedy)
+def _wrong(table_name: str, problem: str, rule: str, remedy: str) -> DeclarationError:
+    return DeclarationError(f"{table_name}: source: {problem}", rule=rule, remedy=remedy)

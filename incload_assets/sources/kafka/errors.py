@@ -25,11 +25,11 @@ _AWAY = re.compile(
 )
 
 
-def client_error(table: str, cluster: str, place: str, codes: Sequence[int]) -> IncrementalLoadError:
+def client_error(table_name: str, cluster: str, place: str, codes: Sequence[int]) -> IncrementalLoadError:
     """What a client's error means.
 
     Args:
-        table: For messages.
+        table_name: For messages.
         cluster: The cluster's name.
         place: Topic and cluster.
         codes: The error's, and those of what went wrong between requests.
@@ -41,24 +41,24 @@ def client_error(table: str, cluster: str, place: str, codes: Sequence[int]) -> 
     prefix, code = f"INCLOAD_KAFKA_{cluster.upper()}_", codes[0]
     if refusal := next((known for known in codes if known in REFUSED), None):
         return SourceUnreadable(
-            f"{table}: {place} is refused ({_name(refusal)})",
+            f"{table_name}: {place} is refused ({_name(refusal)})",
             rule="the account may describe and read the topic",
             remedy=f"check the options in {prefix}OPTIONS, and the account's permissions",
         )
     if code in _UNKNOWN:
         return SourceUnreadable(
-            f"{table}: there is no {place}",
+            f"{table_name}: there is no {place}",
             rule="the topic exists, and the account may describe it",
             remedy="correct the topic's name in the table's declaration, or create it",
         )
     if code in _WRONG_OPTIONS:
         return SourceUnreadable(
-            f"{table}: the options for the Kafka cluster {cluster!r} are wrong ({_name(code)})",
+            f"{table_name}: the options for the Kafka cluster {cluster!r} are wrong ({_name(code)})",
             rule="options are those of librdkafka",
             remedy=f"correct {prefix}OPTIONS",
         )
     return SourceUnavailable(
-        f"{table}: the Kafka cluster {cluster!r} does not answer ({_name(code)})",
+        f"{table_name}: the Kafka cluster {cluster!r} does not answer ({_name(code)})",
         rule="what does not answer is not taken for empty",
         remedy=f"none if it comes back: the load is tried again; else check {prefix}SERVERS and the network",
     )
@@ -68,11 +68,11 @@ def _name(code: int) -> str:
     return str(KafkaError(code).name()).strip("_").lower().replace("_", " ")
 
 
-def kafka_error(table: str, text: str) -> IncrementalLoadError | None:
+def kafka_error(table_name: str, text: str) -> IncrementalLoadError | None:
     """What the text of an error of Spark says about Kafka; None where it says nothing.
 
     Args:
-        table: For messages.
+        table_name: For messages.
         text: Of the error.
 
     Example:
@@ -81,7 +81,7 @@ def kafka_error(table: str, text: str) -> IncrementalLoadError | None:
     """
     if _NO_CONNECTOR.search(text):
         return SourceUnreadable(
-            f"{table}: this Spark has no connector for Kafka",
+            f"{table_name}: this Spark has no connector for Kafka",
             rule="Spark reads from Kafka with jars of its own, fetched where they are asked for",
             remedy="set INCLOAD_KAFKA=true where Spark is started, and start it anew (incload stop); Maven, which "
             "has to be there, fetches the jars; give a Spark server of your own spark-sql-kafka-0-10 with all it needs",
@@ -90,25 +90,25 @@ def kafka_error(table: str, text: str) -> IncrementalLoadError | None:
         return None
     if _EXPIRED.search(text):
         return SourceUnreadable(
-            f"{table}: Kafka lost records of the window while they were read",
+            f"{table_name}: Kafka lost records of the window while they were read",
             rule="a window is read as a whole or not at all: what has expired is never passed over",
             remedy="load within the topic's retention.ms, or raise it",
         )
     if _REFUSED.search(text):
         return SourceUnreadable(
-            f"{table}: Kafka refuses Spark",
+            f"{table_name}: Kafka refuses Spark",
             rule="Spark logs in with the same options as the look at the topic",
             remedy="check INCLOAD_KAFKA_<CLUSTER>_OPTIONS, …_SPARK_OPTIONS, and the account's permissions",
         )
     if _WRONG.search(text):
         return SourceUnreadable(
-            f"{table}: Spark's Kafka client does not take its options",
+            f"{table_name}: Spark's Kafka client does not take its options",
             rule="…_OPTIONS are librdkafka's and are translated for Spark; …_SPARK_OPTIONS are the Java client's",
             remedy="correct INCLOAD_KAFKA_<CLUSTER>_OPTIONS or …_SPARK_OPTIONS",
         )
     if _AWAY.search(text):
         return SourceUnavailable(
-            f"{table}: Kafka stopped answering while Spark read from it",
+            f"{table_name}: Kafka stopped answering while Spark read from it",
             rule="what does not answer is not taken for empty",
             remedy="none if it comes back: the load is tried again; else check that Spark can reach the brokers",
         )

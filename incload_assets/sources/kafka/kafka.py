@@ -68,9 +68,9 @@ class Kafka(Source):
     def __str__(self) -> str:
         return f"Kafka({self.cluster!r}, {self.topic!r})"
 
-    def validate(self, table: str) -> None:
+    def validate(self, table_name: str) -> None:
         """Check the names and options; see :meth:`Source.validate`."""
-        check_types(table, "source: ", self)
+        check_types(table_name, "source: ", self)
         checks = (
             ("cluster", bool(NAME.fullmatch(self.cluster)), "it is letters, digits and _, in lower case", "'shop'"),
             ("topic", bool(re.fullmatch(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}", self.topic)),
@@ -81,7 +81,7 @@ class Kafka(Source):
         )  # fmt: skip
         for name, good, rule, example in checks:
             if not good:
-                problem = f"{table}: source: {name} is {getattr(self, name)!r}"
+                problem = f"{table_name}: source: {name} is {getattr(self, name)!r}"
                 raise DeclarationError(problem, rule=rule, remedy=f"write {name}={example}")
 
     @property
@@ -94,14 +94,14 @@ class Kafka(Source):
         contract = declared.contract
         if self.key is not None and self.key not in (*contract.names, *declared.asked):
             raise DeclarationError(
-                f"{declared.table}: source: key is {self.key!r}, which {contract.model_name} does not have",
+                f"{declared.table_name}: source: key is {self.key!r}, which {contract.model_name} does not have",
                 rule=f"a message's key stands for a column of the contract ({', '.join(contract.names)})",
                 remedy=f"name one of them, add {self.key!r} to {contract.model_name}, or drop key",
             )
 
     def detect(
         self,
-        table: str,
+        table_name: str,
         windows: Sequence[Window],
         landed: Mapping[str, Position],
         *,
@@ -115,14 +115,14 @@ class Kafka(Source):
             SourceUnreadable: It refuses, has no such topic, or has another one of that name.
         """
         if lake is None:
-            raise ValueError(f"{table}: where windows end is written down in the lake")
-        look = self._look(table)
+            raise ValueError(f"{table_name}: where windows end is written down in the lake")
+        look = self._look(table_name)
         so_far = {
             w.end: {p: end for p, (_, end) in ranges_of(landed[w.key]).items()} for w in windows if w.key in landed
         }
-        return positions(table, look, lake, windows, Chooser(look, first, so_far, windows_of.now()))
+        return positions(table_name, look, lake, windows, Chooser(look, first, so_far, windows_of.now()))
 
-    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+    def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The messages between the offsets of a position; see :meth:`Source.extract`.
 
         Returns:
@@ -133,17 +133,17 @@ class Kafka(Source):
             SourceUnreadable: Offsets are gone, or the topic is another one.
             SourceUnavailable: The cluster does not answer.
         """
-        return self.extract_windows(spark, table, {"": position}, fields).drop("_window")
+        return self.extract_windows(spark, table_name, {"": position}, fields).drop("_window")
 
     def extract_windows(
-        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
+        self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
     ) -> DataFrame:
         """Windows one after the other are one read; which one a message is of follows from its offset."""
         places = [(p, *ends, key) for key, position in positions.items() for p, ends in ranges_of(position).items()]
         whole = _whole(places)
         if len(positions) > 1 and _count(whole.values()) > 2 * _count((begin, end) for _, begin, end, _ in places):
-            return super().extract_windows(spark, table, positions, fields)
-        self._check(table, positions)
+            return super().extract_windows(spark, table_name, positions, fields)
+        self._check(table_name, positions)
         messages = read_messages(spark, KafkaCluster.named(self.cluster), self.topic, whole, self.per_task)
         place = spark.createDataFrame(places, "__partition int, __begin bigint, __end bigint, _window string")
         inside = (F.col("offset") >= F.col("__begin")) & (F.col("offset") < F.col("__end"))
@@ -152,19 +152,19 @@ class Kafka(Source):
         try:
             _ = frame.schema  # Spark looks for the connector now
         except PySparkException as error:
-            raise kafka_error(table, str(error)) or error from None
+            raise kafka_error(table_name, str(error)) or error from None
         return frame
 
     def settled(self, position: Position) -> bool:
         """Whether the end of the window was written down when it was landed."""
         return bool(position.detail.get("closed"))
 
-    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+    def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
         """By the topic's ``retention.ms``; a ``retention.bytes`` may remove messages earlier.
 
         See :meth:`Source.headroom`. The account may describe the topic's configuration.
         """
-        look = self._look(table)
+        look = self._look(table_name)
         if not positions or (retention := look.retention) is None:
             return []
         there = look.first_since(datetime.fromtimestamp(0, UTC))
@@ -182,23 +182,23 @@ class Kafka(Source):
         says = f"the topic {self.topic} {when} the oldest of it by {removed:%Y-%m-%d %H:%M} UTC"
         return [Headroom(says, (removed - now) / retention, removed=removed)]
 
-    def _look(self, table: str) -> KafkaLook:
-        return KafkaLook(table, KafkaCluster.named(self.cluster), self.topic)
+    def _look(self, table_name: str) -> KafkaLook:
+        return KafkaLook(table_name, KafkaCluster.named(self.cluster), self.topic)
 
-    def _check(self, table: str, positions: Mapping[str, Position]) -> None:
+    def _check(self, table_name: str, positions: Mapping[str, Position]) -> None:
         """What Spark would find out late, or after minutes: everything that is to be read is still there."""
         if not any(map(ranges_of, positions.values())):
             return
-        look = self._look(table)
+        look = self._look(table_name)
         starts, ends = look.starts(), look.ends()
         for key, position in positions.items():
             if ranges_of(position):
-                check_identity(table, look, identity_of(position))
+                check_identity(table_name, look, identity_of(position))
             for partition, (begin, end) in ranges_of(position).items():
                 oldest, next_one = starts.get(partition, 0), ends.get(partition, 0)
                 if begin < oldest or end > next_one:
                     raise SourceUnreadable(
-                        f"{table} {key}: the window is offsets {begin} to {end - 1} of partition {partition} of "
+                        f"{table_name} {key}: the window is offsets {begin} to {end - 1} of partition {partition} of "
                         f"{look.place}, which now holds {oldest} to {next_one - 1}",
                         rule="a window is read as a whole or not at all: what has expired is never passed over",
                         remedy="what was landed of it stays; load within the topic's retention.ms, or raise it, and "

@@ -76,8 +76,8 @@ class KafkaLook:
         topic: Its name.
     """
 
-    def __init__(self, table: str, cluster: KafkaCluster, topic: str) -> None:
-        self._table, self._cluster, self._topic = table, cluster, topic
+    def __init__(self, table_name: str, cluster: KafkaCluster, topic: str) -> None:
+        self._table, self._cluster, self._topic = table_name, cluster, topic
         self._trouble = dict[int, float]()
         with self._asking():
             self._admin = kafka_admin.AdminClient(cluster.client_options(self._note))

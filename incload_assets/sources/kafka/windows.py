@@ -77,12 +77,12 @@ class Chooser:
 
 
 def positions(
-    table: str, look: KafkaLook, lake: Lake, windows: Sequence[Window], chooser: Chooser
+    table_name: str, look: KafkaLook, lake: Lake, windows: Sequence[Window], chooser: Chooser
 ) -> dict[str, Position]:
     """The position of each window that has begun; of one that has not ended yet, where it has records.
 
     Args:
-        table: The asset's name.
+        table_name: The asset's name.
         look: At the topic.
         lake: Where cuts are written down.
         windows: Which.
@@ -95,9 +95,9 @@ def positions(
     begun = [window for window in windows if window.start <= chooser.now]
     if not begun:
         return {}
-    written = Cuts(lake, table).at([at for w in begun for at in (w.start, w.end) if at <= chooser.now], chooser)
+    written = Cuts(lake, table_name).at([at for w in begun for at in (w.start, w.end) if at <= chooser.now], chooser)
     for found_cut in written.values():
-        check_identity(table, look, Identity(found_cut["cluster"], found_cut["topic"]))
+        check_identity(table_name, look, Identity(found_cut["cluster"], found_cut["topic"]))
     ends, found = look.ends(), {}
     for window in begun:
         begin = offsets_of(written[window.start])
@@ -105,7 +105,8 @@ def positions(
         end = ends if cut is None else offsets_of(cut)
         if lost := sorted(p for p, offset in begin.items() if ends.get(p, 0) < offset):
             raise SourceUnreadable(
-                f"{table} {window.key}: partition {lost[0]} of {look.place} ends at offset {ends.get(lost[0], 0)}, "
+                f"{table_name} {window.key}: partition {lost[0]} of {look.place} ends at offset "
+                f"{ends.get(lost[0], 0)}, "
                 f"before {begin[lost[0]]}, where the window begins",
                 rule="a log grows at its end and loses nothing there",
                 remedy="find out what the cluster lost; windows landed before stay as they are",
@@ -116,7 +117,7 @@ def positions(
     return found
 
 
-def check_identity(table: str, look: KafkaLook, expected: Identity) -> None:
+def check_identity(table_name: str, look: KafkaLook, expected: Identity) -> None:
     """Refuse a topic that is not the one which was read before.
 
     Raises:
@@ -126,7 +127,7 @@ def check_identity(table: str, look: KafkaLook, expected: Identity) -> None:
         return
     other = "cluster" if look.identity.cluster != expected.cluster else "topic"
     raise SourceUnreadable(
-        f"{table}: the {look.place} is not the one that was loaded: {other} id {getattr(look.identity, other)}, "
+        f"{table_name}: the {look.place} is not the one that was loaded: {other} id {getattr(look.identity, other)}, "
         f"formerly {getattr(expected, other)}",
         rule="offsets mean something in one log only, and a topic that is made again is another log",
         remedy="declare a table of another name for the new topic, or bring the old one back",

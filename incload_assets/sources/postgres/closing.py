@@ -147,7 +147,7 @@ NOTHING = Position(
 """The position of a window that is complete without a row."""
 
 
-def check_lag(table: str, lag: timedelta) -> None:
+def check_lag(table_name: str, lag: timedelta) -> None:
     """Check a lag.
 
     Raises:
@@ -155,7 +155,7 @@ def check_lag(table: str, lag: timedelta) -> None:
     """
     if lag < timedelta(0):
         raise DeclarationError(
-            f"{table}: source: lag is {lag}", rule="a lag is not negative", remedy="write timedelta(minutes=5)"
+            f"{table_name}: source: lag is {lag}", rule="a lag is not negative", remedy="write timedelta(minutes=5)"
         )
 
 

@@ -30,11 +30,11 @@ _AWAY = re.compile(
 
 
 @contextmanager
-def looking(table: str, place: str) -> Iterator[None]:
+def looking(table_name: str, place: str) -> Iterator[None]:
     """Turns the errors of a block into those of this package.
 
     Args:
-        table: The asset's name, for messages.
+        table_name: The asset's name, for messages.
         place: The database's name and the table's in it.
 
     Raises:
@@ -45,21 +45,23 @@ def looking(table: str, place: str) -> Iterator[None]:
         yield
     except psycopg.Error as error:
         transient = isinstance(error, psycopg.OperationalError)
-        raise meaning_of(table, place, str(error)) or _other(table, place, str(error), transient) from None
+        raise meaning_of(table_name, place, str(error)) or _other(table_name, place, str(error), transient) from None
     except PySparkException as error:
         if "org.postgresql" not in str(error):
             raise
-        raise read_failure(table, place, error) from None
+        raise read_failure(table_name, place, error) from None
 
 
-def read_failure(table: str, place: str, error: PySparkException) -> IncrementalLoadError:
+def read_failure(table_name: str, place: str, error: PySparkException) -> IncrementalLoadError:
     """What the JDBC driver's error within Spark's says."""
     told = str(error)
     reason = re.search(r"org\.postgresql\.\S+?(?:Exception|Error): ([^\n]+)", told)
-    return meaning_of(table, place, told) or _other(table, place, reason[1] if reason else told, transient=False)
+    return meaning_of(table_name, place, told) or _other(
+        table_name, place, reason[1] if reason else told, transient=False
+    )
 
 
-def meaning_of(table: str, place: str, told: str) -> IncrementalLoadError | None:
+def meaning_of(table_name: str, place: str, told: str) -> IncrementalLoadError | None:
     """What the words of a server or of a driver say; None if they are of no known kind.
 
     Example:
@@ -69,40 +71,40 @@ def meaning_of(table: str, place: str, told: str) -> IncrementalLoadError | None
     """
     if found := _REFUSED.search(told):
         return SourceUnreadable(
-            f"{table}: {place}: the server refuses the connection ({found[0]})",
+            f"{table_name}: {place}: the server refuses the connection ({found[0]})",
             rule="the account of INCLOAD_DATABASE_<NAME>_USER may connect, by the TLS options of …_URL",
             remedy="check user, password, database name and TLS options in the environment, and pg_hba.conf",
         )
     if found := _FORBIDDEN.search(told):
         return SourceUnreadable(
-            f"{table}: {place}: {_line(found[0])}",
+            f"{table_name}: {place}: {_line(found[0])}",
             rule="the account may read the table: USAGE on its schema, SELECT on it",
             remedy="GRANT them to the account of INCLOAD_DATABASE_<NAME>_USER",
         )
     if found := _GONE.search(told):
         return SourceUnreadable(
-            f"{table}: {place}: {_line(found[0])}",
+            f"{table_name}: {place}: {_line(found[0])}",
             rule="the table and the columns that the source names exist",
             remedy="restore them, or change the table's declaration",
         )
     if found := _SLOW.search(told):
         return SourceUnavailable(
-            f"{table}: {place} did not answer in time ({found[0]})",
+            f"{table_name}: {place} did not answer in time ({found[0]})",
             rule="a statement takes at most INCLOAD_DATABASE_<NAME>_TIMEOUT seconds",
             remedy="index the column that the source asks by, or raise the time-out; the load is tried again",
         )
     if found := _AWAY.search(told):
         return SourceUnavailable(
-            f"{table}: {place}: the database is down or the connection was cut ({_line(found[0])})",
+            f"{table_name}: {place}: the database is down or the connection was cut ({_line(found[0])})",
             rule="what does not answer is not taken for empty",
             remedy="check that the server runs and can be reached; the load is tried again",
         )
     return None
 
 
-def _other(table: str, place: str, told: str, transient: bool) -> IncrementalLoadError:
+def _other(table_name: str, place: str, told: str, transient: bool) -> IncrementalLoadError:
     kind = SourceUnavailable if transient else SourceUnreadable
-    return kind(f"{table}: {place}: {_line(told)}", remedy="see the database's own log; then load again")
+    return kind(f"{table_name}: {place}: {_line(told)}", remedy="see the database's own log; then load again")
 
 
 def _line(told: str) -> str:

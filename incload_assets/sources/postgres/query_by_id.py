@@ -58,7 +58,7 @@ class QueryById(DatabaseSource):
 
     def detect(
         self,
-        table: str,
+        table_name: str,
         windows: Sequence[Window],
         landed: Mapping[str, Position],
         *,
@@ -74,14 +74,15 @@ class QueryById(DatabaseSource):
             return {}
         if lake is None:
             raise DeclarationError(
-                f"{table}: {self} was looked at without a lake", rule="the numbers that windows end with are kept there"
+                f"{table_name}: {self} was looked at without a lake",
+                rule="the numbers that windows end with are kept there",
             )
-        cuts = Cuts(lake, table)
+        cuts = Cuts(lake, table_name)
         written = cuts.known()  # before the database is looked at, which then shows no less than these saw
-        with self.look(table) as look:
+        with self.look(table_name) as look:
             server, relation, column = look.server, look.relation, look.column
             highest = _highest(look.connection, relation, column)
-            _check_growth(table, relation, column, highest, written.values())
+            _check_growth(table_name, relation, column, highest, written.values())
             begun = [window for window in windows if window.start <= server.now]
             instants = {w.start for w in begun if w.start != first} | {w.end for w in begun if w.end <= server.now}
             now = {"id": highest, "oid": relation.oid, "sequence": column.last, "looked_at": server.now.isoformat()}
@@ -128,7 +129,9 @@ def _highest(connection: psycopg.Connection[Any], relation: Relation, column: Co
     return row[0] if row else None
 
 
-def _check_growth(table: str, relation: Relation, column: Column, highest: int | None, cuts: Collection[Cut]) -> None:
+def _check_growth(
+    table_name: str, relation: Relation, column: Column, highest: int | None, cuts: Collection[Cut]
+) -> None:
     """Raise SourceUnreadable where numbers begin again: rows would be taken for ones that were loaded."""
     last = max((cut["id"] for cut in cuts if cut["id"] is not None), default=None)
     if last is None:
@@ -143,7 +146,7 @@ def _check_growth(table: str, relation: Relation, column: Column, highest: int |
     else:
         return
     raise SourceUnreadable(
-        f"{table}: {relation.place}: {problem}",
+        f"{table_name}: {relation.place}: {problem}",
         rule="numbers only grow, and no number is used twice: windows end with a number",
         remedy="if the newest rows were deleted, load when there are newer ones; else delete the table's folder below "
         "_cuts in the lake and load all its windows again, or query it by time",

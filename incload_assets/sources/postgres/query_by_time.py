@@ -55,7 +55,7 @@ class QueryByTime(DatabaseSource):
 
     def detect(
         self,
-        table: str,
+        table_name: str,
         windows: Sequence[Window],
         landed: Mapping[str, Position],
         *,
@@ -66,7 +66,7 @@ class QueryByTime(DatabaseSource):
         if not windows:
             return {}
         ranges = {w.key: Range(None if w.start == first else micros(w.start), micros(w.end)) for w in windows}
-        with self.look(table) as look:
+        with self.look(table_name) as look:
             found = found_in(look.connection, look.relation, look.column, ranges)
             ahead = _ahead(look.connection, look.relation, look.column, look.server.now + self.lag)
         positions = {}
@@ -79,9 +79,9 @@ class QueryByTime(DatabaseSource):
                 )
         return _with_ahead(positions, windows, ahead)
 
-    def clocks(self, table: str) -> list[Clock]:
+    def clocks(self, table_name: str) -> list[Clock]:
         """The server's; see :meth:`Source.clocks`."""
-        with self.look(table) as look:
+        with self.look(table_name) as look:
             rows, first = _ahead(look.connection, look.relation, look.column, look.server.now + self.lag)
         return [Clock(look.server.skew, self.lag, rows, first or "infinity")]
 

@@ -86,11 +86,11 @@ class Relation:
     oid: int
     columns: Mapping[str, Column]
 
-    def column(self, table: str, name: str, types: Mapping[str, str]) -> Column:
+    def column(self, table_name: str, name: str, types: Mapping[str, str]) -> Column:
         """The column that a source asks by.
 
         Args:
-            table: The asset's name, for messages.
+            table_name: The asset's name, for messages.
             name: Of the column.
             types: Those that it may have.
 
@@ -101,17 +101,17 @@ class Relation:
         if column is None or column.type not in types:
             has = f"is of the type {column.type}" if column else f"is not among {', '.join(self.columns)}"
             raise SourceUnreadable(
-                f"{table}: {self.place}: the column {name!r} {has}",
+                f"{table_name}: {self.place}: the column {name!r} {has}",
                 rule=f"the source asks by a column that exists, of type {', '.join(types.values())}",
                 remedy="restore the column, or name another one in the table's source",
             )
         return column
 
-    def check_asked(self, table: str, names: Sequence[str]) -> None:
+    def check_asked(self, table_name: str, names: Sequence[str]) -> None:
         """Refuse a table without a column that a condition asks for, which nobody would miss.
 
         Args:
-            table: The asset's name, for messages.
+            table_name: The asset's name, for messages.
             names: Of the columns.
 
         Raises:
@@ -120,18 +120,18 @@ class Relation:
         for name in names:
             if name not in self.columns:
                 raise SourceUnreadable(
-                    f"{table}: a condition of changes asks for {name!r}, which {self.place} does not have",
+                    f"{table_name}: a condition of changes asks for {name!r}, which {self.place} does not have",
                     rule="a condition on a column that is not there is never true, so that nothing would be deleted",
                     remedy=f"name one of its columns: {', '.join(self.columns)}",
                 )
 
 
-def relation_of(connection: psycopg.Connection[Any], table: str, database: Database, name: str) -> Relation:
+def relation_of(connection: psycopg.Connection[Any], table_name: str, database: Database, name: str) -> Relation:
     """What the catalog says about a table.
 
     Args:
         connection: To the database.
-        table: The asset's name, for messages.
+        table_name: The asset's name, for messages.
         database: Which.
         name: ``schema.table``, or ``table``.
 
@@ -142,7 +142,7 @@ def relation_of(connection: psycopg.Connection[Any], table: str, database: Datab
     rows = connection.execute(_CATALOG, [qualified(name)]).fetchall()
     if not rows:
         raise SourceUnreadable(
-            f"{table}: {database.name}.{name}: there is no such table in the database {database.catalog!r}",
+            f"{table_name}: {database.name}.{name}: there is no such table in the database {database.catalog!r}",
             rule="the table that a source names exists, and the account may use its schema",
             remedy="check the name, upper and lower case included, or restore the table",
         )
@@ -151,7 +151,7 @@ def relation_of(connection: psycopg.Connection[Any], table: str, database: Datab
     return Relation(f"{database.name}.{schema}.{relation}", f"{quoted(schema)}.{quoted(relation)}", oid, columns)
 
 
-def check_names(table: str, database: str, name: str, column: str) -> None:
+def check_names(table_name: str, database: str, name: str, column: str) -> None:
     """Check what a declaration says.
 
     Raises:
@@ -159,7 +159,7 @@ def check_names(table: str, database: str, name: str, column: str) -> None:
     """
     if not NAME.fullmatch(database):
         raise DeclarationError(
-            f"{table}: source: database is {database!r}",
+            f"{table_name}: source: database is {database!r}",
             rule="it is letters, digits and _, in lower case, as in INCLOAD_DATABASE_<NAME>_URL",
             remedy="write database='shop'",
         )
@@ -167,7 +167,7 @@ def check_names(table: str, database: str, name: str, column: str) -> None:
         parts: Sequence[str] = name.split(".") if what == "table" else [value]
         if not all(parts) or len(parts) > 2 or "\0" in value:
             raise DeclarationError(
-                f"{table}: source: {what} is {value!r}",
+                f"{table_name}: source: {what} is {value!r}",
                 rule="a table is 'table' or 'schema.table', database and column are names",
                 remedy="write for example 'shop', 'public.orders', 'updated_at'",
             )

@@ -37,9 +37,9 @@ class ReplicationSlot:
     database: str
     name: str
 
-    def validate(self, table: str) -> None:
+    def validate(self, table_name: str) -> None:
         """Check both names; raise :class:`DeclarationError`."""
-        check_types(table, "source: slot.", self)
+        check_types(table_name, "source: slot.", self)
         rules = (
             ("database", NAME, self.database, "it is letters, digits and _, in lower case", "'shop'"),
             ("name", _NAME, self.name, "a slot's name is up to 63 of a-z, 0-9 and _", "'debezium'"),
@@ -47,25 +47,27 @@ class ReplicationSlot:
         for field, pattern, value, rule, example in rules:
             if not pattern.fullmatch(value):
                 raise DeclarationError(
-                    f"{table}: source: {field} of the slot is {value!r}", rule=rule, remedy=f"write {field}={example}"
+                    f"{table_name}: source: {field} of the slot is {value!r}",
+                    rule=rule,
+                    remedy=f"write {field}={example}",
                 )
 
-    def headroom(self, table: str) -> Headroom:
+    def headroom(self, table_name: str) -> Headroom:
         """How much may be written until the slot is dropped, and whether anything reads it.
 
         Args:
-            table: For messages.
+            table_name: For messages.
 
         Raises:
             SourceUnavailable: The database does not answer.
             SourceUnreadable: It refuses, or is older than PostgreSQL 13.
         """
         keeper = f"the replication slot {self.name} of {self.database}"
-        with looking(table, keeper), Database.named(self.database).connect() as connection:
+        with looking(table_name, keeper), Database.named(self.database).connect() as connection:
             found = connection.execute(_SLOT, [self.name]).fetchone()
         if found is None:
             raise SourceUnreadable(
-                f"{table}: {keeper}: the server has no max_slot_wal_keep_size",
+                f"{table_name}: {keeper}: the server has no max_slot_wal_keep_size",
                 rule="headroom is told by PostgreSQL 13 and newer",
                 remedy="drop slot from Debezium(...), or use a newer server",
             )

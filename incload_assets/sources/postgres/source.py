@@ -76,28 +76,28 @@ class DatabaseSource(Source):
         object.__setattr__(made, "asked", tuple(fields))
         return made
 
-    def validate(self, table: str) -> None:
+    def validate(self, table_name: str) -> None:
         """Check names and lag; see :meth:`Source.validate`."""
-        check_types(table, "source: ", self)
-        check_names(table, self.database, self.table, self.by)
-        check_lag(table, self.lag)
+        check_types(table_name, "source: ", self)
+        check_names(table_name, self.database, self.table, self.by)
+        check_lag(table_name, self.lag)
 
-    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+    def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows of a window; see :meth:`Source.extract`."""
-        return self.extract_windows(spark, table, {"": position}, fields).drop("_window")
+        return self.extract_windows(spark, table_name, {"": position}, fields).drop("_window")
 
     def extract_windows(
-        self, spark: SparkSession, table: str, positions: Mapping[str, Position], fields: Sequence[str]
+        self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
     ) -> DataFrame:
         """The rows of some windows; small ones share a query, a big one has some."""
         details = {key: position.detail for key, position in positions.items()}
         parts = {key: Part(Range(d["low"], d["high"]), d["rows"], d["least"], d["most"]) for key, d in details.items()}
-        with looking(table, self._place):
+        with looking(table_name, self._place):
             database = Database.named(self.database)
             with database.connect() as connection:
-                relation = relation_of(connection, table, database, self.table)
-            column = relation.column(table, self.by, self.types)
-            relation.check_asked(table, self.asked)
+                relation = relation_of(connection, table_name, database, self.table)
+            column = relation.column(table_name, self.by, self.types)
+            relation.check_asked(table_name, self.asked)
             frame = read_parts(spark, database, relation, column, parts, fields)
             frame.schema  # noqa: B018 - asks the database, here where its name is known
             return frame
@@ -111,21 +111,21 @@ class DatabaseSource(Source):
         return closing_of(position).state == "closed"
 
     @contextmanager
-    def look(self, table: str) -> Iterator[Look]:
+    def look(self, table_name: str) -> Iterator[Look]:
         """A look at the table, whose errors are this package's.
 
         Args:
-            table: For messages.
+            table_name: For messages.
 
         Raises:
             SourceUnavailable: The database does not answer, or not in time.
             SourceUnreadable: It refuses, or there is no such table or column.
         """
         database = Database.named(self.database)
-        with looking(table, self._place), database.connect() as connection:
+        with looking(table_name, self._place), database.connect() as connection:
             server = server_of(connection)  # before the rows are looked at
-            relation = relation_of(connection, table, database, self.table)
-            yield Look(connection, server, relation, relation.column(table, self.by, self.types))
+            relation = relation_of(connection, table_name, database, self.table)
+            yield Look(connection, server, relation, relation.column(table_name, self.by, self.types))
 
     @property
     def _place(self) -> str:

@@ -50,30 +50,30 @@ Notes = Mapping[tuple[str, str], Settled]
 """By partition key and name of the table."""
 
 
-def read_notes(lake: Lake, table: str) -> dict[tuple[str, str], Settled]:
+def read_notes(lake: Lake, table_name: str) -> dict[tuple[str, str], Settled]:
     """What was written down last for a table."""
-    delta = lake.delta(lake.references_uri(table.split("/")))
+    delta = lake.delta(lake.references_uri(table_name.split("/")))
     if delta is None:
         return {}
-    newest = [("number", "=", delta.transaction_version(_app_id(table)) or 0)]
+    newest = [("number", "=", delta.transaction_version(_app_id(table_name)) or 0)]
     [notes] = delta.to_pyarrow_table(filters=newest).column("notes").to_pylist() or ["{}"]
     found = json.loads(notes)
     return {(key, name): Settled(*values) for key, of_window in found.items() for name, values in of_window.items()}
 
 
-def write_notes(lake: Lake, table: str, notes: Notes) -> None:
+def write_notes(lake: Lake, table_name: str, notes: Notes) -> None:
     """Write down what was found out, in place of what was; unless another load does so at the same moment."""
-    uri = lake.references_uri(table.split("/"))
+    uri = lake.references_uri(table_name.split("/"))
     found: dict[str, dict[str, list[str | int]]] = {}
     for (key, name), note in notes.items():
         found.setdefault(key, {})[name] = [note.own, note.rows, note.files, note.version]
-    number = (lake.transaction_version(uri, _app_id(table)) or 0) + 1
+    number = (lake.transaction_version(uri, _app_id(table_name)) or 0) + 1
     row = {"number": number, "notes": json.dumps(found, sort_keys=True)}
-    lake.append(uri, pa.Table.from_pylist([row], _SCHEMA), _app_id(table), number)
+    lake.append(uri, pa.Table.from_pylist([row], _SCHEMA), _app_id(table_name), number)
 
 
-def _app_id(table: str) -> str:
-    return f"{table}/references"
+def _app_id(table_name: str) -> str:
+    return f"{table_name}/references"
 
 
 VERSIONS = 4

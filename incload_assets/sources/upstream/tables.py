@@ -66,19 +66,19 @@ class Tables(Source):
     def __str__(self) -> str:
         return f"Tables({', '.join('/'.join(upstream.path) for upstream in self.of)})"
 
-    def validate(self, table: str) -> None:
+    def validate(self, table_name: str) -> None:
         """Check ``absent``; whoever makes it has looked at the tables."""
         if self.absent not in get_args(Absent):
             choices = ", ".join(map(repr, get_args(Absent)))
             raise DeclarationError(
-                f"{table}: absent is {self.absent!r}",
+                f"{table_name}: absent is {self.absent!r}",
                 rule="a window for which upstream holds nothing waits, or is an empty one",
                 remedy=f"write one of {choices}",
             )
 
     def detect(
         self,
-        table: str,
+        table_name: str,
         windows: Sequence[Window],
         landed: Mapping[str, Position],
         *,
@@ -88,7 +88,7 @@ class Tables(Source):
         """The data files of each window; see :meth:`Source.detect`. Each table's log is read once for all windows."""
         lake = lake or _lake()
         looks = self._looks(lake, windows)
-        notes = read_notes(lake, table) if self._refers else {}
+        notes = read_notes(lake, table_name) if self._refers else {}
         positions = {}
         for window in windows if looks else ():
             before = landed.get(window.key)
@@ -99,7 +99,12 @@ class Tables(Source):
         return positions
 
     def prepare(
-        self, spark: SparkSession, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake
+        self,
+        spark: SparkSession,
+        table_name: str,
+        windows: Sequence[Window],
+        landed: Mapping[str, Position],
+        lake: Lake,
     ) -> None:
         """Find out, for all landed windows at once, which of them a change of a table with ``on`` does not concern.
 
@@ -108,13 +113,13 @@ class Tables(Source):
         """
         if missing := ", ".join(self._missing(lake)):
             raise SourceMissing(
-                f"{table}: it is made of {missing}, not there yet, or gone",
+                f"{table_name}: it is made of {missing}, not there yet, or gone",
                 rule="a window waits until all tables upstream are there, and keeps what it holds until then",
                 remedy=f"load {missing} first",
             )
         if not self._refers:
             return
-        notes, looks = read_notes(lake, table), self._looks(lake, windows)
+        notes, looks = read_notes(lake, table_name), self._looks(lake, windows)
         if not open_questions(windows, looks, landed, notes):
             return
         known = sorted(_window_in(key, position) for key, position in landed.items() if "window" in position.detail)
@@ -123,14 +128,14 @@ class Tables(Source):
         looks = self._looks(lake, known)
         for look, questions in open_questions(known, looks, landed, notes).items():
             notes |= unconcerned(spark, lake, look, looks, questions)
-        write_notes(lake, table, {place: note for place, note in notes.items() if place[0] in landed})
+        write_notes(lake, table_name, {place: note for place, note in notes.items() if place[0] in landed})
 
     def empty_positions(self, windows: Sequence[Window], lake: Lake) -> dict[str, Position]:
         """None where a table is not there; else as :meth:`Source.empty_positions` tells."""
         empty = super().empty_positions(windows, lake)
         return {} if empty and self._missing(lake) else empty
 
-    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
+    def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """What the function makes of the rows of a position; see :meth:`Source.extract`.
 
         Returns:
@@ -150,12 +155,12 @@ class Tables(Source):
         except PySparkException as error:
             if "DELTA_VERSION_NOT_FOUND" in str(error) or "time travel" in str(error):
                 raise SourceChanged(
-                    f"{table}: a version upstream ({position.summary}) is gone",
+                    f"{table_name}: a version upstream ({position.summary}) is gone",
                     rule="rows are read at the versions that were looked at",
                     remedy="none: the load looks again; keep versions for longer than a load takes",
                 ) from error
             raise
-        self._check_columns(table, returned, fields)
+        self._check_columns(table_name, returned, fields)
         versions = ", ".join(f"{name}@{at['version']}" for name, at in position.detail["tables"].items())
         return _as_extracted(out.select(F.struct(*(col(name) for name in fields)).alias("_raw")), versions)
 
@@ -184,12 +189,12 @@ class Tables(Source):
         window = _window_in("", position)
         return rows.filter(inside_sql(upstream.partition, upstream.kind, window.start, window.end, self.timezone))
 
-    def _check_columns(self, table: str, returned: set[str], fields: Sequence[str]) -> None:
+    def _check_columns(self, table_name: str, returned: set[str], fields: Sequence[str]) -> None:
         missing, extra = [name for name in fields if name not in returned], sorted(returned - set(fields))
         if missing or extra:
             wrong = [f"no column {name!r}" for name in missing] + [f"a column {name!r}" for name in extra]
             raise DeclarationError(
-                f"{table}: its function returns {', '.join(wrong)}",
+                f"{table_name}: its function returns {', '.join(wrong)}",
                 rule=f"it returns the contract's columns ({', '.join(fields)}), and no others",
                 remedy="select them at its end, or change the contract",
             )
