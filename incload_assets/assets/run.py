@@ -11,7 +11,7 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from incload_assets.assets.metadata import Metadata, metadata_of
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.checks.with_loads import check_after_range
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, window_of
@@ -106,7 +106,10 @@ def _load_together(
 
     first = first_of(windows)
     if len(first) > 1:
-        on, chosen = Context(spark, table, context.resources.lake.followed()), [w for w in windows if w.key in first]
+        on, chosen = (
+            LoadContext(spark, table, context.resources.lake.followed()),
+            [w for w in windows if w.key in first],
+        )
         yield from load_first_windows(on, chosen, first_of, run_id=context.run.run_id, say=context.log.info)
 
 

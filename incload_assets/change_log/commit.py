@@ -20,27 +20,27 @@ import pyspark.sql.types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from incload_assets.change_log.change import CONTROL
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.staged import FOLDER, Staged, StagedFile
-from incload_assets.change_log.window_records import CONTROL_TYPE, Control, controls_of
+from incload_assets.change_log.window_records import WINDOW_RECORD_TYPE, WindowRecord, window_records_of
 from incload_assets.declaration import window as windows
 from incload_assets.delta.fences import move_fence
 
 
 def commit(
-    context: Context,
+    load: LoadContext,
     staged: Staged,
-    controls: Mapping[str, Control],
+    controls: Mapping[str, WindowRecord],
     app_id: str,
     number: int,
     *,
     note: str,
-    base: Control | None = None,
+    base: WindowRecord | None = None,
 ) -> bool:
     """Replace windows of the log, or add to one, in one commit fenced by ``(app_id, number)``.
 
     Args:
-        context: Of the load.
+        load: Of the load.
         staged: Rows of the windows, and of others, which are left out; and so are those that are no changes.
         controls: The windows, with their new control rows.
         app_id: Identifier of the fence.
@@ -52,25 +52,25 @@ def commit(
     Returns:
         Whether it was this commit that the log holds now.
     """
-    log, at = context.log, windows.now()
+    log, at = load.log, windows.now()
     log_now, replaced = log.open(), {"_window": list(controls)}
     if base is not None:
-        if controls_of(log_now, only=list(controls)) != dict.fromkeys(controls, base):
+        if window_records_of(log_now, only=list(controls)) != dict.fromkeys(controls, base):
             return False
         replaced["_kind"] = [CONTROL]
     staged.given.update(controls)
-    files = [*staged.committing(), *_control_files(context, controls)]
+    files = [*staged.committing(), *_record_files(load, controls)]
     added = [file.as_added(at) for file in files]
     log.lake.commit(log_now, added, app_id, number, replaced=replaced, note=note)
     # whatever the answer was: it may have been lost, and another commit may have come right after
     return log.controls(only=list(controls)) == dict(controls)
 
 
-def bare_fence(context: Context, app_id: str, *, odd: bool = False) -> int:
+def bare_fence(load: LoadContext, app_id: str, *, odd: bool = False) -> int:
     """Commit nothing but a fence to the log, with a number above all before it: what has a lower one is refused.
 
     Args:
-        context: Of the load.
+        load: Of the load.
         app_id: Identifier of the fence.
         odd: Whether the number has to be odd.
 
@@ -80,29 +80,29 @@ def bare_fence(context: Context, app_id: str, *, odd: bool = False) -> int:
     Raises:
         ConcurrentLoad: Others kept moving the fence.
     """
-    log = context.log
+    log = load.log
 
     def send(number: int) -> None:
         log.lake.commit(log.open(), [], app_id, number)
 
-    return move_fence(log.lake, log.uri, app_id, send, table_name=context.table.name, odd=odd)
+    return move_fence(log.lake, log.uri, app_id, send, table_name=load.table.name, odd=odd)
 
 
-def _control_files(context: Context, controls: Mapping[str, Control]) -> list[StagedFile]:
-    """Control rows, each in a file of its own."""
+def _record_files(load: LoadContext, controls: Mapping[str, WindowRecord]) -> list[StagedFile]:
+    """WindowRecord rows, each in a file of its own."""
     written = []
-    with context.lake.files(context.log.uri) as files:
+    with load.lake.files(load.log.uri) as files:
         for key, control in controls.items():
             folder = f"{FOLDER}/{uuid4().hex}/_kind={CONTROL}"
             path = f"{folder}/control.parquet"
             files.create_dir(folder, recursive=True)
             with files.open_output_stream(path) as out:
-                pq.write_table(pa.Table.from_pylist([{"_control": asdict(control)}], _control_schema()), out)
+                pq.write_table(pa.Table.from_pylist([{"_control": asdict(control)}], _record_schema()), out)
                 size = out.tell()
             written.append(StagedFile(path, size, key, CONTROL, rows=1, statistics='{"numRecords":1}'))
     return written
 
 
 @cache
-def _control_schema() -> pa.Schema:
-    return to_arrow_schema(T.StructType([T.StructField("_control", CONTROL_TYPE)]), timezone="UTC")
+def _record_schema() -> pa.Schema:
+    return to_arrow_schema(T.StructType([T.StructField("_control", WINDOW_RECORD_TYPE)]), timezone="UTC")

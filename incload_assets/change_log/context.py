@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.change_log.change import CONTROL, DELETE, EMPTIES, MOVED, REJECTED
 from incload_assets.change_log.log import ChangeLog
-from incload_assets.change_log.read_view import Snapshot, first_sequences
-from incload_assets.change_log.window_records import Control, controls_of
+from incload_assets.change_log.read_view import ReadView, first_sequences
+from incload_assets.change_log.window_records import WindowRecord, window_records_of
 from incload_assets.declaration.layout import laid_out_by, touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
@@ -22,7 +22,7 @@ from resources.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_
 
 
 @dataclass(frozen=True)
-class Context:
+class LoadContext:
     """A table and the means to work on it.
 
     Args:
@@ -50,7 +50,7 @@ class Context:
         """Where the table is."""
         return self.lake.table_uri(self.table.key.path)
 
-    def rows(self, at: "Snapshot", *, near: bool = False) -> DataFrame:
+    def rows(self, at: "ReadView", *, near: bool = False) -> DataFrame:
         """The table as of a snapshot; where it has no files, Spark is spared the look.
 
         Args:
@@ -67,18 +67,18 @@ class Context:
         touched = touched_sql(self.table, at.partitions) if near else None
         return rows.filter(touched) if touched else rows
 
-    def changes(self, at: "Snapshot") -> DataFrame:
+    def changes(self, at: "ReadView") -> DataFrame:
         """The log as of a snapshot."""
         return self.log.read(self.spark, at.log_version)
 
-    def window_changes(self, at: "Snapshot") -> DataFrame:
+    def window_changes(self, at: "ReadView") -> DataFrame:
         """Of the log as of a snapshot: the changes of its windows, and of the others those deletes that may be newer.
 
         Of a log of many files there may be more.
         """
         return self.changes(at) if at.window_files is None else at.window_files.read(self.spark)
 
-    def snapshot(self, windows: tuple[Window, ...], app_id: str, *, of_range: bool = False) -> "Snapshot":
+    def read_view(self, windows: tuple[Window, ...], app_id: str, *, of_range: bool = False) -> "ReadView":
         """Look at the table before the log, so that nothing merged can be missing from the log that is read.
 
         Args:
@@ -92,7 +92,7 @@ class Context:
         if self.table.write.whole:
             app_id = f"{self.table.name}/*"
         keys = [window.key for window in windows]
-        controls = controls_of(log, only=keys)
+        controls = window_records_of(log, only=keys)
         rows, changes = data_files(table), data_files(log)
         table_bytes = bytes_of(rows)
         is_here, kind = pc.field("partition._window").isin(keys), pc.field("partition._kind")
@@ -101,7 +101,7 @@ class Context:
         deletes = self._not_older(changes.filter(~is_here & (kind == DELETE)), controls.values())
         others = pa.concat_tables([deletes, changes.filter(~is_here & kind.isin([*EMPTIES]))])
         moves = bytes_of(changes.filter(kind == MOVED)) > 0
-        at = Snapshot(
+        at = ReadView(
             table.version(),
             log.version(),
             app_id,
@@ -135,7 +135,7 @@ class Context:
             near_files=parquet_files(table, self.lake.spark_uri(self.uri), rows),
         )
 
-    def _not_older(self, deletes: pa.Table, controls: Collection[Control]) -> pa.Table:
+    def _not_older(self, deletes: pa.Table, controls: Collection[WindowRecord]) -> pa.Table:
         """Files of the log without those whose deletes are older than all changes of some windows."""
         firsts = first_sequences(controls)
         if not firsts:
@@ -143,7 +143,7 @@ class Context:
         column = self.table.changes.sequence_by[0]
         return without_older(firsts, column, self.table.type_of(column), deletes)
 
-    def _is_newer(self, at: "Snapshot", files: pa.Table) -> bool:
+    def _is_newer(self, at: "ReadView", files: pa.Table) -> bool:
         firsts = at.first_sequences
         if not firsts:
             return False

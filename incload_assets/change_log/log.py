@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.window_records import CONTROL_TYPE, Control, controls_of
+from incload_assets.change_log.window_records import WINDOW_RECORD_TYPE, WindowRecord, window_records_of
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.delta.data_files import parquet_files
@@ -65,7 +65,7 @@ class ChangeLog:
             T.StructField("_reasons", T.ArrayType(T.StringType())),
             T.StructField("_payload", T.StringType()),
             T.StructField("_rescued", T.StringType()),
-            T.StructField("_control", CONTROL_TYPE),
+            T.StructField("_control", WINDOW_RECORD_TYPE),
         ]
         if self.table.by_column:
             engine.append(T.StructField("_unset", T.ArrayType(T.StringType())))
@@ -115,14 +115,14 @@ class ChangeLog:
         rows = spark.read.format("delta").option("versionAsOf", version).load(folder)
         return rows if windows is None else rows.filter(F.col("_window").isin(*windows))
 
-    def control(self, window: str, version: int | None = None) -> Control | None:
+    def control(self, window: str, version: int | None = None) -> WindowRecord | None:
         """The control row of a window, read without Spark."""
         return self.controls(version, only=[window]).get(window)
 
-    def controls(self, version: int | None = None, *, only: Collection[str] | None = None) -> dict[str, Control]:
+    def controls(self, version: int | None = None, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
         """The control rows of all windows, or of some, by partition key."""
         delta = self.lake.delta(self.uri, version)
-        return {} if delta is None else controls_of(delta, only=only)
+        return {} if delta is None else window_records_of(delta, only=only)
 
     @property
     def landed(self) -> "Landed":

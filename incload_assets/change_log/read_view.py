@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.window_records import Control
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.layout import touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.delta.data_files import ParquetFiles
@@ -14,7 +14,7 @@ from incload_assets.delta.sql import col
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class ReadView:
     """The versions that one plan is made from.
 
     Args:
@@ -45,7 +45,7 @@ class Snapshot:
     log_version: int
     app_id: str
     fence: int
-    controls: dict[str, Control]
+    controls: dict[str, WindowRecord]
     whole: bool
     of_range: bool
     by_place: bool
@@ -101,7 +101,7 @@ class Snapshot:
         return first_sequences(self.controls.values())
 
 
-def first_sequences(controls: Iterable[Control]) -> list[str] | None:
+def first_sequences(controls: Iterable[WindowRecord]) -> list[str] | None:
     """Smallest value of the first sequence column in each window that has one; None where a change has none."""
     firsts = [control.first_sequence for control in controls]
     return None if None in firsts else [first for first in firsts if first is not None]
@@ -119,11 +119,11 @@ BROADCAST_ROWS = 500_000
 """Most changes whose keys are sent to every task."""
 
 
-def of_keys(rows: DataFrame, keys: DataFrame, table: Table, at: Snapshot) -> DataFrame:
+def of_keys(rows: DataFrame, keys: DataFrame, table: Table, at: ReadView) -> DataFrame:
     """Rows of the table, without those of other keys where that spares work: hashes are computed of what is left.
 
     Args:
-        rows: As :meth:`~incload_assets.change_log.context.Context.rows` gives them.
+        rows: As :meth:`~incload_assets.change_log.context.LoadContext.rows` gives them.
         keys: The keys that a plan concerns; columns of the table's identity.
         table: The declaration.
         at: What the plan is made from.
@@ -133,7 +133,7 @@ def of_keys(rows: DataFrame, keys: DataFrame, table: Table, at: Snapshot) -> Dat
     return rows.join(F.broadcast(keys.select(*map(col, table.identity))), list(table.identity), "left_semi")
 
 
-def near(changes: DataFrame, table: Table, at: Snapshot) -> DataFrame:
+def near(changes: DataFrame, table: Table, at: ReadView) -> DataFrame:
     """Of the log's changes, only those of the partitions that the windows touch; all, where it is not laid out so."""
     if table.write.partition_by is None or (touched := touched_sql(table, at.partitions)) is None:
         return changes

@@ -1,4 +1,4 @@
-"""Control rows: what a landing leaves in the log beside the rows of its window, read without Spark."""
+"""WindowRecord rows: what a landing leaves in the log beside the rows of its window, read without Spark."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -19,7 +19,7 @@ from resources.lake import data_files
 REMEMBERED = 100_000
 """Most control rows that a process remembers; they take about a kilobyte each."""
 
-CONTROL_TYPE = T.StructType(
+WINDOW_RECORD_TYPE = T.StructType(
     [
         T.StructField("landing", T.LongType()),
         T.StructField("fingerprint", T.StringType()),
@@ -41,7 +41,7 @@ CONTROL_TYPE = T.StructType(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Control:
+class WindowRecord:
     """The control row of a window: what was landed, and what the merge of it needs to know.
 
     Args:
@@ -86,7 +86,7 @@ class Control:
         return Position(self.fingerprint, json.loads(self.position), self.summary)
 
 
-def controls_of(log: DeltaTable, *, only: Collection[str] | None = None) -> dict[str, Control]:
+def window_records_of(log: DeltaTable, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
     """The control rows that a version of a log holds of all windows, or of some, by partition key.
 
     Each window has one, in a file of its own; Delta's files never change, so what was read of one is remembered: to
@@ -112,19 +112,19 @@ def landed_windows(log: DeltaTable) -> list[str]:
     return [str(key) for key in controls["partition._window"].to_pylist()]
 
 
-def _read(log: DeltaTable, keys: list[str]) -> dict[str, Control]:
+def _read(log: DeltaTable, keys: list[str]) -> dict[str, WindowRecord]:
     wanted = [("_kind", "=", CONTROL), ("_window", "in", keys)]
     # without it each file of the log becomes an object first, which takes ten times as long for a thousand windows
     files = log.to_pyarrow_dataset(file_pruning_predicate=wanted)
     rows = files.to_table(columns=["_window", "_control"], filter=filters_to_expression(wanted)).to_pylist()
-    return {row["_window"]: Control(**{k: v for k, v in row["_control"].items() if v is not None}) for row in rows}
+    return {row["_window"]: WindowRecord(**{k: v for k, v in row["_control"].items() if v is not None}) for row in rows}
 
 
-_remembered: dict[tuple[str, str], Control] = {}
+_remembered: dict[tuple[str, str], WindowRecord] = {}
 _remembering = Lock()
 
 
-def _remember(read: Mapping[tuple[str, str], Control]) -> None:
+def _remember(read: Mapping[tuple[str, str], WindowRecord]) -> None:
     with _remembering:
         _remembered.update(read)
         for place in list(_remembered)[: max(0, len(_remembered) - REMEMBERED)]:  # the oldest

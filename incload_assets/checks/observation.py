@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import dagster as dg
 
 from incload_assets.change_log.log import ChangeLog
-from incload_assets.change_log.window_records import Control
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
 from incload_assets.progress.progress import (
     SourceState,
@@ -46,7 +46,7 @@ class Look:
     trouble: str | None = None
 
     @property
-    def controls(self) -> dict[str, Control]:
+    def controls(self) -> dict[str, WindowRecord]:
         """The log's control rows by partition key."""
         return self.state.controls
 

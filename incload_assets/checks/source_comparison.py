@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, MOVED, REJECTED, TRUNCATE, UPSERT, UPSERTS
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
@@ -104,10 +104,10 @@ def log_content(
 
 def table_evidence(spark: SparkSession, table: Table, lake: Lake, log: ChangeLog, window: Window) -> Evidence | None:
     """The window's keys in the table against the full fold of the log; None if there is nothing to compare."""
-    context = Context(spark, table, lake)
+    context = LoadContext(spark, table, lake)
     if lake.version(context.uri) is None or log.control(window.key) is None:
         return None
-    at = context.snapshot((window,), app_id(table, window))
+    at = context.read_view((window,), app_id(table, window))
     plan = strategy_of(table).plan(context, at, full=True)
     try:
         return examine(plan, at)[window.key]

@@ -14,7 +14,7 @@ from incload_assets.change_log.change import (
     order_sql,
     sets,
 )
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.delta.sql import col, row_id_sql, union_of
 from incload_assets.ingest.ingestion import Landing
 
@@ -22,14 +22,14 @@ STAYING = (*UPSERTS, DELETE, TRUNCATE)
 """Kinds of old rows that may stay; the marks of snapshots are made anew."""
 
 
-def staying_rows(context: Context, landing: Landing, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
+def staying_rows(load: LoadContext, landing: Landing, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
     """The old rows that stay; None where the source tells that none do.
 
     The old rows are judged by the contract as it is now; of those that were rejected only the payload is left, so they
     stay rejected.
     """
-    table = context.table
-    if (staying := _staying(context, landing, former, fresh)) is None:
+    table = load.table
+    if (staying := _staying(load, landing, former, fresh)) is None:
         return None
     reasons = table.contract.reasons(given=sets if table.by_column else None)
     is_upsert = F.col("_kind").isin(*UPSERTS)
@@ -37,10 +37,10 @@ def staying_rows(context: Context, landing: Landing, former: DataFrame, fresh: D
     kept = staying.withColumn("_reasons", broken).withColumn(
         "_kind", F.when(is_upsert & (F.size("_reasons") > 0), REJECTED).otherwise(F.col("_kind"))
     )
-    return kept.select(*map(col, context.log.schema.names))
+    return kept.select(*map(col, load.log.schema.names))
 
 
-def replaced_rows(context: Context, landing: Landing, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
+def replaced_rows(load: LoadContext, landing: Landing, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
     """A marker for each key that had a row taken away; None where the table is not written by key.
 
     A marked key has to be folded in full: the table may hold what was taken away. So it may, of any key, where other
@@ -50,7 +50,7 @@ def replaced_rows(context: Context, landing: Landing, former: DataFrame, fresh: 
     Where the newest change of a key is its row, no marker stands for what a newer change of the same window takes the
     place of: the fold is the same with it and without it.
     """
-    table = context.table
+    table = load.table
     names = table.write.marked(table.contract, table.changes)
     if not names:  # written by scope: nothing to be told of single rows
         return None
@@ -70,18 +70,18 @@ def replaced_rows(context: Context, landing: Landing, former: DataFrame, fresh: 
     return markers.withColumn("_window", F.lit(landing.window.key))
 
 
-def _staying(context: Context, landing: Landing, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
+def _staying(load: LoadContext, landing: Landing, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
     """The old rows that stay although the source does not show them now: of files that are gone, or of absent keys."""
-    source, changes = context.table.source, context.table.changes
+    source, changes = load.table.source, load.table.changes
     stay = []
     if source.keeps:
-        row_id = F.expr(row_id_sql(changes.keys or context.table.columns))
+        row_id = F.expr(row_id_sql(changes.keys or load.table.columns))
         place = {"_id": row_id, "_keeper": source.keeper(F.col("_source.file"))}
         shown, rows = (frame.filter(F.col("_kind").isin(*STAYING)).withColumns(place) for frame in (fresh, former))
         kept = rows.filter(F.col("_keeper").isNotNull())
         stay.append(kept.join(shown.select(*place), list(place), "left_anti").select(*former.columns))
     if carried := source.carried(landing.position):
-        gone = context.spark.createDataFrame([(name,) for name in carried], "file string")
+        gone = load.spark.createDataFrame([(name,) for name in carried], "file string")
         rows = former.filter(F.col("_kind").isin(*STAYING, REJECTED))
         stay.append(rows.join(gone, rows["_source.file"] == gone["file"], "left_semi"))
     return union_of(stay) if stay else None

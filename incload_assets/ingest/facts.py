@@ -26,7 +26,7 @@ class Facts:
         rejected: Those that break the contract.
         skipped: Those that are no changes of this table.
         replaced: Keys that had a row taken away.
-        partitions: As in :class:`~incload_assets.change_log.log.Control`.
+        partitions: As in :class:`~incload_assets.change_log.log.WindowRecord`.
         first_sequence: As there.
         extracts: Complete extracts among them, the oldest first.
         only_skipped: Why records were skipped, each reason once, by source; of sources without any accepted change.

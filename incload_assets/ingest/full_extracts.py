@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import REJECTED, SKIPPED, SNAPSHOT
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.sql import col, content_hash_sql
@@ -103,14 +103,14 @@ def marks_of(judged: DataFrame, table: Table, extracts: Mapping[str, Sequence[Ex
 
 
 def guard_snapshots(
-    context: Context, window: Window, extracts: Sequence[Extract], max_shrink: float, soft_delete: str | None
+    load: LoadContext, window: Window, extracts: Sequence[Extract], max_shrink: float, soft_delete: str | None
 ) -> None:
     """Stop snapshots that would delete too much: they are more likely cut off than true.
 
     The first of the window is compared with the table's rows that are not newer, each other one with the one before it.
 
     Args:
-        context: Of the load.
+        load: Of the load.
         window: Which is about to be landed.
         extracts: Its snapshots, the oldest first.
         max_shrink: Largest share of those rows that may be missing.
@@ -119,9 +119,9 @@ def guard_snapshots(
     Raises:
         ContractViolation: Naming both counts, and how to let it through; or there are too many snapshots.
     """
-    place = f"{context.table.name} {window.key}"
+    place = f"{load.table.name} {window.key}"
     if len(extracts) > MAX_SNAPSHOTS:
-        first = context.table.changes.sequence_by[0]
+        first = load.table.changes.sequence_by[0]
         raise ContractViolation(
             f"{place}: its snapshot rows have more than {MAX_SNAPSHOTS} different values in {first!r}",
             rule="all rows of one snapshot have the same one, the source's position when it was taken; nothing was "
@@ -131,7 +131,7 @@ def guard_snapshots(
     if max_shrink >= 1:
         return
     complete = _complete(extracts)
-    for extract, (what, before) in zip(complete, _before(context, complete, soft_delete), strict=True):
+    for extract, (what, before) in zip(complete, _before(load, complete, soft_delete), strict=True):
         if before - extract.accepted > max_shrink * before:
             raise ContractViolation(
                 f"{place}: the snapshot taken at {extract.taken} has {extract.accepted} rows, {what} {before}",
@@ -141,12 +141,12 @@ def guard_snapshots(
             )
 
 
-def _before(context: Context, complete: Sequence[Extract], soft_delete: str | None) -> Iterator[tuple[str, int]]:
+def _before(load: LoadContext, complete: Sequence[Extract], soft_delete: str | None) -> Iterator[tuple[str, int]]:
     """For each snapshot what it is compared with, and how many rows that has."""
     if complete:
-        first = context.table.changes.sequence_by[0]
-        rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
-        taken = F.lit(complete[0].taken).cast(context.table.type_of(first))
+        first = load.table.changes.sequence_by[0]
+        rows = load.spark.read.format("delta").load(load.lake.spark_uri(load.uri))
+        taken = F.lit(complete[0].taken).cast(load.table.type_of(first))
         alive = ~col(soft_delete) if soft_delete else F.lit(True)
         older = rows.filter(alive & (col(first).isNull() | (col(first) <= taken)))
         yield "the table's rows up to then are", older.count()

@@ -11,9 +11,9 @@ from dataclasses import replace
 import pyarrow.compute as pc
 
 from incload_assets.change_log.change import CONTROL
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import MAX_PARTITIONS
-from incload_assets.change_log.window_records import Control
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import literal
@@ -26,9 +26,9 @@ MOST_FILES = 24
 """Most files of a window in the log to which others are added; a window of more is landed as a whole, in few files."""
 
 
-def gain_of(context: Context, landing: Landing) -> Position | None:
+def gain_of(load: LoadContext, landing: Landing) -> Position | None:
     """What the source holds beside everything that was landed; None where the window is to be landed as a whole."""
-    table, before = context.table, landing.before
+    table, before = load.table, landing.before
     if (
         before is None
         or before.code_version != table.code_version
@@ -40,7 +40,7 @@ def gain_of(context: Context, landing: Landing) -> Position | None:
     gain = table.source.gained(before.as_position(), landing.position)
     if gain is None:
         return None
-    log = context.lake.delta(context.log.uri, landing.log_version)
+    log = load.lake.delta(load.log.uri, landing.log_version)
     if log is None:
         return None
     files = files_in(data_files(log), "_window", [landing.window.key])
@@ -62,7 +62,7 @@ def _judges_each_by_itself(table: Table) -> bool:
     )
 
 
-def with_before(context: Context, before: Control, gain: Facts) -> Facts:
+def with_before(load: LoadContext, before: WindowRecord, gain: Facts) -> Facts:
     """The facts of a window, from what was landed before and what has come."""
     both = [places for places in (before.partitions, gain.partitions) if places is not None]
     partitions = sorted({place for places in both for place in places})
@@ -72,11 +72,11 @@ def with_before(context: Context, before: Control, gain: Facts) -> Facts:
         rejected=before.rejected + gain.rejected,
         skipped=before.skipped + gain.skipped,
         partitions=partitions if len(both) == 2 and len(partitions) <= MAX_PARTITIONS else None,
-        first_sequence=_first(context, before, gain),
+        first_sequence=_first(load, before, gain),
     )
 
 
-def _first(context: Context, before: Control, gain: Facts) -> str | None:
+def _first(load: LoadContext, before: WindowRecord, gain: Facts) -> str | None:
     """The smaller of two first sequences; what has no changes has none that counts."""
     firsts = [
         first
@@ -88,7 +88,7 @@ def _first(context: Context, before: Control, gain: Facts) -> str | None:
     ]
     if None in firsts or len(firsts) < 2:
         return firsts[0] if len(firsts) == 1 else None
-    kind = context.table.type_of(context.table.changes.sequence_by[0]).simpleString()
+    kind = load.table.type_of(load.table.changes.sequence_by[0]).simpleString()
     values = ", ".join(f"CAST({literal(first)} AS {kind})" for first in firsts if first is not None)
-    row = context.spark.sql(f"SELECT CAST(least({values}) AS STRING) AS first").first()
+    row = load.spark.sql(f"SELECT CAST(least({values}) AS STRING) AS first").first()
     return row["first"] if row else None

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.commit import commit
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.lake_errors import lost_file
 from incload_assets.change_log.staged import Staged
-from incload_assets.change_log.window_records import Control
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
@@ -33,11 +33,11 @@ from incload_assets.ingest.source_errors import read_error
 from incload_assets.ingest.validate import judge
 from resources.errors import DeclarationError, ReconciliationFailed, SourceUnreadable
 
-Guard = Callable[[Context, Landing, Facts], None]
+Guard = Callable[[LoadContext, Landing, Facts], None]
 """Raises ``ContractViolation`` where what is about to be ingested must not be."""
 
 
-def land(context: Context, landing: Landing, guard: Guard, say: Callable[[str], None] = lambda _: None) -> bool:
+def land(load: LoadContext, landing: Landing, guard: Guard, say: Callable[[str], None] = lambda _: None) -> bool:
     """Replace a window of the log by what the source holds now, control row included, in one fenced commit.
 
     Where the source has only gained something, only that is added; see :mod:`incload_assets.ingest.gains`.
@@ -50,57 +50,57 @@ def land(context: Context, landing: Landing, guard: Guard, say: Callable[[str], 
         SourceUnreadable, SourceChanged: From the source.
         DeclarationError: The table's function does not fit its contract, or does not keep one row per row.
     """
-    table, window = context.table, landing.window
-    if (gain := gain_of(context, landing)) is not None and (
-        done := _land_gain(context, landing, gain, say)
-    ) is not None:
+    table, window = load.table, landing.window
+    if (gain := gain_of(load, landing)) is not None and (done := _land_gain(load, landing, gain, say)) is not None:
         return done
-    with staged_rows(context, {window: landing.position}) as (staged, found):
+    with staged_rows(load, {window: landing.position}) as (staged, found):
         facts = found[window.key]
         table.source.check_skipped(table.name, window, facts.only_skipped)
         check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
         say(f"{table.name} {window.key}: read {facts.rows} rows, {facts.rejected} to quarantine")
         for name in facts.unseen:
             say(f"{table.name} {window.key}: no record has a value in {name!r}, for which a condition of changes asks")
-        return _commit(context, landing, staged, _with_former(context, landing, staged, facts, guard, say))
+        return _commit(load, landing, staged, _with_former(load, landing, staged, facts, guard, say))
 
 
-def _land_gain(context: Context, landing: Landing, gain: Position, say: Callable[[str], None]) -> bool | None:
+def _land_gain(load: LoadContext, landing: Landing, gain: Position, say: Callable[[str], None]) -> bool | None:
     """Add what the source has gained; None where something is wrong with it, which is told of the whole window."""
-    table, window, before = context.table, landing.window, landing.before
+    table, window, before = load.table, landing.window, landing.before
     assert before is not None
-    tune_ingest(context.spark, None, [window.key], gain.size)
+    tune_ingest(load.spark, None, [window.key], gain.size)
     try:
-        with staged_rows(context, {window: gain}) as (staged, found):
+        with staged_rows(load, {window: gain}) as (staged, found):
             new = found[window.key]
-            facts = with_before(context, before, new)
+            facts = with_before(load, before, new)
             if not is_tolerated(table, facts.rows, facts.rejected):
                 return None
             say(
                 f"{table.name} {window.key}: read {new.rows} rows that have come since {before.rows_read} were landed, "
                 f"{new.rejected} to quarantine"
             )
-            return _commit(context, landing, staged, facts, base=before)
+            return _commit(load, landing, staged, facts, base=before)
     except SourceUnreadable:  # a column, say, that the other files of the window have
         return None
 
 
-def _commit(context: Context, landing: Landing, staged: Staged, facts: Facts, *, base: Control | None = None) -> bool:
-    table, window = context.table, landing.window
+def _commit(
+    load: LoadContext, landing: Landing, staged: Staged, facts: Facts, *, base: WindowRecord | None = None
+) -> bool:
+    table, window = load.table, landing.window
     number = max(landing.before.landing if landing.before else 0, landing.fence) + 1
-    controls = {window.key: control_of(table, landing, facts, number)}
+    controls = {window.key: window_record_of(table, landing, facts, number)}
     note = f"landed {window.key}, run {landing.run_id}"
-    return commit(context, staged, controls, landing_app_id(table, window), number, note=note, base=base)
+    return commit(load, staged, controls, landing_app_id(table, window), number, note=note, base=base)
 
 
 def _with_former(
-    context: Context, landing: Landing, staged: Staged, facts: Facts, guard: Guard, say: Callable[[str], None]
+    load: LoadContext, landing: Landing, staged: Staged, facts: Facts, guard: Guard, say: Callable[[str], None]
 ) -> Facts:
     """Stage what follows from the rows and from what the log has of the window: rows that stay, marks, and markers."""
-    table, window, content = context.table, landing.window, staged.read()
+    table, window, content = load.table, landing.window, staged.read()
     more: list[DataFrame] = []
-    former = context.log.read(context.spark, landing.log_version, [window.key]) if landing.before is not None else None
-    if former is not None and (staying := staying_rows(context, landing, former, content)) is not None:
+    former = load.log.read(load.spark, landing.log_version, [window.key]) if landing.before is not None else None
+    if former is not None and (staying := staying_rows(load, landing, former, content)) is not None:
         content, more = content.unionByName(staying), [staying]
     if table.changes.snapshot_when:
         extracts = extracts_of(content, table, [window.key])
@@ -109,8 +109,8 @@ def _with_former(
         facts = replace(facts, extracts=extracts[window.key])
         if (marks := marks_of(content, table, extracts)) is not None:
             content, more = content.unionByName(marks, allowMissingColumns=True), [*more, marks]
-    guard(context, landing, facts)
-    if former is not None and (markers := replaced_rows(context, landing, former, content)) is not None:
+    guard(load, landing, facts)
+    if former is not None and (markers := replaced_rows(load, landing, former, content)) is not None:
         more.append(markers)
     if not more or not staged.write(combined(partial(DataFrame.unionByName, allowMissingColumns=True), more)):
         return facts
@@ -119,45 +119,45 @@ def _with_former(
 
 
 @contextmanager
-def staged_rows(context: Context, positions: Mapping[Window, Position]) -> Iterator[tuple[Staged, dict[str, Facts]]]:
+def staged_rows(load: LoadContext, positions: Mapping[Window, Position]) -> Iterator[tuple[Staged, dict[str, Facts]]]:
     """The rows of some windows, judged and staged, and the facts of each window; what is not committed is removed.
 
     Raises:
         IncrementalLoadError: From the source, or because the table's function does not fit.
     """
-    table = context.table
+    table = load.table
     with ExitStack() as held:
         try:
-            staged, facts = _stage(context, positions, held, places=False)
+            staged, facts = _stage(load, positions, held, places=False)
             if has_torn_keys(staged.read(), table, facts.values()):  # rare, and rows are told apart by a sort of all
-                staged, facts = _stage(context, positions, held, places=True)
+                staged, facts = _stage(load, positions, held, places=True)
             yield staged, facts
         except PySparkException as error:
-            if meaning := lost_file(error, table, context.lake) or read_error(table.name, error, str(table.source)):
+            if meaning := lost_file(error, table, load.lake) or read_error(table.name, error, str(table.source)):
                 raise meaning from error
             raise
 
 
 def _stage(
-    context: Context, positions: Mapping[Window, Position], held: ExitStack, *, places: bool
+    load: LoadContext, positions: Mapping[Window, Position], held: ExitStack, *, places: bool
 ) -> tuple[Staged, dict[str, Facts]]:
     """The rows of some windows, judged and staged, and the facts of each window."""
-    table, read, seen = context.table, Observation(), Observation()
+    table, read, seen = load.table, Observation(), Observation()
     at_source = {window.key: position for window, position in positions.items()}
     fields = (*table.columns, *table.control_fields)
     fields_seen = {f"_{number}": F.col("_raw").getField(name) for number, name in enumerate(table.control_fields)}
-    source = table.source.requiring(lambda: required_fields(context.spark, table))
-    extracted = source.extract_windows(context.spark, table.name, at_source, fields).observe(
+    source = table.source.requiring(lambda: required_fields(load.spark, table))
+    extracted = source.extract_windows(load.spark, table.name, at_source, fields).observe(
         read,
         F.count(F.lit(1)).alias("rows"),
         *(F.max(value.isNotNull()).alias(at) for at, value in fields_seen.items()),
     )
-    staged = Staged(context.log, context.spark, list(at_source))
+    staged = Staged(load.log, load.spark, list(at_source))
     held.callback(staged.discard)
     with conditions_told(extracted, table, min(at_source)):
         judged = judge(extracted, table, positions, places=places)
         observed = judged.observe(seen, *asked(table)) if len(positions) == 1 else judged
-        staged.write(observed, context.log.judged)
+        staged.write(observed, load.log.judged)
         facts = _facts(staged, table, positions, seen)
     rows, values = sum(fact.rows for fact in facts.values()), read.get
     unseen = tuple(name for at, name in zip(fields_seen, table.control_fields, strict=True) if values.get(at) is False)
@@ -193,9 +193,9 @@ def _check_counts(table: Table, window: str, read: int, written: int, *, judged_
     )
 
 
-def control_of(table: Table, landing: Landing, facts: Facts, number: int) -> Control:
+def window_record_of(table: Table, landing: Landing, facts: Facts, number: int) -> WindowRecord:
     """The control row of a window about to be landed for the ``number``-th time."""
-    return Control(
+    return WindowRecord(
         landing=number,
         fingerprint=landing.position.fingerprint,
         position=json.dumps(landing.position.detail, sort_keys=True, separators=(",", ":")),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from incload_assets.change_log.window_records import Control
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
@@ -25,7 +25,7 @@ class Landing:
 
     window: Window
     position: Position
-    before: Control | None
+    before: WindowRecord | None
     log_version: int
     settled: bool
     run_id: str

@@ -7,8 +7,8 @@ from time import monotonic
 
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
 from incload_assets.declaration.window import Window
 from incload_assets.delta.tuning import tune_plan
 from incload_assets.load.reconcile import Evidence, check_bins, copies_told, examine
@@ -48,27 +48,27 @@ class Applied:
         committed: Whether anything was committed to the table.
     """
 
-    at: Snapshot
+    at: ReadView
     evidence: dict[str, Evidence]
     merged: dict[str, Merged]
     committed: bool
 
 
 def apply_changes(
-    context: Context,
+    load: LoadContext,
     windows: tuple[Window, ...],
     app_id: str,
     *,
     of_range: bool = False,
-    is_again: Callable[[Snapshot], bool] = lambda _: False,
-    is_quiet: Callable[[Snapshot], bool] = lambda _: False,
+    is_again: Callable[[ReadView], bool] = lambda _: False,
+    is_quiet: Callable[[ReadView], bool] = lambda _: False,
     phases: Phases,
     say: Callable[[str], None],
 ) -> Applied:
     """Merge landed windows until table and log agree.
 
     Args:
-        context: Of the load.
+        load: Of the load.
         windows: All of them landed.
         app_id: Identifier of the fence.
         of_range: Whether it is the fence of a range.
@@ -82,18 +82,18 @@ def apply_changes(
         ConcurrentLoad: Other loads won the races.
         ReconciliationFailed: Table and log still differ after several repairs, or a key has several rows.
     """
-    table = context.table
+    table = load.table
     where = f"{table.name} {windows[0].key}" + (f"..{windows[-1].key}" if len(windows) > 1 else "")
     total, committed, full, lost = {window.key: Merged() for window in windows}, False, False, 0
     with ExitStack() as held:
-        held.enter_context(copies_told(context, where))
+        held.enter_context(copies_told(load, where))
         held.enter_context(overflow_told(table, where))
-        held.callback(context.kept.release)
+        held.callback(load.kept.release)
         for _ in range(MERGES):
-            at = context.snapshot(windows, app_id, of_range=of_range)
+            at = load.read_view(windows, app_id, of_range=of_range)
             full = full or is_again(at)
             with phases.timed("merge"):
-                plan = _plan(context, at, full, held)
+                plan = _plan(load, at, full, held)
             if (committed and is_merged(at)) or is_quiet(at):
                 with phases.timed("reconcile"):
                     evidence = examine(plan, at)
@@ -105,10 +105,10 @@ def apply_changes(
                 say(f"{where}: {pending} keys differ from the log, folding them in full")
                 if not full:  # from now on: what the fast fold could not see it could not prove, either
                     full = True
-                    plan = _plan(context, at, full, held)
+                    plan = _plan(load, at, full, held)
             with phases.timed("merge"):
                 planned = _planned(plan, len(windows)) if len(windows) > 1 else {}
-                done = strategy_of(table).apply(context, at, plan)
+                done = strategy_of(table).apply(load, at, plan)
             if done is None:
                 lost += 1
                 say(f"{where}: another load committed first, planning anew")
@@ -130,12 +130,12 @@ def apply_changes(
         )
 
 
-def _plan(context: Context, at: Snapshot, full: bool, held: ExitStack) -> Plan:
-    strategy = strategy_of(context.table)
-    all_changes = full or at.replaced or at.empties or not strategy.reads_windows(context.table.changes)
+def _plan(load: LoadContext, at: ReadView, full: bool, held: ExitStack) -> Plan:
+    strategy = strategy_of(load.table)
+    all_changes = full or at.replaced or at.empties or not strategy.reads_windows(load.table.changes)
     log_bytes = at.log_bytes if all_changes else at.windows_bytes
-    tune_plan(context.spark, at.changes, at.near_bytes + log_bytes)
-    plan = strategy.plan(context, at, full=full)
+    tune_plan(load.spark, at.changes, at.near_bytes + log_bytes)
+    plan = strategy.plan(load, at, full=full)
     held.callback(plan.release)
     return plan
 

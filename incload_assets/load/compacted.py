@@ -1,8 +1,8 @@
 """What a load does about windows whose log was compacted: it refuses to replace them, unless a run is allowed to."""
 
 from incload_assets.change_log.commit import bare_fence
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.window_records import Control
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
@@ -12,18 +12,18 @@ REWRITE_COMPACTED_TAG = "incload/rewrite_compacted"
 """Of a run that may replace windows whose log was compacted."""
 
 
-def refuse_rewrite(context: Context, window: Window, landed: Control, position: Position) -> None:
+def refuse_rewrite(load: LoadContext, window: Window, landed: WindowRecord, position: Position) -> None:
     """Do not replace a compacted window.
 
     Raises:
         WindowCompacted: With what changed, and how to choose.
     """
-    name = context.table.name
+    name = load.table.name
     changed = (
         f"the source has changed: landed was {landed.summary or landed.fingerprint}, now it is "
         f"{position.summary or position.fingerprint}"
         if landed.fingerprint != position.fingerprint
-        else f"the table's code has changed ({landed.code_version}, now {context.table.code_version})"
+        else f"the table's code has changed ({landed.code_version}, now {load.table.code_version})"
     )
     raise WindowCompacted(
         f"{name} {window.key}: its log was compacted on {landed.compacted_at:%Y-%m-%d}, and {changed}",
@@ -34,13 +34,13 @@ def refuse_rewrite(context: Context, window: Window, landed: Control, position: 
     )
 
 
-def hold_off(context: Context) -> None:
+def hold_off(load: LoadContext) -> None:
     """Refuse whatever a compaction may be about to remove: a load is going to land one of its windows.
 
     Raises:
         ConcurrentLoad: Others kept moving the fence.
     """
-    bare_fence(context, compaction_app_id(context.table), odd=True)
+    bare_fence(load, compaction_app_id(load.table), odd=True)
 
 
 def compaction_app_id(table: Table) -> str:

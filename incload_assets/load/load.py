@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import pyspark.sql.types as T
 from pyspark.sql import SparkSession
 
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot
-from incload_assets.change_log.window_records import Control, controls_of
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
+from incload_assets.change_log.window_records import WindowRecord, window_records_of
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, first_window
@@ -57,7 +57,7 @@ class LoadReport:
     """
 
     window: Window
-    control: Control
+    control: WindowRecord
     evidence: Evidence
     merged: Merged
     landed: bool
@@ -98,7 +98,7 @@ def load_window(
         ReconciliationFailed: Table and log still differ after several repairs.
         IncrementalLoadError: As the steps raise it.
     """
-    context, phases = Context(spark, table, lake.followed()), Phases()
+    context, phases = LoadContext(spark, table, lake.followed()), Phases()
     with phases.timed("prepare"):
         refuse_misplaced(context, [window])
         ensure_tables(context)
@@ -110,10 +110,10 @@ def load_window(
         with phases.timed("prepare"):
             call_off_merges(context, window)
 
-    def is_again(at: Snapshot) -> bool:
+    def is_again(at: ReadView) -> bool:
         return checkpoint.fingerprint == at.controls[window.key].fingerprint
 
-    def is_quiet(at: Snapshot) -> bool:
+    def is_quiet(at: ReadView) -> bool:
         return not landed and checkpoint.clean and is_again(at)
 
     fence = app_id(table, window)
@@ -136,35 +136,35 @@ def report_of(applied: Applied, window: Window, *, landed: bool, seconds: dict[s
     )
 
 
-def ensure_tables(context: Context) -> None:
+def ensure_tables(load: LoadContext) -> None:
     """Create table and log, or bring them up to the declaration.
 
     Raises:
         SchemaMismatch: They and the declaration cannot be brought together.
     """
-    spark, table, lake = context.spark, context.table, context.lake
+    spark, table, lake = load.spark, load.table, load.lake
     schema = table.schema
     if table.write.buckets is not None:
         comment = {"comment": "Hash of the key, modulo the number of buckets; for pruning files only"}
         schema = T.StructType([*schema.fields, T.StructField(BUCKET, T.IntegerType(), True, comment)])
     whole, by, told = table.write.is_content(table.changes), table.write.stored_by, _told(table)
-    ensure_table(spark, lake, context.uri, schema, by, table.name, told, whole=whole, beside=context.log.uri)
-    ensure_log(context)
+    ensure_table(spark, lake, load.uri, schema, by, table.name, told, whole=whole, beside=load.log.uri)
+    ensure_log(load)
 
 
-def ensure_log(context: Context) -> None:
+def ensure_log(load: LoadContext) -> None:
     """Create the log, or bring it up to the declaration.
 
     Raises:
         SchemaMismatch: It and the declaration cannot be brought together.
     """
-    log, table = context.log, context.table
+    log, table = load.log, load.table
     # the windows, and the buckets that its control rows tell of
     told = {name: value for name, value in _told(table).items() if name.startswith(("incload.bucket", WINDOWS))}
     properties = told | log.properties
-    leave_unset(context)
+    leave_unset(load)
     by = ("_window", "_kind")
-    ensure_table(context.spark, context.lake, log.uri, log.schema, by, table.name, properties, beside=context.uri)
+    ensure_table(load.spark, load.lake, log.uri, log.schema, by, table.name, properties, beside=load.uri)
 
 
 def _told(table: Table) -> dict[str, str]:
@@ -175,20 +175,20 @@ def _told(table: Table) -> dict[str, str]:
     return told if table.write.supersedes else told | what
 
 
-def detect(context: Context, windows: list[Window]) -> dict[str, Position]:
+def detect(load: LoadContext, windows: list[Window]) -> dict[str, Position]:
     """What the source holds now for each of the windows that it has something for, or that may be empty."""
-    table = context.table
+    table = load.table
     first = first_window(table.partitions_def).start
-    table.source.prepare(context.spark, table.name, windows, context.log.landed, context.lake)
-    found = table.source.detect(table.name, windows, context.log.landed, first=first, lake=context.lake)
-    return table.source.empty_positions(windows, context.lake) | found
+    table.source.prepare(load.spark, table.name, windows, load.log.landed, load.lake)
+    found = table.source.detect(table.name, windows, load.log.landed, first=first, lake=load.lake)
+    return table.source.empty_positions(windows, load.lake) | found
 
 
-def _detect(context: Context, window: Window) -> Position:
-    position = detect(context, [window]).get(window.key)
+def _detect(load: LoadContext, window: Window) -> Position:
+    position = detect(load, [window]).get(window.key)
     if position is None:
         raise SourceMissing(
-            f"{context.table.name} {window.key}: {context.table.source} holds nothing for this window",
+            f"{load.table.name} {window.key}: {load.table.source} holds nothing for this window",
             rule='the table waits for its source (absent="wait")',
             remedy='load it when the source has it, or declare absent="empty" if a window may have nothing',
         )
@@ -196,7 +196,7 @@ def _detect(context: Context, window: Window) -> Position:
 
 
 def _land(
-    context: Context,
+    load: LoadContext,
     window: Window,
     checkpoint: Checkpoint,
     run_id: str,
@@ -212,57 +212,57 @@ def _land(
     Unless the log's content is known to be settled it is landed again even if it is what the source holds: a killed
     load's landing may still be on its way, and only a later landing refuses it.
     """
-    landed, held_off, log, guard = False, False, context.log, strategy_of(context.table).guard
+    landed, held_off, log, guard = False, False, load.log, strategy_of(load.table).guard
     for _ in range(LANDINGS):
         with phases.timed("detect"):
-            position = _detect(context, window)
+            position = _detect(load, window)
             at = log.open()
-            before = controls_of(at, only=[window.key]).get(window.key)
-            fence = at.transaction_version(landing_app_id(context.table, window)) or 0
-            tune_ingest(context.spark, at, [window.key], position.size)
+            before = window_records_of(at, only=[window.key]).get(window.key)
+            fence = at.transaction_version(landing_app_id(load.table, window)) or 0
+            tune_ingest(load.spark, at, [window.key], position.size)
         settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not landed
         same = before and (before.fingerprint, before.code_version) == (
             position.fingerprint,
-            context.table.code_version,
+            load.table.code_version,
         )
         if same and (settled or landed):
             return landed
         if before is not None and before.compacted_at is not None:
             if not (same or rewrite_compacted):  # at every look: the source may have changed since the last
-                refuse_rewrite(context, window, before, position)
+                refuse_rewrite(load, window, before, position)
             if not held_off:
-                hold_off(context)
+                hold_off(load)
                 held_off = True
                 continue  # what was removed until now is what a landing has to start from
         with phases.timed("land"):
             landing = Landing(window, position, before, at.version(), settled, run_id, fence)
-            look_ahead(context)
-            landed = land(context, landing, guard, say) or landed
-        if landed and context.table.source.moves:
+            look_ahead(load)
+            landed = land(load, landing, guard, say) or landed
+        if landed and load.table.source.moves:
             return True
     raise SourceChanged(
-        f"{context.table.name} {window.key}: the source changed during each of {LANDINGS} attempts to read it",
+        f"{load.table.name} {window.key}: the source changed during each of {LANDINGS} attempts to read it",
         rule="a window is landed from a source that stands still while it is read",
         remedy="none if the writer pauses: the load is tried again; else write files under a temporary name",
     )
 
 
-def look_ahead(context: Context) -> None:
+def look_ahead(load: LoadContext) -> None:
     """Start the computation of Delta's state of the table in the background, while the source is read.
 
     Spark's commits need the state, and Delta computes it anew after each commit, in a Spark job that waits more than it
     works: 0.2 s of a small load. Errors are ignored here: the commit that needs the state raises them.
 
     Args:
-        context: Of the load, with its table.
+        load: Of the load, with its table.
     """
     ahead = ThreadPoolExecutor(1, "incload-ahead")
-    ahead.submit(_look, context)
+    ahead.submit(_look, load)
     ahead.shutdown(wait=False)  # an error stays in its future
 
 
-def _look(context: Context) -> None:
+def _look(load: LoadContext) -> None:
     """Ask for the files that hold no value: Delta needs the table's state to tell, and hardly ever names one."""
-    table = context.table
-    rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
+    table = load.table
+    rows = load.spark.read.format("delta").load(load.lake.spark_uri(load.uri))
     rows.filter(col((*table.write.stored_by, *table.columns)[0]).isNull()).inputFiles()

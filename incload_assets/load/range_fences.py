@@ -9,7 +9,7 @@ explores all this.
 """
 
 from incload_assets.change_log.commit import bare_fence
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, first_window
 from incload_assets.writes.merge_into import bare_merge_fence
@@ -26,18 +26,18 @@ def range_app_id(table: Table, window: Window) -> str:
     return f"{table.name}/range {(window.start - first.start) // length}"
 
 
-def call_off_landings(context: Context, window: Window) -> None:
+def call_off_landings(load: LoadContext, window: Window) -> None:
     """Refuse whatever a range load of the window may still be about to land."""
-    if _had_intent(context, window):
-        bare_fence(context, f"{range_app_id(context.table, window)}/landing")
+    if _had_intent(load, window):
+        bare_fence(load, f"{range_app_id(load.table, window)}/landing")
 
 
-def call_off_merges(context: Context, window: Window) -> None:
+def call_off_merges(load: LoadContext, window: Window) -> None:
     """Refuse whatever a range load may still be about to merge that was planned before the window was landed."""
-    if _had_intent(context, window):
-        bare_merge_fence(context, range_app_id(context.table, window))
+    if _had_intent(load, window):
+        bare_merge_fence(load, range_app_id(load.table, window))
 
 
-def _had_intent(context: Context, window: Window) -> bool:
-    fence = f"{range_app_id(context.table, window)}/landing"
-    return context.lake.transaction_version(context.log.uri, fence) is not None
+def _had_intent(load: LoadContext, window: Window) -> bool:
+    fence = f"{range_app_id(load.table, window)}/landing"
+    return load.lake.transaction_version(load.log.uri, fence) is not None

@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
 
 from incload_assets.change_log.commit import bare_fence, commit
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.window_records import Control, controls_of
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.window_records import WindowRecord, window_records_of
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.tuning import tune_ingest
 from incload_assets.ingest.facts import Facts
-from incload_assets.ingest.ingest import control_of, staged_rows
+from incload_assets.ingest.ingest import staged_rows, window_record_of
 from incload_assets.ingest.ingestion import Landing, landing_app_id
 from incload_assets.ingest.quarantine import is_tolerated
 from incload_assets.load.apply import Phases, apply_changes
@@ -32,7 +32,7 @@ BYTES_AT_ONCE = 256 * 2**20
 
 
 def load_first_windows(
-    context: Context,
+    load: LoadContext,
     windows: Sequence[Window],
     still_first: Callable[[Sequence[Window]], Collection[str]],
     *,
@@ -44,7 +44,7 @@ def load_first_windows(
     A window that is not among the reports is to be loaded by itself, whatever the reason, an error included.
 
     Args:
-        context: Of the run.
+        load: Of the run.
         windows: Windows that no other run has tried, oldest first.
         still_first: Asked again when the intent stands: the keys of the windows that still no other run has tried.
         run_id: For control rows and commits.
@@ -53,12 +53,12 @@ def load_first_windows(
     Raises:
         IncrementalLoadError: As the steps raise it, for all of a stretch.
     """
-    refuse_misplaced(context, windows)
-    ensure_tables(context)
-    positions = detect(context, list(windows))
+    refuse_misplaced(load, windows)
+    ensure_tables(load)
+    positions = detect(load, list(windows))
     found = {window: positions[window.key] for window in windows if window.key in positions}
-    for chunk in _chunks(context.table, found):
-        if reports := _load_together(context, chunk, still_first, run_id, say):
+    for chunk in _chunks(load.table, found):
+        if reports := _load_together(load, chunk, still_first, run_id, say):
             yield reports
 
 
@@ -77,48 +77,48 @@ def _chunks(table: Table, found: dict[Window, Position]) -> Iterator[dict[Window
 
 
 def _load_together(
-    context: Context,
+    load: LoadContext,
     chunk: dict[Window, Position],
     still_first: Callable[[Sequence[Window]], Collection[str]],
     run_id: str,
     say: Callable[[str], None],
 ) -> list[LoadReport]:
-    table, log, phases = context.table, context.log, Phases()
+    table, log, phases = load.table, load.log, Phases()
     app_id = range_app_id(table, min(chunk))
-    intent = bare_fence(context, f"{app_id}/landing")
+    intent = bare_fence(load, f"{app_id}/landing")
     # Only now: a load that begins later sees the intent, and calls it off.
     first = still_first(list(chunk))
-    chunk = _never_landed(context, {w: position for w, position in chunk.items() if w.key in first})
+    chunk = _never_landed(load, {w: position for w, position in chunk.items() if w.key in first})
     if len(chunk) < 2:
         return []
     tune_ingest(
-        context.spark, log.open(), [window.key for window in chunk], sum(position.size for position in chunk.values())
+        load.spark, log.open(), [window.key for window in chunk], sum(position.size for position in chunk.values())
     )
     say(f"{table.name}: loading {len(chunk)} windows together, {min(chunk).key} to {max(chunk).key}")
     with phases.timed("land"):
-        controls = _land(context, chunk, run_id, f"{app_id}/landing", intent + 1)
+        controls = _land(load, chunk, run_id, f"{app_id}/landing", intent + 1)
     with phases.timed("detect"):  # looking again proves that what was landed was read from a source at rest
         seen = {window.key: position.fingerprint for window, position in chunk.items()}
         now = seen
         if not table.source.moves:
-            now = {key: position.fingerprint for key, position in detect(context, sorted(chunk)).items()}
+            now = {key: position.fingerprint for key, position in detect(load, sorted(chunk)).items()}
     landed = tuple(w for w in sorted(chunk) if w.key in controls and now.get(w.key) == seen[w.key])
     if not landed:
         return []
 
-    applied = apply_changes(context, landed, app_id, of_range=True, phases=phases, say=say)
+    applied = apply_changes(load, landed, app_id, of_range=True, phases=phases, say=say)
     share = {name: seconds / len(landed) for name, seconds in phases.seconds.items()}
     return [report_of(applied, window, landed=True, seconds=share) for window in landed]
 
 
-def _never_landed(context: Context, chunk: dict[Window, Position]) -> dict[Window, Position]:
+def _never_landed(load: LoadContext, chunk: dict[Window, Position]) -> dict[Window, Position]:
     """Those of the windows that the log knows nothing of, neither rows nor a fence."""
-    log = context.log.open()
-    known = controls_of(log, only=[window.key for window in chunk])
+    log = load.log.open()
+    known = window_records_of(log, only=[window.key for window in chunk])
     return {
         window: position
         for window, position in chunk.items()
-        if window.key not in known and log.transaction_version(landing_app_id(context.table, window)) is None
+        if window.key not in known and log.transaction_version(landing_app_id(load.table, window)) is None
     }
 
 
@@ -131,15 +131,17 @@ def _can_land(table: Table, window: Window, facts: Facts) -> bool:
     return is_tolerated(table, facts.rows, facts.rejected)
 
 
-def _land(context: Context, chunk: dict[Window, Position], run_id: str, app_id: str, number: int) -> dict[str, Control]:
+def _land(
+    load: LoadContext, chunk: dict[Window, Position], run_id: str, app_id: str, number: int
+) -> dict[str, WindowRecord]:
     """Land what the contract tolerates, in one commit; nothing if another load came first."""
-    with staged_rows(context, chunk) as (staged, facts):
-        good = [window for window in sorted(chunk) if _can_land(context.table, window, facts[window.key])]
+    with staged_rows(load, chunk) as (staged, facts):
+        good = [window for window in sorted(chunk) if _can_land(load.table, window, facts[window.key])]
         controls = {
-            window.key: control_of(
-                context.table, Landing(window, chunk[window], None, 0, False, run_id), facts[window.key], FIRST_LANDING
+            window.key: window_record_of(
+                load.table, Landing(window, chunk[window], None, 0, False, run_id), facts[window.key], FIRST_LANDING
             )
             for window in good
         }
         note = f"landed {min(chunk).key}..{max(chunk).key}, run {run_id}"
-        return controls if controls and commit(context, staged, controls, app_id, number, note=note) else {}
+        return controls if controls and commit(load, staged, controls, app_id, number, note=note) else {}

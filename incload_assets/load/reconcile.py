@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
 from incload_assets.delta.sql import col
 from incload_assets.writes.plan import HASHES, NUMBERS, Plan
 from resources.errors import ReconciliationFailed
@@ -57,7 +57,7 @@ class Evidence:
         return {name: getattr(self, name) for name in BINS}
 
 
-def examine(plan: Plan, at: Snapshot) -> dict[str, Evidence]:
+def examine(plan: Plan, at: ReadView) -> dict[str, Evidence]:
     """Summarise a plan per window, in one aggregate.
 
     Args:
@@ -124,7 +124,7 @@ _AMBIGUOUS = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 
 
 @contextmanager
-def copies_told(context: Context, where: str) -> Iterator[None]:
+def copies_told(load: LoadContext, where: str) -> Iterator[None]:
     """Turns errors of the block into one that names the duplicate keys of the table, if there are any.
 
     No load makes a duplicate key: somebody else has written to the table. A load does not search for them in advance,
@@ -132,7 +132,7 @@ def copies_told(context: Context, where: str) -> Iterator[None]:
     start the search.
 
     Args:
-        context: Of the load.
+        load: Of the load.
         where: Table and partition, for the message.
 
     Raises:
@@ -142,17 +142,17 @@ def copies_told(context: Context, where: str) -> Iterator[None]:
         yield
     except (ReconciliationFailed, PySparkException) as error:
         if isinstance(error, ReconciliationFailed) or _AMBIGUOUS in str(error):
-            _check_copies(context, where, error)
+            _check_copies(load, where, error)
         raise
 
 
-def _check_copies(context: Context, where: str, cause: Exception) -> None:
-    keys, condition = context.table.write.unique_rows(context.table.changes)
+def _check_copies(load: LoadContext, where: str, cause: Exception) -> None:
+    keys, condition = load.table.write.unique_rows(load.table.changes)
     if not keys:
         return
-    rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
+    rows = load.spark.read.format("delta").load(load.lake.spark_uri(load.uri))
     groups = (rows.filter(condition) if condition else rows).groupBy(*map(col, keys)).count().filter("count > 1")
-    shown = [F.lit("***") if name in context.table.contract.personal else col(name).cast("string") for name in keys]
+    shown = [F.lit("***") if name in load.table.contract.personal else col(name).cast("string") for name in keys]
     found = groups.agg(F.count(F.lit(1)).alias("keys"), F.min(F.concat_ws(", ", *shown)).alias("example")).first()
     if found is None or not found["keys"]:
         return

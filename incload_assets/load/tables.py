@@ -3,13 +3,13 @@
 from pyspark.errors import PySparkException
 
 from incload_assets.change_log.change import UPSERTS
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.delta.sql import literal
 from incload_assets.delta.tables import lost_the_race, schema_of
 from resources.errors import ConcurrentLoad
 
 
-def leave_unset(context: Context) -> None:
+def leave_unset(load: LoadContext) -> None:
     """Say so in the log, before it has the column: afterwards a NULL looks like a change to NULL.
 
     For tables whose changes may leave columns as they are. It writes the changes in the log anew, once for a column.
@@ -17,8 +17,8 @@ def leave_unset(context: Context) -> None:
     Raises:
         ConcurrentLoad: Another load committed to the log meanwhile.
     """
-    log, table = context.log, context.table
-    if not table.by_column or (delta := context.lake.delta(log.uri)) is None:
+    log, table = load.log, load.table
+    if not table.by_column or (delta := load.lake.delta(log.uri)) is None:
         return
     known = schema_of(delta).names
     added = [name for name in table.columns if name not in known]
@@ -27,9 +27,7 @@ def leave_unset(context: Context) -> None:
     names, kinds = (", ".join(map(literal, texts)) for texts in (added, UPSERTS))
     unset = f"array_union(coalesce(_unset, array()), array({names}))"
     try:
-        context.spark.sql(
-            f"UPDATE {context.lake.sql_name(log.uri)} SET _unset = {unset} WHERE _kind IN ({kinds})"
-        ).first()
+        load.spark.sql(f"UPDATE {load.lake.sql_name(log.uri)} SET _unset = {unset} WHERE _kind IN ({kinds})").first()
     except PySparkException as error:
         if not lost_the_race(error):
             raise

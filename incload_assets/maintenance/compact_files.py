@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table
 from incload_assets.delta.session import settings
 from incload_assets.delta.sql import literal, quoted
@@ -62,22 +62,22 @@ class FilesCompacted:
         )
 
 
-def compact_files(context: Context, *, say: Callable[[str], None]) -> FilesCompacted:
+def compact_files(load: LoadContext, *, say: Callable[[str], None]) -> FilesCompacted:
     """Put small files of the table together where there are many.
 
     Args:
-        context: Of the run.
+        load: Of the run.
         say: Called with one line per commit.
 
     Example:
-        >>> compact_files(Context(spark, table, lake), say=print)  # doctest: +SKIP
+        >>> compact_files(LoadContext(spark, table, lake), say=print)  # doctest: +SKIP
         FilesCompacted(partitions=1, busy=0, before=40, after=1, size=180224)
     """
-    delta, name = context.lake.delta(context.uri), context.table.name
+    delta, name = load.lake.delta(load.uri), load.table.name
     places, done = crowded(delta) if delta is not None else [], FilesCompacted()
     for first in range(0, len(places), AT_ONCE):
         some = places[first : first + AT_ONCE]
-        done += _compact(context, some)
+        done += _compact(load, some)
         busy = f", {done.busy} partitions left to the next time: loads committed meanwhile" if done.busy else ""
         say(f"{name}: {first + len(some)} of {len(places)} partitions, {done.before} files became {done.after}{busy}")
     return done
@@ -103,13 +103,13 @@ def _is(column: str, kind: str, value: object) -> str:
     return f"{quoted(column)} " + ("IS NULL" if value is None else f"= CAST({literal(str(value))} AS {kind})")
 
 
-def _compact(context: Context, places: list[str]) -> FilesCompacted:
+def _compact(load: LoadContext, places: list[str]) -> FilesCompacted:
     where = "" if places == ["true"] else f" WHERE {' OR '.join(f'({place})' for place in places)}"
     sizes = {"minFileSize": SMALL_BYTES, "maxFileSize": TARGET_BYTES}
     values = {f"spark.databricks.delta.optimize.{name}": str(size) for name, size in sizes.items()}
     try:
-        with settings(context.spark, values):
-            row = context.spark.sql(f"OPTIMIZE {context.lake.sql_name(context.uri)}{where}").first()
+        with settings(load.spark, values):
+            row = load.spark.sql(f"OPTIMIZE {load.lake.sql_name(load.uri)}{where}").first()
     except PySparkException as error:
         if lost_the_race(error):
             return FilesCompacted(busy=len(places))
@@ -122,7 +122,7 @@ def _compact(context: Context, places: list[str]) -> FilesCompacted:
 
 def _work(context: dg.OpExecutionContext, table: Table) -> dict[str, dg.MetadataValue]:
     with context.resources.spark.session(table.name) as spark:
-        done = compact_files(Context(spark, table, context.resources.lake), say=context.log.info)
+        done = compact_files(LoadContext(spark, table, context.resources.lake), say=context.log.info)
     return {
         "files_before": dg.MetadataValue.int(done.before),
         "files_after": dg.MetadataValue.int(done.after),

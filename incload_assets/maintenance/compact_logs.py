@@ -24,9 +24,9 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import CHANGES, CONTROL
 from incload_assets.change_log.commit import bare_fence, commit
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.staged import Staged
-from incload_assets.change_log.window_records import Control
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, known_windows
@@ -64,12 +64,12 @@ class Compaction:
 
 
 def compact(
-    context: Context, older_than: datetime, at_rest: AtRest, *, run_id: str, say: Callable[[str], None]
+    load: LoadContext, older_than: datetime, at_rest: AtRest, *, run_id: str, say: Callable[[str], None]
 ) -> Compaction:
     """Remove from the log of old windows what no longer decides.
 
     Args:
-        context: Of the run.
+        load: Of the run.
         older_than: Only windows that ended by then, aware.
         at_rest: Tells which windows are, as Dagster knows it now.
         run_id: For the commits.
@@ -78,7 +78,7 @@ def compact(
     Raises:
         ConcurrentLoad: A load came between; nothing was removed.
     """
-    table, log = context.table, context.log
+    table, log = load.table, load.log
     version = log.version()
     if version is None:
         return Compaction()
@@ -87,49 +87,49 @@ def compact(
     rest = [window for window, control in controls.items() if known.get(window.key) == control.fingerprint]
     busy = tuple(window.key for window in controls if window not in rest)
     new = [window.key for window in rest if controls[window].compacted_at is None]
-    last = context.lake.transaction_version(log.uri, compaction_app_id(table)) or 0
+    last = load.lake.transaction_version(log.uri, compaction_app_id(table)) or 0
     if not new and last % 2 == 0:
         return Compaction(windows=sum(control.compacted_at is not None for control in controls.values()), busy=busy)
     say(f"{table.name}: compacting the log of {len(new)} more windows that ended by {older_than:%Y-%m-%d %H:%M} UTC")
     intent = last + 1 + last % 2
-    _mark(context, new, intent)
+    _mark(load, new, intent)
     known = at_rest([window.key for window in controls])  # before the log is read: whoever lands later sees the marks
     version = log.version()
     assert version is not None
     now = _old(table, log.controls(version), older_than)
     settled = {w: c for w, c in now.items() if c.compacted_at is not None and known.get(w.key) == c.fingerprint}
-    before, removed = _remove(context, version, settled, intent + 1, run_id) if settled else (0, 0)
+    before, removed = _remove(load, version, settled, intent + 1, run_id) if settled else (0, 0)
     say(f"{table.name}: removed {removed} of {before} changes of {len(settled)} windows from the log")
     return Compaction(len(settled), len(new), busy, before, removed)
 
 
-def _old(table: Table, controls: Mapping[str, Control], older_than: datetime) -> dict[Window, Control]:
+def _old(table: Table, controls: Mapping[str, WindowRecord], older_than: datetime) -> dict[Window, WindowRecord]:
     """The windows that ended by then, oldest first; a key that is no window any more is left alone."""
     known = known_windows(table.partitions_def, controls)
     return {window: controls[window.key] for window in known if window.end <= older_than}
 
 
-def _mark(context: Context, keys: Collection[str], number: int) -> None:
+def _mark(load: LoadContext, keys: Collection[str], number: int) -> None:
     """Commit the intent; computed from what the control rows are in that very commit."""
-    log, at = context.log, windows.now().isoformat()
+    log, at = load.log, windows.now().isoformat()
     chosen = f"_kind = '{CONTROL}' AND _window IN ({', '.join(map(literal, keys))})" if keys else "false"
-    statement = f"UPDATE {context.lake.sql_name(log.uri)} SET _control.compacted_at = TIMESTAMP'{at}' WHERE {chosen}"
+    statement = f"UPDATE {load.lake.sql_name(log.uri)} SET _control.compacted_at = TIMESTAMP'{at}' WHERE {chosen}"
     try:
-        with fenced(context.spark, compaction_app_id(context.table), number):
-            context.spark.sql(statement).first()
+        with fenced(load.spark, compaction_app_id(load.table), number):
+            load.spark.sql(statement).first()
     except PySparkException as error:
         if not lost_the_race(error):
             raise
-    if context.lake.transaction_version(log.uri, compaction_app_id(context.table)) != number:
-        raise _overtaken(context.table)
+    if load.lake.transaction_version(log.uri, compaction_app_id(load.table)) != number:
+        raise _overtaken(load.table)
 
 
 def _remove(
-    context: Context, version: int, rest: Mapping[Window, Control], number: int, run_id: str
+    load: LoadContext, version: int, rest: Mapping[Window, WindowRecord], number: int, run_id: str
 ) -> tuple[int, int]:
     """Commit the removal; how many changes there were, and how many are gone."""
-    table, log = context.table, context.log
-    rows = log.read(context.spark, version, [window.key for window in rest])
+    table, log = load.table, load.log
+    rows = log.read(load.spark, version, [window.key for window in rest])
     changes = rows.filter(F.col("_kind").isin(*CHANGES))
     decisive = strategy_of(table).decisive(table, changes, rest).persist()
     try:
@@ -141,14 +141,14 @@ def _remove(
             if gone[window.key]
         }
         if not controls:
-            bare_fence(context, compaction_app_id(table))
+            bare_fence(load, compaction_app_id(table))
             return sum(before.values()), 0
         others = rows.filter(~F.col("_kind").isin(*CHANGES, CONTROL))
         content = decisive.unionByName(others).filter(F.col("_window").isin(*controls))
-        staged = Staged(log, context.spark, list(controls))
+        staged = Staged(log, load.spark, list(controls))
         staged.write(content)
         note = f"compacted {min(controls)}..{max(controls)}, run {run_id}"
-        if not commit(context, staged, controls, compaction_app_id(table), number, note=note):
+        if not commit(load, staged, controls, compaction_app_id(table), number, note=note):
             raise _overtaken(table)
         return sum(before.values()), sum(gone.values())
     finally:
@@ -171,7 +171,7 @@ def _compact(context: dg.OpExecutionContext, table: Table) -> Compaction:
     assert table.log_retention is not None
     older_than = windows.now() - table.log_retention
     with context.resources.spark.session(table.name) as spark:
-        loads = Context(spark, table, context.resources.lake)
+        loads = LoadContext(spark, table, context.resources.lake)
         if loads.log.version() is None:
             return Compaction()
         ensure_log(loads)

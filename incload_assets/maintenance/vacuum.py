@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.staged import remove_unfinished
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
@@ -58,11 +58,11 @@ class Vacuumed:
         return Vacuumed(self.files + other.files, self.size + other.size)
 
 
-def vacuum(context: Context, *, everything: bool, say: Callable[[str], None]) -> Vacuumed:
+def vacuum(load: LoadContext, *, everything: bool, say: Callable[[str], None]) -> Vacuumed:
     """Remove files that no version within the retention holds from a table and its log.
 
     Args:
-        context: Of the run.
+        load: Of the run.
         everything: Whether to list all files, so that those are found which were never committed.
         say: Called with one line for each of the two.
 
@@ -70,21 +70,21 @@ def vacuum(context: Context, *, everything: bool, say: Callable[[str], None]) ->
         DeclarationError: The retention is too short; nothing was removed from this one.
 
     Example:
-        >>> vacuum(Context(spark, table, lake), everything=False, say=print)  # doctest: +SKIP
+        >>> vacuum(LoadContext(spark, table, lake), everything=False, say=print)  # doctest: +SKIP
         Vacuumed(files=40, size=180224)
     """
-    done, name = Vacuumed(), context.table.name
-    for what, uri in ((name, context.uri), (f"the log of {name}", context.log.uri)):
-        delta = context.lake.delta(uri)
+    done, name = Vacuumed(), load.table.name
+    for what, uri in ((name, load.uri), (f"the log of {name}", load.log.uri)):
+        delta = load.lake.delta(uri)
         if delta is None:
             continue
-        kept = _retention(context.spark, delta, what)
+        kept = _retention(load.spark, delta, what)
         if _is_at_rest(delta, kept):
             say(f"{what}: nothing was replaced since the last time")
             continue
-        removed = _vacuum(context, uri, delta.version(), everything=everything)
-        if everything and uri == context.log.uri:
-            removed += Vacuumed(remove_unfinished(context.lake, uri, datetime.now(UTC) - kept))
+        removed = _vacuum(load, uri, delta.version(), everything=everything)
+        if everything and uri == load.log.uri:
+            removed += Vacuumed(remove_unfinished(load.lake, uri, datetime.now(UTC) - kept))
         say(f"{what}: {removed.files} files removed ({removed.size / 1e6:,.1f} MB), replaced {kept} ago or before")
         done += removed
     return done
@@ -120,17 +120,17 @@ def _at(commit: dict[str, int]) -> datetime:
     return datetime.fromtimestamp(commit["timestamp"] / 1000, UTC)
 
 
-def _vacuum(context: Context, uri: str, version: int, *, everything: bool) -> Vacuumed:
+def _vacuum(load: LoadContext, uri: str, version: int, *, everything: bool) -> Vacuumed:
     """Remove what is due; what that was is told by a commit after the version."""
-    statement = f"VACUUM {context.lake.sql_name(uri)}"
-    with settings(context.spark, _SETTINGS):
+    statement = f"VACUUM {load.lake.sql_name(uri)}"
+    with settings(load.spark, _SETTINGS):
         try:
-            context.spark.sql(statement if everything else f"{statement} LITE").first()
+            load.spark.sql(statement if everything else f"{statement} LITE").first()
         except PySparkException as error:
             if "DELTA_CANNOT_VACUUM_LITE" not in str(error):
                 raise
-            context.spark.sql(statement).first()  # commits since the last time are gone, or there was none
-    delta = context.lake.delta(uri)
+            load.spark.sql(statement).first()  # commits since the last time are gone, or there was none
+    delta = load.lake.delta(uri)
     assert delta is not None
     told = delta.history(delta.version() - version)
     metrics: dict[str, str] = next(
@@ -146,7 +146,7 @@ _SUNDAY = 6
 def _work(context: dg.OpExecutionContext, table: Table) -> dict[str, dg.MetadataValue]:
     everything = windows.now().weekday() == _SUNDAY
     with context.resources.spark.session(table.name) as spark:
-        done = vacuum(Context(spark, table, context.resources.lake), everything=everything, say=context.log.info)
+        done = vacuum(LoadContext(spark, table, context.resources.lake), everything=everything, say=context.log.info)
     return {
         "vacuum_files_removed": dg.MetadataValue.int(done.files),
         "vacuum_bytes_removed": dg.MetadataValue.int(done.size),

@@ -9,7 +9,7 @@ import dagster as dg
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus  # status by partition has no public type
 
 from incload_assets.change_log.log import ChangeLog
-from incload_assets.change_log.window_records import Control
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, window_between
@@ -69,7 +69,7 @@ class SourceState:
 
     windows: list[Window]
     positions: dict[str, Position]
-    controls: dict[str, Control]
+    controls: dict[str, WindowRecord]
     left_out: Sequence[str] = ()
 
     @property
@@ -173,7 +173,7 @@ def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState
 
 
 def _status(
-    seen: AssetPartitionStatus | None, position: Position | None, checkpoint: str | None, control: Control | None
+    seen: AssetPartitionStatus | None, position: Position | None, checkpoint: str | None, control: WindowRecord | None
 ) -> Status:
     if seen is AssetPartitionStatus.IN_PROGRESS:
         return "in_progress"

@@ -9,8 +9,8 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import REPLACED, UPSERT, order_sql
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot, near
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView, near
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.table import Table
@@ -57,14 +57,14 @@ class Append(Strategy):
         """The key of an event, or all of it where it has none."""
         return self.identity(changes) if changes.keys else contract.names
 
-    def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
         """The oldest content of each event of the windows, against the event that the table has.
 
         Only events that a window took back, or all of them if ``full``, are looked up in the other windows of the log:
         for the others the table holds the oldest content that came before.
         """
-        table, seen, event = context.table, _order_sql(context.table, "t"), Over.partitionBy("_id")
-        changes = near(context.changes(at) if full or at.replaced else context.window_changes(at), table, at)
+        table, seen, event = load.table, _order_sql(load.table, "t"), Over.partitionBy("_id")
+        changes = near(load.changes(at) if full or at.replaced else load.window_changes(at), table, at)
         is_here = F.col("_window").isin(*at.controls)
         events = _events(changes.filter(F.col("_kind") == UPSERT), table)
         here, elsewhere = events.filter(is_here), events.filter(~is_here)
@@ -77,7 +77,7 @@ class Append(Strategy):
         if full or at.replaced:
             here = here.unionByName(elsewhere.join(places.filter("_full"), "_id", "left_semi"))
         wanted = here.groupBy("_id").agg(F.min("_o").alias("_order"), F.min_by("_r", "_o").alias("_row"))
-        present = context.rows(at, near=True).alias("t")
+        present = load.rows(at, near=True).alias("t")
         present = present.select(F.expr(_id_sql(table, "t")).alias("_id"), F.expr(seen).alias("_seen"))
         both = places.join(wanted, "_id", "left").join(present, "_id", "left")
         actions = both.withColumn("_action", _action())
@@ -89,9 +89,9 @@ class Append(Strategy):
             ledger=ledger_of(actions),
         )
 
-    def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
         """One fenced MERGE."""
-        return merge(context, at, plan)
+        return merge(load, at, plan)
 
 
 def _id_sql(table: Table, alias: str) -> str:

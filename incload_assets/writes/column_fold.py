@@ -22,24 +22,24 @@ from incload_assets.change_log.change import (
     sets,
     truncate_order,
 )
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot, near, of_keys
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView, near, of_keys
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import all_of, any_of, col, content_hash_sql
 from incload_assets.writes.key_moves import Moves, links_of
 from incload_assets.writes.plan import PENDING, Plan, entry, nothing_held
 
 
-def column_plan(context: Context, at: Snapshot, *, soft_delete: str | None) -> Plan:
+def column_plan(load: LoadContext, at: ReadView, *, soft_delete: str | None) -> Plan:
     """The plan for the keys of a snapshot's windows; for all keys where a truncate came or went.
 
     Args:
-        context: Of the load.
+        load: Of the load.
         at: The versions to read, and the windows.
         soft_delete: Column that marks rows whose newest change is a deletion; None: such rows are deleted.
     """
-    table = context.table
-    changes = context.changes(at)
+    table = load.table
+    changes = load.changes(at)
     here = changes.filter(F.col("_window").isin(*at.controls))
     truncates = changes.filter(F.col("_kind").isin(*EMPTIES)) if table.changes.empties else None
     keys, handed_on, moves = _keys(changes, here, table), None, None
@@ -51,7 +51,7 @@ def column_plan(context: Context, at: Snapshot, *, soft_delete: str | None) -> P
         keys = moves.heirs(keys)
         handed_on = moves.inherited(changes, keys)
     states = _states(near(changes, table, at), keys, truncates, handed_on, table, soft_delete)
-    actions = _actions(context, at, keys, states)
+    actions = _actions(load, at, keys, states)
     ledger = _ledger(here, actions, table)
     if truncates is not None:
         ledger = ledger.unionByName(_truncate_ledger(here, truncates, table))
@@ -187,10 +187,10 @@ def _rank(known: Column) -> Column:
     )
 
 
-def _actions(context: Context, at: Snapshot, keys: DataFrame, states: DataFrame) -> DataFrame:
+def _actions(load: LoadContext, at: ReadView, keys: DataFrame, states: DataFrame) -> DataFrame:
     """The states of the keys beside the table's rows, and what is to do."""
-    table, identity = context.table, list(context.table.identity)
-    rows = context.rows(at, near=True)
+    table, identity = load.table, list(load.table.identity)
+    rows = load.rows(at, near=True)
     if not table.changes.empties:  # a truncate concerns more keys than there are rows read
         rows = of_keys(rows, keys, table, at)
     present = rows.select(*map(col, identity), F.expr(content_hash_sql(table.schema.names)).alias("_seen"))

@@ -9,8 +9,8 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, REPLACED, UPSERT
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot, near
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView, near
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.field_types import as_columns
@@ -94,15 +94,15 @@ class DeleteInsert(Strategy):
         """What identifies a group."""
         return tuple(self.by)
 
-    def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
         """The newest set of each group that the windows concern, against the rows that the table has of it.
 
         Groups of windows landed for the first time are compared with the deletes of the log and with the table, which
         holds the newest set that came before; those of windows landed again, or all if ``full``, with the whole log.
         """
-        table = context.table
+        table = load.table
         full = full or any(control.landing > 1 for control in at.controls.values())
-        changes = near(context.changes(at), table, at)
+        changes = near(load.changes(at), table, at)
         is_here = F.col("_window").isin(*at.controls)
         concerned = is_here & F.col("_kind").isin(UPSERT, DELETE, REPLACED)
         places = changes.filter(concerned).select(_group(table), "_window").distinct()
@@ -123,7 +123,7 @@ class DeleteInsert(Strategy):
         state = (
             places.join(mine, ["_group", "_window"], "left")
             .join(newest, "_group", "left")
-            .join(_present(context.rows(at, near=True), table, "_seen"), "_group", "left")
+            .join(_present(load.rows(at, near=True), table, "_seen"), "_group", "left")
             .withColumn("_leads", F.row_number().over(Over.partitionBy("_group").orderBy("_window")) == 1)
             .withColumn("_pending", _pending(full=full))
         )
@@ -134,17 +134,17 @@ class DeleteInsert(Strategy):
             ledger=_ledger(state, full=full),
         )
 
-    def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
         """One fenced MERGE, of those groups that are still as the plan saw them when the MERGE begins.
 
         A MERGE that reads its own table sees it as of its own transaction. Without this a set that another load has
         put in since would be mixed with the planned one.
         """
-        table = context.table
-        rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
+        table = load.table
+        rows = load.spark.read.format("delta").load(load.lake.spark_uri(load.uri))
         now = _present(near(rows, table, at), table, "_now")
         still = plan.actions.join(now, "_group", "left").filter(F.col("_now").eqNullSafe(F.col("_seen")))
-        return merge(context, at, replace(plan, actions=still))
+        return merge(load, at, replace(plan, actions=still))
 
 
 _NOT_COMPARED = ("map", "array", "struct", "variant")

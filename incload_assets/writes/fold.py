@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import REPLACED, UPSERT, log_order
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot, of_keys
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView, of_keys
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.field_types import as_columns
@@ -109,15 +109,15 @@ class Fold(Strategy):
                 remedy="name it in sums, mins or maxes of Fold, or name columns in sequence_by",
             )
 
-    def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
         """The rows of the keys of the windows, folded from all windows, against those that the table has."""
-        table, keys = context.table, list(context.table.identity)
-        changes = context.changes(at)
+        table, keys = load.table, list(load.table.identity)
+        changes = load.changes(at)
         here = changes.filter(F.col("_window").isin(*at.controls) & F.col("_kind").isin(UPSERT, REPLACED))
         concerned = here.groupBy(*map(col, keys)).agg(F.min("_window").alias("_window"))
         contributions = changes.filter(F.col("_kind") == UPSERT).join(concerned.select(*map(col, keys)), keys, "semi")
         seen = F.expr(content_hash_sql(table.columns)).alias("_seen")
-        present = of_keys(context.rows(at), concerned, table, at).select(*map(col, keys), seen)
+        present = of_keys(load.rows(at), concerned, table, at).select(*map(col, keys), seen)
         absent, unwanted = F.col("_seen").isNull(), F.col("_row").isNull()
         wanted_hash = F.expr(content_hash_sql(table.columns, "_row"))
         actions = (
@@ -155,9 +155,9 @@ class Fold(Strategy):
         row = {name: col(name) for name in keys} | {name: F.col(f"_fold{i}") for i, name in enumerate(values)}
         return rows.select(*map(col, keys), F.struct(*(row[name].alias(name) for name in table.columns)).alias("_row"))
 
-    def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
         """One fenced MERGE."""
-        return merge(context, at, plan)
+        return merge(load, at, plan)
 
 
 def _ledger(actions: DataFrame, here: DataFrame, keys: list[str], wanted_hash: Column) -> DataFrame:

@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import UPSERT
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot as At
-from incload_assets.change_log.window_records import Control
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.source import Source
@@ -62,24 +62,24 @@ class FullReload(Strategy):
         """Nothing: all rows are compared."""
         return ()
 
-    def guard(self, context: Context, landing: Landing, facts: Facts) -> None:
+    def guard(self, load: LoadContext, landing: Landing, facts: Facts) -> None:
         """Stop an extract that is suddenly small."""
-        guard_shrinkage(context, landing, facts, self.max_shrink)
+        guard_shrinkage(load, landing, facts, self.max_shrink)
 
     def reads_windows(self, changes: Changes) -> bool:
         """Nothing but its windows."""
         return True
 
-    def plan(self, context: Context, at: At, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
         """All rows of the newest window, against all rows of the table."""
-        table, (mine,) = context.table, at.controls
-        newest = landed_windows(context, at.log_version)[-1].key
-        rows = self._rows(context, at, newest).withColumn("_window", F.lit(mine))
-        present = context.rows(at).withColumn("_window", F.lit(mine))
+        table, (mine,) = load.table, at.controls
+        newest = landed_windows(load, at.log_version)[-1].key
+        rows = self._rows(load, at, newest).withColumn("_window", F.lit(mine))
+        present = load.rows(at).withColumn("_window", F.lit(mine))
         plan = content_plan(table, rows, present, in_effect=newest == mine)
         if newest == mine:
             return plan
-        stale = self._rows(context, at, mine).select(*entry(F.lit(mine), stale=F.lit(1)))
+        stale = self._rows(load, at, mine).select(*entry(F.lit(mine), stale=F.lit(1)))
         ledger = plan.ledger.unionByName(stale)
         return Plan(plan.actions, plan.identity, plan.valid, ledger, plan.match)
 
@@ -88,16 +88,16 @@ class FullReload(Strategy):
         """Only the newest extract decides."""
         return True
 
-    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, Control]) -> DataFrame:
+    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, WindowRecord]) -> DataFrame:
         """The newest extract."""
         return changes.filter(F.col("_window") == max(controls).key)
 
-    def apply(self, context: Context, at: At, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
         """One fenced overwrite."""
-        newest = landed_windows(context, at.log_version)[-1].key
-        return replace_content(context, at, plan, self._rows(context, at, newest))
+        newest = landed_windows(load, at.log_version)[-1].key
+        return replace_content(load, at, plan, self._rows(load, at, newest))
 
-    def _rows(self, context: Context, at: At, window: str) -> DataFrame:
+    def _rows(self, load: LoadContext, at: ReadView, window: str) -> DataFrame:
         """What a window says the table holds."""
-        rows = context.log.read(context.spark, at.log_version, [window]).filter(F.col("_kind") == UPSERT)
-        return rows.select(*(col(name) for name in context.table.columns))
+        rows = load.log.read(load.spark, at.log_version, [window]).filter(F.col("_kind") == UPSERT)
+        return rows.select(*(col(name) for name in load.table.columns))

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import pyspark.sql.types as T
 
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.field_types import as_columns
@@ -148,12 +148,12 @@ class History(Strategy):
         """A key has one current version at most."""
         return tuple(changes.keys), quoted(self.is_current)
 
-    def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
         """The versions of the keys concerned; see :mod:`incload_assets.writes.versions`."""
-        tracked = self.tracked(context.table.columns, context.table.changes)
+        tracked = self.tracked(load.table.columns, load.table.changes)
         names = VersionColumns(self.valid_from, self.valid_to, self.is_current, tracked)
-        return version_plan(context, at, names, full=full)
+        return version_plan(load, at, names, full=full)
 
-    def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
         """One fenced MERGE."""
-        return merge(context, at, plan)
+        return merge(load, at, plan)

@@ -10,9 +10,9 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, EMPTIES, UPSERTS, log_order, sets
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot
-from incload_assets.change_log.window_records import Control
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.source import Source
@@ -133,23 +133,23 @@ class Merge(Strategy):
         comment = {"comment": "Whether the row is deleted at its source"}
         return T.StructType([*contract.schema.fields, T.StructField(self.soft_delete, T.BooleanType(), True, comment)])
 
-    def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
         """The newest change of each key, or of each of its columns.
 
         See :mod:`incload_assets.writes.row_fold` and :mod:`incload_assets.writes.column_fold`.
         """
-        changes = context.table.changes
+        changes = load.table.changes
         concerns_all = changes.empties and (full or at.empties or at.replaced)
         if self.reads_windows(changes) and not concerns_all:
-            return fold_plan(context, at, full=full)
-        return column_plan(context, at, soft_delete=self.soft_delete)
+            return fold_plan(load, at, full=full)
+        return column_plan(load, at, soft_delete=self.soft_delete)
 
     @property
     def compacts(self) -> bool:
         """Of a key, only what is newest in one respect or another decides."""
         return True
 
-    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, Control]) -> DataFrame:
+    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, WindowRecord]) -> DataFrame:
         """The newest change of each key; truncates; and where older ones may show, as follows.
 
         A soft-deleted row has the values of its newest upsert. A row that is made column by column has those of the
@@ -174,10 +174,10 @@ class Merge(Strategy):
             *map(col, changes.columns)
         )
 
-    def guard(self, context: Context, landing: Landing, facts: Facts) -> None:
+    def guard(self, load: LoadContext, landing: Landing, facts: Facts) -> None:
         """Stop a snapshot that is suddenly small."""
-        guard_snapshots(context, landing.window, facts.extracts, self.max_shrink, self.soft_delete)
+        guard_snapshots(load, landing.window, facts.extracts, self.max_shrink, self.soft_delete)
 
-    def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
         """One fenced MERGE, or one fenced rewrite of a partition."""
-        return rewrite(context, at, plan) if self.rewrite and pays(at) else merge(context, at, plan)
+        return rewrite(load, at, plan) if self.rewrite and pays(at) else merge(load, at, plan)

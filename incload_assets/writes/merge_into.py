@@ -9,8 +9,8 @@ finishes it) changes nothing once a later attempt has committed. See Delta's pro
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import BROADCAST_ROWS, Snapshot
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import BROADCAST_ROWS, ReadView
 from incload_assets.declaration.layout import bucket_sql, place_sql, touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
@@ -33,24 +33,24 @@ def app_id(table: Table, window: Window) -> str:
     return f"{table.name}/{window.key}"
 
 
-def is_merged(at: Snapshot) -> bool:
+def is_merged(at: ReadView) -> bool:
     """Whether some commit of the present landing has been made under this fence."""
     return at.fence > at.landing << LANDING_SHIFT
 
 
-def fence_number(at: Snapshot) -> int:
+def fence_number(at: ReadView) -> int:
     """The number of the next commit under this fence."""
     return max(at.landing << LANDING_SHIFT, at.fence) + 1
 
 
-def commit_note(at: Snapshot) -> str:
+def commit_note(at: ReadView) -> str:
     """What a commit says of itself to people."""
     keys = sorted(at.controls)
     runs = sorted({control.run_id for control in at.controls.values()})
     return f"merged {keys[0]}{f'..{keys[-1]}' if len(keys) > 1 else ''}, run {', '.join(runs)}"
 
 
-def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+def merge(load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
     """Carry out a plan in one commit; without pending actions the commit carries only the fence.
 
     The plan's ``valid`` is judged on the rows that the MERGE itself sees, which may be newer than those the plan saw.
@@ -59,7 +59,7 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
         The rows changed, or None if another load committed first and the plan has to be made anew.
     """
     pending, held = plan.actions.filter(F.col("_action").isin(*PENDING)), Kept()
-    one_file = place_sql(context.table) is None or (at.partitions is not None and len(at.partitions) <= 1)
+    one_file = place_sql(load.table) is None or (at.partitions is not None and len(at.partitions) <= 1)
     values = {
         "spark.databricks.delta.commitInfo.userMetadata": commit_note(at),
         "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": str(not one_file).lower(),
@@ -71,10 +71,10 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
                 F.count(F.lit(1)).alias("rows"), F.sum(F.length(F.to_json("_row"))).alias("text")
             ).first()
             assert size is not None
-            tune_merge(context.spark, size["rows"], size["text"] or 0)
-        fence = fenced(context.spark, at.app_id, fence_number(at))
-        with named(pending, "_plan") as actions, fence, settings(context.spark, values):
-            counts = context.spark.sql(_statement(context, at, plan, actions)).first()
+            tune_merge(load.spark, size["rows"], size["text"] or 0)
+        fence = fenced(load.spark, at.app_id, fence_number(at))
+        with named(pending, "_plan") as actions, fence, settings(load.spark, values):
+            counts = load.spark.sql(_statement(load, at, plan, actions)).first()
     except PySparkException as error:
         if lost_the_race(error):
             return None
@@ -86,7 +86,7 @@ def merge(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
     return Merged(counts.num_inserted_rows, counts.num_updated_rows, counts.num_deleted_rows)
 
 
-def bare_merge_fence(context: Context, app_id: str) -> None:
+def bare_merge_fence(load: LoadContext, app_id: str) -> None:
     """Commit nothing but a fence to the table, with a number above all before it: what has a lower one is refused.
 
     Raises:
@@ -94,15 +94,15 @@ def bare_merge_fence(context: Context, app_id: str) -> None:
     """
 
     def send(number: int) -> None:
-        nothing = f"MERGE INTO {context.lake.sql_name(context.uri)} AS t USING (SELECT 1 WHERE false) AS s ON false"
+        nothing = f"MERGE INTO {load.lake.sql_name(load.uri)} AS t USING (SELECT 1 WHERE false) AS s ON false"
         try:
-            with fenced(context.spark, app_id, number):
-                context.spark.sql(f"{nothing} WHEN MATCHED THEN DELETE").first()
+            with fenced(load.spark, app_id, number):
+                load.spark.sql(f"{nothing} WHEN MATCHED THEN DELETE").first()
         except PySparkException as error:
             if not lost_the_race(error):
                 raise
 
-    move_fence(context.lake, context.uri, app_id, send, table_name=context.table.name)
+    move_fence(load.lake, load.uri, app_id, send, table_name=load.table.name)
 
 
 def matching_sql(table: Table, plan: Plan) -> str:
@@ -120,8 +120,8 @@ def _valid_sql(plan: Plan) -> str:
     return f"CASE WHEN s._action IN ({', '.join(map(literal, PENDING))}) THEN {plan.valid} ELSE false END"
 
 
-def _statement(context: Context, at: Snapshot, plan: Plan, actions: str) -> str:
-    table, on, valid = context.table, matching_sql(context.table, plan), _valid_sql(plan)
+def _statement(load: LoadContext, at: ReadView, plan: Plan, actions: str) -> str:
+    table, on, valid = load.table, matching_sql(load.table, plan), _valid_sql(plan)
     if touched := touched_sql(table, at.partitions, "t"):
         on = f"{touched} AND {on}"
     names = table.schema.names
@@ -130,7 +130,7 @@ def _statement(context: Context, at: Snapshot, plan: Plan, actions: str) -> str:
     if bucket := bucket_sql(table, "s._row"):
         new[BUCKET] = bucket
     return (
-        f"MERGE INTO {context.lake.sql_name(context.uri)} AS t USING {actions} AS s ON {on} "
+        f"MERGE INTO {load.lake.sql_name(load.uri)} AS t USING {actions} AS s ON {on} "
         f"WHEN MATCHED AND s._action = 'delete' AND {valid} THEN DELETE "
         f"WHEN MATCHED AND s._action <> 'delete' AND {valid} THEN UPDATE SET {assign} "
         f"WHEN NOT MATCHED AND s._action = 'insert' THEN INSERT ({', '.join(new)}) VALUES ({', '.join(new.values())})"

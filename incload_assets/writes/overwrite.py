@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import UPSERT
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
 from incload_assets.contract.contract import Contract, reason
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.source import Source
@@ -89,28 +89,28 @@ class Overwrite(Strategy):
         """Nothing but its windows."""
         return True
 
-    def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
         """The accepted rows of the windows, against the rows of their partitions."""
-        table = context.table
-        present = context.rows(at).filter(_part(table, at))
+        table = load.table
+        present = load.rows(at).filter(_part(table, at))
         inside = [F.when(F.expr(_inside(table, window)), window.key) for window in _windows(table, at)]
-        return content_plan(table, _wanted(context, at), present.withColumn("_window", F.coalesce(*inside)))
+        return content_plan(table, _wanted(load, at), present.withColumn("_window", F.coalesce(*inside)))
 
-    def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
         """One fenced ``replaceWhere``."""
-        return replace_content(context, at, plan, _wanted(context, at), _part(context.table, at))
+        return replace_content(load, at, plan, _wanted(load, at), _part(load.table, at))
 
 
-def _wanted(context: Context, at: Snapshot) -> DataFrame:
+def _wanted(load: LoadContext, at: ReadView) -> DataFrame:
     """The accepted rows of the windows."""
-    return context.window_changes(at).filter(F.col("_window").isin(*at.controls) & (F.col("_kind") == UPSERT))
+    return load.window_changes(at).filter(F.col("_window").isin(*at.controls) & (F.col("_kind") == UPSERT))
 
 
-def _windows(table: Table, at: Snapshot) -> list[Window]:
+def _windows(table: Table, at: ReadView) -> list[Window]:
     return [window_of(table.partitions_def, key, table.name) for key in at.controls]
 
 
-def _part(table: Table, at: Snapshot) -> str:
+def _part(table: Table, at: ReadView) -> str:
     """The table's rows that belong to the windows of a snapshot."""
     return " OR ".join(f"({_inside(table, window)})" for window in _windows(table, at))
 

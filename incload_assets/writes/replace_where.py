@@ -21,8 +21,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
 from incload_assets.declaration.layout import bucket_sql, touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.write import BUCKET
@@ -81,12 +81,12 @@ def _repeated(action: str, times: Column) -> Column:
 
 
 def replace_content(
-    context: Context, at: Snapshot, plan: Plan, wanted: DataFrame, where: str | None = None
+    load: LoadContext, at: ReadView, plan: Plan, wanted: DataFrame, where: str | None = None
 ) -> Merged | None:
     """Replace a part of the table in one fenced commit; if it is right as it is, only the fence is committed.
 
     Args:
-        context: Of the load.
+        load: Of the load.
         at: What the plan was made from.
         plan: As :func:`content_plan` makes it.
         wanted: The table's columns: all rows that the part should have.
@@ -98,17 +98,17 @@ def replace_content(
     pending = plan.actions.filter(F.col("_action").isin(*PENDING))
     counts = {row["_action"]: row["count"] for row in pending.groupBy("_action").count().head(len(PENDING))}
     if not counts:
-        return merge(context, at, replace(plan, actions=plan.actions.filter("false")))
-    if not fenced_overwrite(context, at, wanted.select(*map(col, context.table.columns)), where):
+        return merge(load, at, replace(plan, actions=plan.actions.filter("false")))
+    if not fenced_overwrite(load, at, wanted.select(*map(col, load.table.columns)), where):
         return None
     return Merged(inserted=counts.get("insert", 0), deleted=counts.get("delete", 0), rewrites=1)
 
 
-def fenced_overwrite(context: Context, at: Snapshot, rows: DataFrame, where: str | None) -> bool:
+def fenced_overwrite(load: LoadContext, at: ReadView, rows: DataFrame, where: str | None) -> bool:
     """Replace a part of the table in one fenced commit.
 
     Args:
-        context: Of the load.
+        load: Of the load.
         at: What the plan was made from.
         rows: All that the part should have.
         where: The part, as a SQL condition with literals; None: all of the table.
@@ -120,14 +120,14 @@ def fenced_overwrite(context: Context, at: Snapshot, rows: DataFrame, where: str
     writer = writer.option("txnAppId", at.app_id).option("txnVersion", fence_number(at))
     if where is not None:
         writer = writer.option("replaceWhere", where)
-    context.spark.conf.unset(_LAST_COMMIT)
+    load.spark.conf.unset(_LAST_COMMIT)
     try:
-        writer.save(context.lake.spark_uri(context.uri))
+        writer.save(load.lake.spark_uri(load.uri))
     except PySparkException as error:
         if lost_the_race(error):
             return False
         raise
-    return context.spark.conf.get(_LAST_COMMIT, None) is not None
+    return load.spark.conf.get(_LAST_COMMIT, None) is not None
 
 
 LEAST_ROWS = 1_000
@@ -139,7 +139,7 @@ LEAST_SHARE = 0.05
 200,000 rows takes as long either way, of 20 % a tenth less, of 2 million rows a quarter less."""
 
 
-def pays(at: Snapshot) -> bool:
+def pays(at: ReadView) -> bool:
     """Whether the partitions that a plan touches are better written anew; a table without any counts as one.
 
     So they are where they are empty: a MERGE would copy all changes, to look for none of them. Else it is one
@@ -156,21 +156,21 @@ def pays(at: Snapshot) -> bool:
     return at.changes >= max(LEAST_ROWS, LEAST_SHARE * at.near_rows)
 
 
-def rewrite(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+def rewrite(load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
     """Carry out a plan by one commit that replaces the partitions which it touches.
 
     Returns:
         The rows changed, or None if another load committed first and the plan has to be made anew.
     """
-    part = touched_sql(context.table, at.partitions)
+    part = touched_sql(load.table, at.partitions)
     counts = Observation()
-    rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
+    rows = load.spark.read.format("delta").load(load.lake.spark_uri(load.uri))
     rows = rows.filter(part) if part is not None else rows
     own = _prefix(rows.columns)
-    both = _joined(context, rows, plan, own).observe(
+    both = _joined(load, rows, plan, own).observe(
         counts, *(F.count(F.when(F.col(f"{own}does") == what, 1)).alias(what) for what in PENDING)
     )
-    if not fenced_overwrite(context, at, _outcome(context, rows.columns, both, own), part):
+    if not fenced_overwrite(load, at, _outcome(load, rows.columns, both, own), part):
         return None
     done = counts.get
     return Merged(inserted=done["insert"], updated=done["update"], deleted=done["delete"], rewrites=1)
@@ -181,11 +181,11 @@ def _prefix(columns: list[str]) -> str:
     return "_" * (1 + max(len(name) - len(name.lstrip("_")) for name in columns))
 
 
-def _joined(context: Context, rows: DataFrame, plan: Plan, own: str) -> DataFrame:
+def _joined(load: LoadContext, rows: DataFrame, plan: Plan, own: str) -> DataFrame:
     """Rows (``t``) and actions (``s``) side by side, and what each action does: NULL where it does nothing."""
     pending = plan.actions.filter(F.col("_action").isin(*PENDING)).withColumn(f"{own}planned", F.lit(True))
     held = rows.withColumn(f"{own}held", F.lit(True))
-    both = held.alias("t").join(pending.alias("s"), F.expr(matching_sql(context.table, plan)), "full_outer")
+    both = held.alias("t").join(pending.alias("s"), F.expr(matching_sql(load.table, plan)), "full_outer")
     is_delete = F.col("s._action") == "delete"
     here, valid = F.col(f"{own}held").isNotNull(), F.coalesce(F.expr(plan.valid), F.lit(False))
     does = (
@@ -196,9 +196,9 @@ def _joined(context: Context, rows: DataFrame, plan: Plan, own: str) -> DataFram
     return both.withColumn(f"{own}does", does)
 
 
-def _outcome(context: Context, columns: list[str], both: DataFrame, own: str) -> DataFrame:
+def _outcome(load: LoadContext, columns: list[str], both: DataFrame, own: str) -> DataFrame:
     """The rows that the partition should have; a column that the contract does not know stays as it is."""
-    table = context.table
+    table = load.table
     new = {name: col(name, "s._row") for name in table.schema.names}
     if bucket := bucket_sql(table, "s._row"):
         new[BUCKET] = F.expr(bucket)

@@ -27,8 +27,8 @@ from incload_assets.change_log.change import (
     row_order_sql,
     truncate_order,
 )
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot, near, of_keys
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView, near, of_keys
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import all_of, col
 from incload_assets.writes.plan import PENDING, UNKNOWN, Plan, entry
@@ -37,11 +37,11 @@ KEPT_ROWS = 1_000_000
 """Most changes whose fold Spark holds from the MERGE to its reconciliation; more are read and folded again."""
 
 
-def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
+def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> Plan:
     """The plan for the keys of a snapshot's windows.
 
     Args:
-        context: Of the load.
+        load: Of the load.
         at: The versions to read, and the windows.
         full: Fold every key in full; otherwise only those that had a row taken away.
 
@@ -54,8 +54,8 @@ def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
         of the row seen in the table; ``_mine_order``: of the window's newest change of the key, NULL where it has none
         any more; ``_full``; ``_rows``, ``_distinct``: changes of the key in the window, and how many of them differ.
     """
-    table = context.table
-    changes = context.changes(at) if full or at.replaced else context.window_changes(at)
+    table = load.table
+    changes = load.changes(at) if full or at.replaced else load.window_changes(at)
     here = changes.filter(F.col("_window").isin(*at.controls))
     several = len(at.controls) > 1
     mine = _newest(here.filter(F.col("_kind").isin(*UPSERTS, DELETE)), table, "mine", per_window=True)
@@ -73,14 +73,14 @@ def fold_plan(context: Context, at: Snapshot, *, full: bool) -> Plan:
     else:
         wanted = _against_deletes(changes, mine, table, at)
     if at.changes <= KEPT_ROWS:
-        wanted = context.kept.of((at.log_version, full, *at.controls), wanted)
+        wanted = load.kept.of((at.log_version, full, *at.controls), wanted)
     if several:  # the action stands with one of the windows that have the key
         by_key = Over.partitionBy(*map(col, table.identity)).orderBy(F.desc_nulls_last("_mine_order"), "_window")
         wanted = wanted.withColumn("_leads", F.row_number().over(by_key) == 1)
     else:
         wanted = wanted.withColumn("_leads", F.lit(True))
     concerned = here.filter(F.col("_kind").isin(*UPSERTS, DELETE, REPLACED))
-    compared = _compared(wanted, _present(context, at, concerned), table)
+    compared = _compared(wanted, _present(load, at, concerned), table)
     seen = row_order_sql(table, "t")
     return Plan(
         _unseen(wanted) if at.newer and not (full or at.replaced or several) else compared,
@@ -113,7 +113,7 @@ def _newest(changes: DataFrame, table: Table, prefix: str, *, per_window: bool =
     return ranked.filter(~F.col("_has_next")).drop("_has_next")
 
 
-def _against_deletes(changes: DataFrame, mine: DataFrame, table: Table, at: Snapshot) -> DataFrame:
+def _against_deletes(changes: DataFrame, mine: DataFrame, table: Table, at: ReadView) -> DataFrame:
     """Fast fold: the windows' newest change, unless the log holds a delete that is newer."""
     best = F.col("_mine_order")
     if len(at.controls) > 1:
@@ -138,7 +138,7 @@ def _against_deletes(changes: DataFrame, mine: DataFrame, table: Table, at: Snap
     )
 
 
-def _newest_delete(changes: DataFrame, table: Table, at: Snapshot) -> DataFrame:
+def _newest_delete(changes: DataFrame, table: Table, at: ReadView) -> DataFrame:
     """Per key: the newest delete of other windows."""
     deletes = near(changes.filter((F.col("_kind") == DELETE) & ~F.col("_window").isin(*at.controls)), table, at)
     if firsts := at.first_sequences:
@@ -154,13 +154,13 @@ def _newest_delete(changes: DataFrame, table: Table, at: Snapshot) -> DataFrame:
     )
 
 
-def _newest_truncate(changes: DataFrame, table: Table, at: Snapshot) -> DataFrame:
+def _newest_truncate(changes: DataFrame, table: Table, at: ReadView) -> DataFrame:
     """Of other windows: those that hold one themselves are folded column by column."""
     others = changes.filter(F.col("_kind").isin(*EMPTIES) & ~F.col("_window").isin(*at.controls))
     return others.alias("log").agg(F.max(truncate_order(table)).alias("_truncate_order"))
 
 
-def _folded(changes: DataFrame, keys: DataFrame, mine: DataFrame, table: Table, at: Snapshot) -> DataFrame:
+def _folded(changes: DataFrame, keys: DataFrame, mine: DataFrame, table: Table, at: ReadView) -> DataFrame:
     """Full fold of the keys (in windows), from every change that the log holds of them."""
     identity = list(table.identity)
     history = near(changes.filter(F.col("_kind").isin(*UPSERTS, DELETE)), table, at).join(keys, identity, "left_semi")
@@ -181,11 +181,11 @@ def _folded(changes: DataFrame, keys: DataFrame, mine: DataFrame, table: Table, 
     )
 
 
-def _present(context: Context, at: Snapshot, concerned: DataFrame) -> DataFrame:
+def _present(load: LoadContext, at: ReadView, concerned: DataFrame) -> DataFrame:
     """The table's rows as of the snapshot, in the partitions that the windows touch."""
-    table = context.table
+    table = load.table
     return (
-        of_keys(context.rows(at, near=True), concerned, table, at)
+        of_keys(load.rows(at, near=True), concerned, table, at)
         .alias("t")
         .select(*(col(name, "t") for name in table.identity), F.expr(row_order_sql(table, "t")).alias("_seen"))
     )

@@ -3,22 +3,22 @@
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import CONTROL
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.window_records import Control
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.window import Window, known_windows
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Landing
 from resources.errors import ContractViolation, DeclarationError
 
 
-def landed_windows(context: Context, log_version: int) -> list[Window]:
+def landed_windows(load: LoadContext, log_version: int) -> list[Window]:
     """The windows that the log holds, oldest first; known from the names of its files alone."""
-    delta = context.lake.delta(context.log.uri, log_version)
+    delta = load.lake.delta(load.log.uri, log_version)
     assert delta is not None
     files = delta.get_add_actions(flatten=True)
     kinds, keys = (files.column(f"partition.{name}").to_pylist() for name in ("_kind", "_window"))
     landed = {key for kind, key in zip(kinds, keys, strict=True) if kind == CONTROL}
-    return known_windows(context.table.partitions_def, landed)
+    return known_windows(load.table.partitions_def, landed)
 
 
 def check_max_shrink(table_name: str, max_shrink: float) -> None:
@@ -36,7 +36,7 @@ def check_max_shrink(table_name: str, max_shrink: float) -> None:
 
 
 def guard_shrinkage(
-    context: Context, landing: Landing, facts: Facts, max_shrink: float, scope: str | None = None
+    load: LoadContext, landing: Landing, facts: Facts, max_shrink: float, scope: str | None = None
 ) -> None:
     """Stop an extract that has lost too many rows: it is more likely cut off than true.
 
@@ -44,7 +44,7 @@ def guard_shrinkage(
     there is none, with the table. An extract that is older than a landed one is let pass: it takes nothing away.
 
     Args:
-        context: Of the load.
+        load: Of the load.
         landing: Of the extract.
         facts: Of its rows.
         max_shrink: Largest share of the rows that may be missing; 1: all.
@@ -53,8 +53,8 @@ def guard_shrinkage(
     Raises:
         ContractViolation: Naming both counts, and how to let it through.
     """
-    table, window = context.table, landing.window
-    landed = landed_windows(context, landing.log_version)
+    table, window = load.table, landing.window
+    landed = landed_windows(load, landing.log_version)
     if max_shrink >= 1 or any(other > window for other in landed):
         return
     earlier = [other for other in landed if other < window]
@@ -62,11 +62,11 @@ def guard_shrinkage(
     if before is not None:
         place, rows_before = "the window", _accepted(before)
     elif earlier:
-        former = context.log.control(earlier[-1].key, landing.log_version)
+        former = load.log.control(earlier[-1].key, landing.log_version)
         assert former is not None
         place, rows_before = f"the extract before it, {earlier[-1].key},", _accepted(former)
     else:
-        rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
+        rows = load.spark.read.format("delta").load(load.lake.spark_uri(load.uri))
         place, rows_before = "the table", rows.filter(F.expr(scope or "true")).count()
     rows_now = facts.rows - facts.rejected
     if rows_before - rows_now > max_shrink * rows_before:
@@ -78,5 +78,5 @@ def guard_shrinkage(
         )
 
 
-def _accepted(control: Control) -> int:
+def _accepted(control: WindowRecord) -> int:
     return control.rows_read - control.rejected

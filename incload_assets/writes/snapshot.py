@@ -9,9 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import REJECTED, REPLACED, UPSERT, log_order
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot as At
-from incload_assets.change_log.window_records import Control
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.source import Source
@@ -104,22 +104,22 @@ class Snapshot(Strategy):
             return []
         return [F.when(~self._in_scope(), f"outside the snapshot's scope {self.scope}")]
 
-    def guard(self, context: Context, landing: Landing, facts: Facts) -> None:
+    def guard(self, load: LoadContext, landing: Landing, facts: Facts) -> None:
         """Stop an extract that is suddenly small, if what it lacks would be deleted."""
         if self.delete_missing:
-            guard_shrinkage(context, landing, facts, self.max_shrink, self.scope)
+            guard_shrinkage(load, landing, facts, self.max_shrink, self.scope)
 
-    def plan(self, context: Context, at: At, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
         """What each key should be, by all extracts that matter, against the table."""
-        table, (mine,) = context.table, at.controls
-        windows = [window.key for window in landed_windows(context, at.log_version)]
-        here = context.log.read(context.spark, at.log_version, [mine])
-        present = self._present(context, at)
+        table, (mine,) = load.table, at.controls
+        windows = [window.key for window in landed_windows(load, at.log_version)]
+        here = load.log.read(load.spark, at.log_version, [mine])
+        present = self._present(load, at)
         if self.delete_missing:
-            wanted = _complete(context, at, windows)
+            wanted = _complete(load, at, windows)
         else:
             keys = here.filter(F.col("_kind").isin(UPSERT, REPLACED)).select(*map(col, table.identity)).distinct()
-            wanted = _newest(context, at, windows, keys)
+            wanted = _newest(load, at, windows, keys)
             present = present.join(keys, list(table.identity), "left_semi")
         counts = _counts(here, table)
         both = wanted.join(present, list(table.identity), "full").join(counts, list(table.identity), "full")
@@ -134,34 +134,34 @@ class Snapshot(Strategy):
         """Where an extract settles every key."""
         return self.delete_missing
 
-    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, Control]) -> DataFrame:
+    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, WindowRecord]) -> DataFrame:
         """The newest extract without quarantined rows, which settles every key, and those after it."""
         clean = max((window for window, control in controls.items() if not control.rejected), default=min(controls))
         return changes.filter(F.col("_window").isin(*(window.key for window in controls if window >= clean)))
 
-    def apply(self, context: Context, at: At, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
         """One fenced MERGE."""
-        return merge(context, at, plan)
+        return merge(load, at, plan)
 
     def _in_scope(self) -> Column:
         return F.coalesce(F.expr(self.scope or "true"), F.lit(False))
 
-    def _present(self, context: Context, at: At) -> DataFrame:
+    def _present(self, load: LoadContext, at: ReadView) -> DataFrame:
         """The rows of the table; those out of scope matter only if the extract has their key."""
-        table = context.table
-        return context.rows(at).select(
+        table = load.table
+        return load.rows(at).select(
             *map(col, table.identity),
             F.expr(content_hash_sql(table.columns)).alias("_seen"),
             self._in_scope().alias("_in_scope"),
         )
 
 
-def _ranked(context: Context, at: At, windows: list[str]) -> DataFrame:
+def _ranked(load: LoadContext, at: ReadView, windows: list[str]) -> DataFrame:
     """The log's rows of some windows, with the rank of the window."""
-    ranks = context.spark.createDataFrame(
+    ranks = load.spark.createDataFrame(
         list(zip(windows, range(len(windows)), strict=True)), "_window string, _rank int"
     )
-    rows = context.changes(at).filter(F.col("_kind").isin(UPSERT, REJECTED))
+    rows = load.changes(at).filter(F.col("_kind").isin(UPSERT, REJECTED))
     if len(windows) == 1:
         rows = rows.filter(F.col("_window") == windows[0])
     return rows.join(F.broadcast(ranks), "_window").alias("log")
@@ -191,40 +191,40 @@ def _folded(rows: DataFrame, table: Table, *more: Column) -> DataFrame:
     )
 
 
-def _newest(context: Context, at: At, windows: list[str], keys: DataFrame) -> DataFrame:
+def _newest(load: LoadContext, at: ReadView, windows: list[str], keys: DataFrame) -> DataFrame:
     """Per key the row of the newest extract that has the key."""
-    rows = _ranked(context, at, windows).join(keys, list(context.table.identity), "left_semi")
-    return _folded(rows.alias("log"), context.table)
+    rows = _ranked(load, at, windows).join(keys, list(load.table.identity), "left_semi")
+    return _folded(rows.alias("log"), load.table)
 
 
-def _complete(context: Context, at: At, windows: list[str]) -> DataFrame:
+def _complete(load: LoadContext, at: ReadView, windows: list[str]) -> DataFrame:
     """Per key the row of the newest extract; where that is quarantined, of the one before it, and so on.
 
     An extract without quarantined rows settles every key, so that nothing older is read. Else a key has the row of the
     newest extract that accepted it, unless a later one, all of whose keys can be read, does not have the key at all.
     """
-    table = context.table
+    table = load.table
     tail, blind = windows[-1:], set[int]()
-    if _rejected(context, at, tail):
-        controls = context.log.controls(at.log_version)
+    if _rejected(load, at, tail):
+        controls = load.log.controls(at.log_version)
         clean = max((n for n, key in enumerate(windows) if not controls[key].rejected), default=0)
         tail = windows[clean:]
-        blind = _blind(context, at, tail)
+        blind = _blind(load, at, tail)
     seeing = F.array(*(F.lit(rank) for rank in range(len(tail)) if rank not in blind)).cast("array<int>")
     silent = F.collect_set(F.when(~F.col("_accepted"), F.col("_rank"))).alias("_silent")
-    folded = _folded(_ranked(context, at, tail), table, silent)
+    folded = _folded(_ranked(load, at, tail), table, silent)
     later = F.filter(seeing, lambda rank: rank > F.col("_place.rank"))
     return folded.filter(F.size(F.array_except(later, F.col("_silent"))) == 0)
 
 
-def _rejected(context: Context, at: At, windows: list[str]) -> bool:
-    return any(control.rejected for control in context.log.controls(at.log_version, only=windows).values())
+def _rejected(load: LoadContext, at: ReadView, windows: list[str]) -> bool:
+    return any(control.rejected for control in load.log.controls(at.log_version, only=windows).values())
 
 
-def _blind(context: Context, at: At, windows: list[str]) -> set[int]:
+def _blind(load: LoadContext, at: ReadView, windows: list[str]) -> set[int]:
     """Ranks of the windows with a quarantined row whose key cannot be read."""
-    unreadable = F.greatest(*(col(name, "log").isNull() for name in context.table.identity), F.lit(False))
-    rows = _ranked(context, at, windows).filter((F.col("_kind") == REJECTED) & unreadable).select("_rank").distinct()
+    unreadable = F.greatest(*(col(name, "log").isNull() for name in load.table.identity), F.lit(False))
+    rows = _ranked(load, at, windows).filter((F.col("_kind") == REJECTED) & unreadable).select("_rank").distinct()
     return {row["_rank"] for row in rows.head(len(windows))}
 
 

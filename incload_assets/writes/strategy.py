@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot
-from incload_assets.change_log.window_records import Control
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.declaration.write import Write
@@ -25,7 +25,7 @@ class Strategy(Write, ABC):
     table is the same.
     """
 
-    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, Control]) -> DataFrame:
+    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, WindowRecord]) -> DataFrame:
         """Those changes of some windows without which the table could become another one.
 
         Changes of other windows may come, and go again; so nothing may be left out because of them.
@@ -37,7 +37,7 @@ class Strategy(Write, ABC):
         """
         return changes
 
-    def guard(self, context: Context, landing: Landing, facts: Facts) -> None:
+    def guard(self, load: LoadContext, landing: Landing, facts: Facts) -> None:
         """Look at what is about to be landed.
 
         Raises:
@@ -45,17 +45,17 @@ class Strategy(Write, ABC):
         """
 
     @abstractmethod
-    def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
         """What the table needs for the windows of a snapshot.
 
         Args:
-            context: Of the load.
+            load: Of the load.
             at: The versions to read, and the windows (``at.controls``).
             full: Take nothing from the table's present rows on trust.
         """
 
     @abstractmethod
-    def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
         """Carry a plan out in one commit that carries the fence of the snapshot, also when there is nothing to do.
 
         Returns:

@@ -20,8 +20,8 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, REPLACED, UPSERT, log_order, row_order_sql
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import BROADCAST_ROWS, Snapshot
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import BROADCAST_ROWS, ReadView
 from incload_assets.declaration.table import Table
 from incload_assets.delta.session import Kept
 from incload_assets.delta.sql import col, content_hash_sql, literal, quoted
@@ -48,11 +48,11 @@ class VersionColumns:
     tracked: tuple[str, ...]
 
 
-def version_plan(context: Context, at: Snapshot, names: VersionColumns, *, full: bool) -> Plan:
+def version_plan(load: LoadContext, at: ReadView, names: VersionColumns, *, full: bool) -> Plan:
     """The versions that the keys of the snapshot's windows should have, against those that the table has.
 
     Args:
-        context: Of the load.
+        load: Of the load.
         at: The versions to read, and the windows.
         names: Names and tracked columns.
         full: Take nothing from the table's present rows on trust.
@@ -61,11 +61,11 @@ def version_plan(context: Context, at: Snapshot, names: VersionColumns, *, full:
         Its actions have, beside what every plan has, ``_action`` unknown; ``_window``, one of the windows that concern
         the key; ``_seen``, hash of the row in the table, which has to be there unchanged.
     """
-    table, keys = context.table, list(context.table.identity)
-    changes = context.changes(at)
+    table, keys = load.table, list(load.table.identity)
+    changes = load.changes(at)
     here = changes.filter(F.col("_window").isin(*at.controls) & F.col("_kind").isin(UPSERT, DELETE, REPLACED))
     concerned = here.groupBy(*map(col, keys)).agg(F.min("_window").alias("_lead"))
-    history, present = changes.filter(F.col("_kind").isin(UPSERT, DELETE)), context.rows(at, near=True)
+    history, present = changes.filter(F.col("_kind").isin(UPSERT, DELETE)), load.rows(at, near=True)
     since = None if full or at.replaced else _since(at, table)
     not_before = "true"
     if since is not None:
@@ -92,7 +92,7 @@ def version_plan(context: Context, at: Snapshot, names: VersionColumns, *, full:
     )
 
 
-def _since(at: Snapshot, table: Table) -> str | None:
+def _since(at: ReadView, table: Table) -> str | None:
     """SQL of the least value of the first sequence column in the windows; None unless every change has one."""
     kind = table.type_of(table.changes.sequence_by[0]).simpleString()
     firsts = [f"CAST({literal(first)} AS {kind})" for first in at.first_sequences or ()]
@@ -110,7 +110,7 @@ def _in_effect(rows: DataFrame, table: Table, names: VersionColumns) -> DataFram
     )
 
 
-def _moments(history: DataFrame, table: Table, at: Snapshot) -> DataFrame:
+def _moments(history: DataFrame, table: Table, at: ReadView) -> DataFrame:
     """Per key and time ``_at``: the newest change, and how many of the windows' changes there are."""
     place = [*map(col, table.identity), F.col("_lead")]
     rows = (

@@ -14,7 +14,7 @@ from pathlib import Path
 import dagster as dg
 
 from incload_assets.change_log.log import ChangeLog
-from incload_assets.change_log.window_records import controls_of
+from incload_assets.change_log.window_records import window_records_of
 from incload_assets.cli.project import open_project
 from incload_assets.sources.files.position import File, files_in
 from resources.lake import Lake
@@ -54,7 +54,7 @@ def _landed(log: ChangeLog, keys: set[str]) -> Landed:
     found: Landed = {}
     for version in range((log.version() or 0) + 1):
         delta = log.lake.delta(log.uri, version)
-        for key, control in (controls_of(delta, only=keys) if delta else {}).items():
+        for key, control in (window_records_of(delta, only=keys) if delta else {}).items():
             found[key, control.fingerprint] = set(files_in(control.as_position()))
     return found
 

@@ -10,7 +10,7 @@ import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.assets import Files, History, Merge
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.layout import bucket_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.write import BUCKET, Write
@@ -85,7 +85,7 @@ class Items:
             The lake.
         """
         loaded = self.table(spark, lake, lake / "nowhere")
-        context = Context(spark, loaded.table, loaded.lake)
+        context = LoadContext(spark, loaded.table, loaded.lake)
         ensure_tables(context)
         held = self._held(spark)
         self._stored(held, loaded.table).write.format("delta").mode("append").save(loaded.uri)

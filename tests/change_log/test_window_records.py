@@ -1,4 +1,4 @@
-"""Control rows are read from their file once."""
+"""WindowRecord rows are read from their file once."""
 
 from pathlib import Path
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from incload_assets.change_log.window_records import Control
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.checks.observation import Look
 from incload_assets.checks.volume import Expected, expected_rows, volume
 from incload_assets.declaration.source import Position
@@ -31,7 +31,7 @@ def loaded(h: House, sizes: list[int], now: datetime, *, drifted: int | None = N
     """A look at a table whose log says how many rows each day had."""
     windows = days(sizes)
     controls = {
-        window.key: Control(
+        window.key: WindowRecord(
             landing=1,
             fingerprint=window.key,
             position="{}",

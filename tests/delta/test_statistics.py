@@ -115,9 +115,9 @@ def test_deletes_of_other_windows_are_looked_at_only_where_one_may_be_newer(
     table = make(spark, tmp_path, content)
     for number in (1, 2, 3):
         table.load(number)
-    seen = context.Context(spark, table.table, table.lake)
+    seen = context.LoadContext(spark, table.table, table.lake)
     of = window_of(table.table.partitions_def, day(window))
-    assert seen.snapshot((of,), "any").others_delete is others_delete
+    assert seen.read_view((of,), "any").others_delete is others_delete
     table.load(1)
     assert table.rows() == {("2", "x", 1)} | ({("1", "a", sequence)} if sequence > 1 else set())
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Append, Changes, Merge
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.write import Write
 from incload_assets.delta.tables import ensure_table
 from incload_assets.load.load import ensure_log, ensure_tables
@@ -36,10 +36,10 @@ def test_other_keys_or_another_way_of_writing_are_refused_before_any_write(
     spark: SparkSession, tmp_path: Path, write: Write, changes: Changes, was: str, declared: str
 ) -> None:
     first = make(spark, tmp_path)
-    ensure_tables(Context(spark, first.table, first.lake))
+    ensure_tables(LoadContext(spark, first.table, first.lake))
     other = make(spark, tmp_path, write=write, changes=changes)
     with pytest.raises(SchemaMismatch) as refused:
-        ensure_tables(Context(spark, other.table, other.lake))
+        ensure_tables(LoadContext(spark, other.table, other.lake))
     assert str(refused.value) == (
         f"items: {tmp_path}/items has {was}, declared is {declared}. "
         "Rule: what tells the rows of an existing table apart, and how they are written, is not changed in place. "
@@ -116,17 +116,17 @@ def test_delta_keeps_ranges_of_what_the_log_is_filtered_by_also_where_the_log_is
 ) -> None:
     changes = Changes(keys=["the.`key`", "no.1"], sequence_by=["flag"])
     odd = make(spark, tmp_path, contract=Odd, changes=changes)
-    log = Context(spark, odd.table, odd.lake).log
+    log = LoadContext(spark, odd.table, odd.lake).log
     ensure_table(spark, odd.lake, log.uri, log.schema, ("_window", "_kind"), "items")
     for _ in range(2):
-        ensure_log(Context(spark, odd.table, odd.lake))
+        ensure_log(LoadContext(spark, odd.table, odd.lake))
     assert log.open().metadata().configuration == OF_A_LOG | {"delta.dataSkippingStatsColumns": "`no.1`"}
     assert log.version() == 1
 
 
 def test_a_log_that_is_filtered_by_nothing_with_a_range_has_none(spark: SparkSession, tmp_path: Path) -> None:
     kept = make(spark, tmp_path, contract=Odd, changes=Changes(keys=["the.`key`"], sequence_by=["flag"]))
-    ensure_log(context := Context(spark, kept.table, kept.lake))
+    ensure_log(context := LoadContext(spark, kept.table, kept.lake))
     properties = context.log.open().metadata().configuration
     assert properties == OF_A_LOG | {"delta.dataSkippingNumIndexedCols": "0"}
 
@@ -136,7 +136,7 @@ def test_old_commits_of_the_log_go_and_what_they_told_stays(spark: SparkSession,
     kept = make(spark, tmp_path, content)
     for number in (1, 2, 3):
         kept.load(number)
-    log = Context(spark, kept.table, kept.lake).log
+    log = LoadContext(spark, kept.table, kept.lake).log
     commits = sorted(tmp_path.glob("_changes/items/_delta_log/*.json"))
     old = (datetime.now(UTC) - timedelta(days=4)).timestamp()
     for commit in commits:
@@ -156,7 +156,7 @@ def test_old_commits_of_the_log_go_and_what_they_told_stays(spark: SparkSession,
 def test_files_of_the_log_tell_the_ranges_of_keys_sequence_and_place_alone(spark: SparkSession, tmp_path: Path) -> None:
     kept = make(spark, tmp_path, {day(1): [item("a", "x", 1), item("b", "y", 2)]})
     kept.load(1)
-    files = data_files(Context(spark, kept.table, kept.lake).log.open())
+    files = data_files(LoadContext(spark, kept.table, kept.lake).log.open())
     assert [name for name in files.column_names if name.startswith("max.")] == ["max.id", "max.seq"]
     assert max(filter(None, files["max.seq"].to_pylist())) == 2
 

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.assets import Merge
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
 from incload_assets.change_log.staged import Staged
 from incload_assets.ingest import ingest as landing
 from incload_assets.load import apply as applying
@@ -56,8 +56,8 @@ def landing_doubles_a_row(patch: Patch) -> None:
 def the_ledger_forgets_a_key(patch: Patch) -> None:
     plan = Merge.plan
 
-    def forgetful(self: Merge, context: Context, at: Snapshot, *, full: bool) -> Plan:
-        made = plan(self, context, at, full=full)
+    def forgetful(self: Merge, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
+        made = plan(self, load, at, full=full)
         return replace(made, ledger=made.ledger.withColumn("_applied", F.lit(0)))
 
     patch(Merge, "plan", forgetful)
@@ -85,22 +85,22 @@ def afterwards(patch: Patch, statement: str) -> None:
     for way in WAYS:
         function = getattr(merge, way)
 
-        def meddled(context: Context, at: Snapshot, plan: Plan, function: Any = function) -> Any:
-            done = function(context, at, plan)
-            context.spark.sql(statement.format(name=context.lake.sql_name(context.uri)))
+        def meddled(load: LoadContext, at: ReadView, plan: Plan, function: Any = function) -> Any:
+            done = function(load, at, plan)
+            load.spark.sql(statement.format(name=load.lake.sql_name(load.uri)))
             return done
 
         patch(merge, way, meddled)
 
 
 def broken_merge(patch: Patch, change: Callable[[DataFrame], DataFrame], times: int) -> None:
-    calls: list[Snapshot] = []
+    calls: list[ReadView] = []
     for way in WAYS:
         function = getattr(merge, way)
 
-        def broken(context: Context, at: Snapshot, plan: Plan, function: Any = function) -> Any:
+        def broken(load: LoadContext, at: ReadView, plan: Plan, function: Any = function) -> Any:
             calls.append(at)
-            return function(context, at, replace(plan, actions=change(plan.actions)) if len(calls) <= times else plan)
+            return function(load, at, replace(plan, actions=change(plan.actions)) if len(calls) <= times else plan)
 
         patch(merge, way, broken)
 

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Merge
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.load.load import ensure_tables
 from incload_assets.writes import merge as merge_module
 from resources.settings import Settings
@@ -84,7 +84,7 @@ def test_loads_of_a_state_table_at_once_and_without_its_pool_give_the_fold(
     spark: SparkSession, spark_url: str, tmp_path: Path, seed: int
 ) -> None:
     table = make(spark, tmp_path, random_changes(seed))
-    ensure_tables(Context(spark, table.table, table.lake))
+    ensure_tables(LoadContext(spark, table.table, table.lake))
     told = at_once(tmp_path, spark_url, [1, 2, 3], table.content, meet="before merging")
     assert table.rows() == newest(table.content, order_of(table))
     assert [said for said in told if LOST in said]
@@ -96,7 +96,7 @@ def test_loads_that_write_one_partition_anew_at_once_give_the_fold(
 ) -> None:
     content = of_one_day(random_changes(seed))
     table = make(spark, tmp_path, content, **MERGE_REWRITTEN.declared)
-    ensure_tables(Context(spark, table.table, table.lake))
+    ensure_tables(LoadContext(spark, table.table, table.lake))
     told = at_once(tmp_path, spark_url, [1, 2, 3], content, meet="before merging", **MERGE_REWRITTEN.declared)
     assert MERGE_REWRITTEN.held(table) == MERGE_REWRITTEN.right(table, content)
     assert [said for said in told if LOST in said]

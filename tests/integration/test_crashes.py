@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.window import window_of
 from incload_assets.load.apply import Phases
 from incload_assets.load.load import Checkpoint, _land, ensure_tables
@@ -153,10 +153,10 @@ def test_a_merge_that_begins_after_its_successor_finished_changes_nothing(spark:
     """An insert's load is held back before its MERGE; its retry loads; a delete loads; then the old MERGE goes on."""
     table = make(spark, tmp_path, {day(1): [item("k", "a", 5)], day(2): [item("k", None, 10, "d")]})
     window = window_of(DAYS, day(1))
-    held = Context(spark, table.table, table.lake)
+    held = LoadContext(spark, table.table, table.lake)
     ensure_tables(held)
     _land(held, window, Checkpoint(), "", Phases(), lambda _: None)
-    at = held.snapshot((window,), app_id(table.table, window))
+    at = held.read_view((window,), app_id(table.table, window))
     plan = table.table.write.plan(held, at, full=False)
     table.load(2)
     table.load(1)

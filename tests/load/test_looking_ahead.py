@@ -6,7 +6,7 @@ from time import monotonic, sleep
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.load import load as loading
 from tests.support.tables import day, item, make
 
@@ -17,9 +17,9 @@ def test_the_table_is_looked_at_once_a_landing(
     looks: list[str] = []
     look = loading._look
 
-    def looked(context: Context) -> None:
-        look(context)
-        looks.append(context.uri)
+    def looked(load: LoadContext) -> None:
+        look(load)
+        looks.append(load.uri)
 
     monkeypatch.setattr(loading, "_look", looked)
     table = make(spark, tmp_path, {day(1): [item("1", "a", 1)]})
@@ -37,7 +37,7 @@ def test_a_look_that_fails_is_no_matter_for_the_load(
 ) -> None:
     table, look = make(spark, tmp_path, {day(1): [item("1", "a", 1)]}), loading._look
     nowhere = make(spark, tmp_path / "nowhere", name="nothing")
-    away = Context(spark, nowhere.table, nowhere.lake)
+    away = LoadContext(spark, nowhere.table, nowhere.lake)
     monkeypatch.setattr(loading, "_look", lambda _: look(away))
     table.load(1)
     assert table.rows() == {("1", "a", 1)}

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Files, Merge, Quarantine
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
 from incload_assets.declaration.window import Window, window_of
 from incload_assets.ingest.ingest import staged_rows
 from incload_assets.load import load, ranges
@@ -37,7 +37,7 @@ def all_of_them(windows: Sequence[Window]) -> set[str]:
 
 
 def together(table: Loaded, *numbers: int, say: Callable[[str], None] = lambda _: None) -> dict[str, LoadReport]:
-    context = Context(table.spark, table.table, table.lake)
+    context = LoadContext(table.spark, table.table, table.lake)
     reports = load_first_windows(context, [window(n) for n in numbers], all_of_them, run_id="", say=say)
     return {report.window.key: report for some in reports for report in some}
 
@@ -123,7 +123,7 @@ def test_after_a_load_of_one_of_its_windows_a_killed_range_can_neither_land_nor_
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = make(spark, tmp_path, dict(CONTENT))
-    context = Context(spark, table.table, table.lake)
+    context = LoadContext(spark, table.table, table.lake)
     ensure_tables(context)
     app_id = range_app_id(table.table, window(1))
     number = ranges.bare_fence(context, f"{app_id}/landing") + 1
@@ -131,7 +131,7 @@ def test_after_a_load_of_one_of_its_windows_a_killed_range_can_neither_land_nor_
     chunk = {window(1): positions[day(1)], window(2): positions[day(2)]}
     with staged_rows(context, chunk) as (staged, facts):  # held back before its landing, while another load goes on
         controls = {
-            w.key: ranges.control_of(
+            w.key: ranges.window_record_of(
                 table.table, ranges.Landing(w, chunk[w], None, 0, False, "killed"), facts[w.key], 1
             )
             for w in chunk
@@ -141,7 +141,7 @@ def test_after_a_load_of_one_of_its_windows_a_killed_range_can_neither_land_nor_
         assert not ranges.commit(context, staged, controls, f"{app_id}/landing", number, note="")
     assert [key for (key,) in table.log("control", "_window")] == [day(1)]
     assert ranges._land(context, {window(2): chunk[window(2)]}, "", f"{app_id}/landing", number + 2)
-    at = context.snapshot((window(2),), app_id, of_range=True)
+    at = context.read_view((window(2),), app_id, of_range=True)
     plan = table.table.write.plan(context, at, full=False)  # held back before its MERGE
     table.content[day(2)] = []
     table.load(2)
@@ -153,18 +153,18 @@ def test_a_merge_of_a_killed_range_is_refused_although_one_of_its_windows_was_la
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(spark, tmp_path, {day(1): [item("k", "a", 5)], day(2): [item("k", None, 4, "d")]})
-    context = Context(spark, table.table, table.lake)
+    context = LoadContext(spark, table.table, table.lake)
     ensure_tables(context)
     app_id, both = range_app_id(table.table, window(1)), (window(1), window(2))
     number = ranges.bare_fence(context, f"{app_id}/landing") + 1
     positions = detect(context, list(both))
     assert ranges._land(context, {w: positions[w.key] for w in both}, "killed", f"{app_id}/landing", number)
-    held: list[tuple[Snapshot, Plan]] = []
+    held: list[tuple[ReadView, Plan]] = []
     write = merge_module.rewrite  # the table is empty
 
     def overtaking(*args: Any) -> Any:
         if not held:
-            at = context.snapshot(both, app_id, of_range=True)
+            at = context.read_view(both, app_id, of_range=True)
             held.append((at, table.table.write.plan(context, at, full=False)))
         return write(*args)
 
@@ -183,16 +183,16 @@ def test_a_range_that_planned_while_a_load_of_one_of_its_windows_landed_brings_n
     """The load has called the range off before; the range's MERGE is its last sign of life."""
     content = {day(1): [item("kept", "1", 1), item("gone", "1", 1)], day(2): [item("other", "2", 2)]}
     table = make(spark, tmp_path, content)
-    context, both = Context(spark, table.table, table.lake), (window(1), window(2))
+    context, both = LoadContext(spark, table.table, table.lake), (window(1), window(2))
     ensure_tables(context)
     app_id = range_app_id(table.table, window(1))
     number = ranges.bare_fence(context, f"{app_id}/landing") + 1
     positions = detect(context, list(both))
     assert ranges._land(context, {w: positions[w.key] for w in both}, "", f"{app_id}/landing", number)
-    land, held = load.land, list[tuple[Snapshot, Plan]]()
+    land, held = load.land, list[tuple[ReadView, Plan]]()
 
     def planning(*args: object) -> bool:
-        at = context.snapshot(both, app_id, of_range=True)
+        at = context.read_view(both, app_id, of_range=True)
         held.append((at, table.table.write.plan(context, at, full=False)))
         return land(*args)  # type: ignore[arg-type]
 
@@ -205,7 +205,7 @@ def test_a_range_that_planned_while_a_load_of_one_of_its_windows_landed_brings_n
 
 def test_a_window_that_another_run_began_to_load_meanwhile_is_left_to_it(spark: SparkSession, tmp_path: Path) -> None:
     table = make(spark, tmp_path, dict(CONTENT))
-    context = Context(spark, table.table, table.lake)
+    context = LoadContext(spark, table.table, table.lake)
     reports = load_first_windows(
         context, [window(1), window(2), window(3)], lambda _: {day(1), day(2)}, run_id="", say=lambda _: None
     )
@@ -228,7 +228,7 @@ def test_windows_that_were_loaded_together_are_loaded_after_a_restore_of_table_o
     spark: SparkSession, tmp_path: Path, restored: str
 ) -> None:
     table = make(spark, tmp_path, dict(CONTENT))
-    ensure_tables(Context(spark, table.table, table.lake))
+    ensure_tables(LoadContext(spark, table.table, table.lake))
     (uri, at_first), (log, log_at_first) = table.versions().items()
     older = {uri: at_first} if restored == "the table" else {log: log_at_first}
     if restored == "both":
@@ -252,7 +252,7 @@ def test_a_load_of_one_of_its_windows_that_begins_after_the_second_question_call
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = make(spark, tmp_path, dict(CONTENT))
-    context = Context(spark, table.table, table.lake)
+    context = LoadContext(spark, table.table, table.lake)
 
     def still_first(windows: Sequence[Window]) -> set[str]:
         table.load(1)  # it sees the intent

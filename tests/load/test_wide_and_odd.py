@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.assets import Append, Changes, DeleteInsert, Files, Merge, Quarantine
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.write import Write
 from incload_assets.delta.sql import all_of, any_of, combined
 from incload_assets.maintenance.compact_logs import compact
@@ -125,7 +125,7 @@ def test_a_row_that_is_made_column_by_column_may_have_many_columns(
     table.load(1)
     table.load(2)
     assert table.rows("id", "seq", "c0", "c1", "c49") == {("a", 2, "second", None, "first")}
-    context = Context(spark, table.table, table.lake)
+    context = LoadContext(spark, table.table, table.lake)
     compact(
         context,
         datetime(2026, 1, 3, tzinfo=UTC),

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Merge
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.maintenance import compact_files as small_files
 from incload_assets.maintenance.compact_files import FilesCompacted, compact_files, crowded
 from resources.settings import Settings
@@ -29,7 +29,7 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compacted(loaded: Loaded, spark: SparkSession | None = None) -> FilesCompacted:
-    return compact_files(Context(spark or loaded.spark, loaded.table, loaded.lake), say=lambda _: None)
+    return compact_files(LoadContext(spark or loaded.spark, loaded.table, loaded.lake), say=lambda _: None)
 
 
 def version(loaded: Loaded) -> int | None:

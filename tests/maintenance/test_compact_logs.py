@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import FullReload, History, Merge, Snapshot
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.changes import Changes
 from incload_assets.delta.tables import ensure_table
 from incload_assets.load import load
@@ -32,7 +32,7 @@ def declared(spark: SparkSession, folder: Path, content: dict[str, list[Record]]
 
 def compacted(table: Loaded, *, until: datetime = SINCE_DAY_3, busy: Collection[str] = ()) -> Compaction:
     """Compact, with every window at rest that is not busy."""
-    context = Context(table.spark, table.table, table.lake)
+    context = LoadContext(table.spark, table.table, table.lake)
 
     def at_rest(keys: Collection[str]) -> Mapping[str, str]:
         return {key: control.fingerprint for key, control in context.log.controls().items() if key not in busy}
@@ -140,8 +140,8 @@ def test_a_compacted_window_that_is_rewritten_while_it_is_about_to_be_landed_aga
     table.load(2)
     compacted(table)
 
-    def rewritten_meanwhile(context: Context) -> None:
-        module.hold_off(context)
+    def rewritten_meanwhile(load: LoadContext) -> None:
+        module.hold_off(load)
         content[day(2)] = []
 
     monkeypatch.setattr(load, "hold_off", rewritten_meanwhile)
@@ -203,7 +203,7 @@ def test_a_window_that_a_run_has_taken_up_since_it_was_marked_is_left_alone(
     table = declared(spark, tmp_path, {day(n): [item("k", str(n), n)] for n in (1, 2)})
     fingerprints = {day(n): table.load(n).control.fingerprint for n in (1, 2)}
     looks = [fingerprints, {day(1): fingerprints[day(1)]}]
-    context = Context(spark, table.table, table.lake)
+    context = LoadContext(spark, table.table, table.lake)
     done = compact(context, SINCE_DAY_3, lambda _: looks.pop(0), run_id="r", say=lambda _: None)
     assert done == Compaction(windows=1, added=2, before=1)
     assert changes(table) == {(day(1), "k", "1", 1), (day(2), "k", "2", 2)}
@@ -281,7 +281,7 @@ def test_a_retention_is_refused_where_all_changes_make_the_table(spark: SparkSes
 def test_a_log_of_before_compaction_was_there_gets_what_it_lacks(spark: SparkSession, tmp_path: Path) -> None:
     table = declared(spark, tmp_path, {day(1): [item("k", "a", 1), item("k", "b", 2)]})
     log = table.lake.log_uri(table.table.key.path)
-    schema = T.StructType.fromJson(Context(spark, table.table, table.lake).log.schema.jsonValue())
+    schema = T.StructType.fromJson(LoadContext(spark, table.table, table.lake).log.schema.jsonValue())
     control = schema["_control"].dataType
     assert isinstance(control, T.StructType)
     since = control.names.index("compacted_at")

@@ -11,7 +11,7 @@ from threading import Event
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.maintenance import vacuum as module
 from incload_assets.maintenance.vacuum import Vacuumed, vacuum
 from resources.errors import DeclarationError
@@ -51,7 +51,9 @@ def keep(loaded: Loaded, uri: str, how_long: str) -> None:
 
 
 def vacuumed(loaded: Loaded, spark: SparkSession | None = None, *, everything: bool = False) -> Vacuumed:
-    return vacuum(Context(spark or loaded.spark, loaded.table, loaded.lake), everything=everything, say=lambda _: None)
+    return vacuum(
+        LoadContext(spark or loaded.spark, loaded.table, loaded.lake), everything=everything, say=lambda _: None
+    )
 
 
 def data_files(uri: str) -> set[str]:

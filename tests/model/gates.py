@@ -15,9 +15,9 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.log import ChangeLog
-from incload_assets.change_log.read_view import Snapshot
+from incload_assets.change_log.read_view import ReadView
 from incload_assets.ingest import ingest as landing
 from incload_assets.load import load, ranges
 from incload_assets.maintenance import compact_logs as compaction
@@ -91,7 +91,7 @@ def stop(at: str, number: object = None) -> None:
 
 def put_up_gates(patch: pytest.MonkeyPatch) -> None:
     """Before each step of the model."""
-    detect, commit, look, version = load.detect, landing.commit, Context.snapshot, ChangeLog.version
+    detect, commit, look, version = load.detect, landing.commit, LoadContext.read_view, ChangeLog.version
     opened = ChangeLog.open
     fenced, committed = fences.fenced, Lake.commit
 
@@ -116,12 +116,12 @@ def put_up_gates(patch: pytest.MonkeyPatch) -> None:
         HERE.has_landed = commit(*args, **options)
         return bool(HERE.has_landed)
 
-    def merges(by: Callable[[Context, Snapshot, Plan], Merged | None]) -> Callable[..., Merged | None]:
-        def merging(context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+    def merges(by: Callable[[LoadContext, ReadView, Plan], Merged | None]) -> Callable[..., Merged | None]:
+        def merging(load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
             stop("merge", pair(fence_number(at)))
             HERE.merges = True
             try:
-                return by(context, at, plan)
+                return by(load, at, plan)
             finally:
                 HERE.merges = False
 
@@ -179,7 +179,7 @@ def put_up_gates(patch: pytest.MonkeyPatch) -> None:
         (compaction, "commit", removes),
         (fences, "fenced", moves_fence),
         (Lake, "commit", moves_fence_of_log),
-        (Context, "snapshot", reads_table),
+        (LoadContext, "read_view", reads_table),
         (ChangeLog, "open", reads_log),
         (ChangeLog, "version", reads_to_compact),
     ):

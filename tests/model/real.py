@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.window import Window, window_of
 from incload_assets.ingest import ingest as landing
@@ -75,7 +75,7 @@ class Real:
         self.known = {fingerprint: content for content, (_, fingerprint) in self.held.items()}
         records = {w.key: self.held[model.case.windows[name][0]][0] for name, w in self.windows.items()}
         self.table = make(None, folder, records, **self.declared)  # type: ignore[arg-type]  # each run has its own
-        self.context = Context(self.table.spark, self.table.table, self.table.lake)
+        self.context = LoadContext(self.table.spark, self.table.table, self.table.lake)
         self.runs: list[Run | None] = [None] * len(self.state.runs)
         self.zombies: list[Run] = []
         self.checkpoints: dict[str, Content] = {}

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Append, Changes, Merge
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.window import Window, window_of
 from incload_assets.delta import data_files as parquet_files
 from incload_assets.ingest.ingest import land
@@ -25,8 +25,8 @@ from tests.support.tables import DAYS, DatedItem, Loaded, day, item, make
 FIRST = window_of(DAYS, day(1))
 
 
-def context(table: Loaded) -> Context:
-    return Context(table.spark, table.table, table.lake)
+def context(table: Loaded) -> LoadContext:
+    return LoadContext(table.spark, table.table, table.lake)
 
 
 def only_land(table: Loaded, window: Window) -> None:
@@ -43,7 +43,7 @@ def test_a_plan_that_another_window_overtook_leaves_its_newer_row_alone(
     table.load(1)
     second = window_of(DAYS, day(2))
     only_land(table, second)
-    at = context(table).snapshot((second,), app_id(table.table, second))
+    at = context(table).read_view((second,), app_id(table.table, second))
     plan = table.table.write.plan(context(table), at, full=full)
     table.load(3)
     merged = merge(context(table), at, plan)
@@ -59,7 +59,7 @@ def test_a_plan_to_append_that_an_older_content_of_its_event_overtook_leaves_it_
     declared: dict[str, Any] = {"write": Append(), "changes": Changes(keys=["id"], sequence_by=["seq"])}
     table = make(spark, tmp_path, content, **declared)
     only_land(table, FIRST)
-    at = context(table).snapshot((FIRST,), app_id(table.table, FIRST))
+    at = context(table).read_view((FIRST,), app_id(table.table, FIRST))
     plan = table.table.write.plan(context(table), at, full=full)
     table.load(2)
     merged = merge(context(table), at, plan)
@@ -75,7 +75,7 @@ def test_a_plan_of_single_columns_that_another_window_overtook_leaves_its_newer_
     table.load(1)
     second = window_of(DAYS, day(2))
     only_land(table, second)
-    at = context(table).snapshot((second,), app_id(table.table, second))
+    at = context(table).read_view((second,), app_id(table.table, second))
     plan = table.table.write.plan(context(table), at, full=False)
     table.load(3)
     merged = merge(context(table), at, plan)
@@ -92,7 +92,7 @@ def test_a_plan_is_of_the_versions_that_it_was_made_from(
     table = make(spark, tmp_path, {**content, day(3): [item("x", None, 1, "d")]})
     table.load(3)  # without a delete in another window there would be nothing to read of the log's others
     table.load(1)
-    at = context(table).snapshot((FIRST,), app_id(table.table, FIRST))
+    at = context(table).read_view((FIRST,), app_id(table.table, FIRST))
     plan = table.table.write.plan(context(table), at, full=False)
     before = examine(plan, at)[FIRST.key]
     only_land(table, window_of(DAYS, day(2)))
@@ -117,7 +117,7 @@ def test_a_load_between_the_two_looks_of_a_snapshot_is_not_undone(
 
     with monkeypatch.context() as patch:
         patch.setattr(Lake, "delta", delta)
-        at = context(table).snapshot((FIRST,), app_id(table.table, FIRST))
+        at = context(table).read_view((FIRST,), app_id(table.table, FIRST))
     merge(context(table), at, table.table.write.plan(context(table), at, full=True))
     assert table.rows() == {("k", "b", 2)}
 

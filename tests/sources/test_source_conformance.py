@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from incload_assets.assets import Freshness, Quarantine, incremental_asset
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.source import EXTRACTED_COLUMNS, PRESENT, SKIPPED, Position
 from incload_assets.declaration.window import Window, first_window, window_of
 from incload_assets.load.ranges import load_first_windows
@@ -239,7 +239,7 @@ def test_the_table_is_what_the_source_holds_whatever_the_loads_and_what_the_sour
     assert "unknown" in payload and "3000000000" in payload
     assert source["file"] and source["row"] is not None
 
-    context = Context(table.spark, table.table, table.lake)
+    context = LoadContext(table.spark, table.table, table.lake)
     rest = windows(case, [1, 2, 4])
     done = load_first_windows(context, rest, lambda ws: {w.key for w in ws}, run_id="", say=lambda _: None)
     assert {report.window.key for reports in done for report in reports} == {window.key for window in rest}

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from incload_assets.assets import Merge
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
 from incload_assets.writes import merge
 from incload_assets.writes.plan import Merged, Plan
 from tests.support.tables import DatedItem, day
@@ -16,11 +16,11 @@ from tests.writes.case_merge_partitioned import newest_by_day
 class Rewritten(Merge):
     """Rewrites where a load touches one partition; where it touches none, there is nothing to write anew."""
 
-    def apply(self, context: Context, at: Snapshot, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
         """One fenced rewrite, whatever the plan is made of."""
         if at.partitions and len(at.partitions) == 1:
-            return merge.rewrite(context, at, plan)
-        return super().apply(context, at, plan)
+            return merge.rewrite(load, at, plan)
+        return super().apply(load, at, plan)
 
 
 def of_one_day(content: Content) -> Content:

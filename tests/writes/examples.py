@@ -10,8 +10,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Quarantine
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
 from incload_assets.declaration.window import Window, now, window_of
 from incload_assets.load.load import LoadReport
 from incload_assets.load.ranges import load_first_windows
@@ -76,10 +76,10 @@ class Run:
         self.content: Content = {day(n): list(example.held.get(day(n), ())) for _, days in example.steps for n in days}
         folder = Path(mkdtemp(prefix="conformance-"))
         self.table = make(spark, folder, self.content, quarantine=everything, **case.declared)
-        self.context = Context(spark, self.table.table, self.table.lake)
+        self.context = LoadContext(spark, self.table.table, self.table.lake)
         self.loaded: Content = {}
         self.reports: dict[int, LoadReport] = {}
-        self.forgotten: dict[int, tuple[Snapshot, Plan]] = {}
+        self.forgotten: dict[int, tuple[ReadView, Plan]] = {}
         self.overtaken: set[int] = set()
         self.hashes: Hashes = {}
 
@@ -117,7 +117,7 @@ class Run:
     def plan(self, number: int) -> None:
         """Plan in full, as a load that stops here and goes on later."""
         if number in self.reports:
-            at = self.context.snapshot((self._window(number),), app_id(self.table.table, self._window(number)))
+            at = self.context.read_view((self._window(number),), app_id(self.table.table, self._window(number)))
             self.forgotten[number] = at, self.case.write.plan(self.context, at, full=True)
 
     def replay(self, number: int) -> None:
@@ -172,7 +172,7 @@ class Run:
         """Plans made in full would change nothing."""
         every = tuple(window_of(self.case.partitions_def, key) for key in sorted(self.loaded))
         for some in [every] if self.case.write.ranges and every else [(window,) for window in every]:
-            at = self.context.snapshot(some, app_id(self.table.table, some[0]))
+            at = self.context.read_view(some, app_id(self.table.table, some[0]))
             plan = self.case.write.plan(self.context, at, full=True)
             assert sum(found.pending for found in examine(plan, at).values()) == 0
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Changes, DeleteInsert, Quarantine
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.window import window_of
 from incload_assets.load.reconcile import Evidence
 from incload_assets.writes.merge_into import app_id
@@ -90,8 +90,8 @@ def test_one_bad_row_keeps_its_whole_set_out(spark: SparkSession, tmp_path: Path
 def test_a_plan_made_before_another_set_came_does_not_mix_with_it(spark: SparkSession, tmp_path: Path) -> None:
     table = invoices(spark, tmp_path, {day(1): [item("1", "a", 1), item("1", "b", 1)]})
     table.load(1)
-    context, window = Context(spark, table.table, table.lake), window_of(DAYS, day(1))
-    at = context.snapshot((window,), app_id(table.table, window))
+    context, window = LoadContext(spark, table.table, table.lake), window_of(DAYS, day(1))
+    at = context.read_view((window,), app_id(table.table, window))
     at_first = replace(at, table_version=0, near_files=None)  # when the table was still empty
     plan = table.table.write.plan(context, at_first, full=True)
     assert [tuple(row) for row in plan.actions.groupBy("_action").count().collect()] == [("insert", 2)]

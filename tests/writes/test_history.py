@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Changes, History, Merge
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
 from incload_assets.checks.uniqueness import uniqueness
 from incload_assets.declaration.window import window_of
 from incload_assets.load.load import LoadReport
@@ -297,10 +297,10 @@ def test_a_plan_that_another_load_has_overtaken_changes_nothing(spark: SparkSess
     content = {day(1): [item("k", "a", 1)], day(2): [item("k", "b", 5)]}
     table = make(spark, tmp_path, content, write=History())
     table.load(1)
-    context, window = Context(spark, table.table, table.lake), window_of(DAYS, day(1))
+    context, window = LoadContext(spark, table.table, table.lake), window_of(DAYS, day(1))
 
-    def planned() -> tuple[Snapshot, Plan]:
-        at = context.snapshot((window,), app_id(table.table, window))
+    def planned() -> tuple[ReadView, Plan]:
+        at = context.read_view((window,), app_id(table.table, window))
         plan = table.table.write.plan(context, at, full=True)
         assert examine(plan, at)[day(1)].pending == 1
         return at, plan

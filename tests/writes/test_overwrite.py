@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Changes, Overwrite
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import Window, window_of
 from incload_assets.load.ranges import load_first_windows
@@ -100,9 +100,9 @@ def test_a_plan_whose_fence_has_moved_is_not_carried_out(spark: SparkSession, tm
     content = {day(1): [item("1", "old", 1, day=day(1))]}
     table = declared(spark, tmp_path, content)
     table.load(1)
-    context, window = Context(spark, table.table, table.lake), window_of(table.table.partitions_def, day(1))
+    context, window = LoadContext(spark, table.table, table.lake), window_of(table.table.partitions_def, day(1))
     table.lake.delta(table.uri).delete()  # type: ignore[union-attr] # so that the plan has something to write
-    at = context.snapshot((window,), app_id(table.table, window))
+    at = context.read_view((window,), app_id(table.table, window))
     forgotten = OF_DAY.plan(context, at, full=True)
     content[day(1)] = [item("1", "new", 1, day=day(1))]
     table.load(1)
@@ -131,7 +131,7 @@ def test_different_windows_are_replaced_at_once(spark: SparkSession, spark_setti
 def test_several_windows_are_replaced_in_one_commit(spark: SparkSession, tmp_path: Path) -> None:
     content = {day(n): [item("1", "a", n, day=day(n))] * n for n in (1, 2, 3)}
     table = declared(spark, tmp_path, content | {day(4): []})
-    context = Context(spark, table.table, table.lake)
+    context = LoadContext(spark, table.table, table.lake)
     windows = [window_of(table.table.partitions_def, day(n)) for n in (1, 2, 3, 4)]
 
     def first(found: Sequence[Window]) -> list[str]:

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Merge
 from incload_assets.assets.metadata import metadata_of
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot
-from incload_assets.change_log.window_records import Control
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.window import window_of
 from incload_assets.load.apply import Phases
 from incload_assets.load.load import Checkpoint, _land, ensure_tables
@@ -122,11 +122,11 @@ def test_what_comes_into_empty_partitions_is_written_without_a_merge(
 
 
 def test_a_few_changes_of_a_large_partition_are_merged() -> None:
-    control = Control(
+    control = WindowRecord(
         landing=1, fingerprint="", position="{}", summary="", run_id="", code_version="1", landed_at=datetime.now(UTC),
         rows_read=replace_where.LEAST_ROWS, rejected=0, replaced=0, partitions=[day(1)],
     )  # fmt: skip
-    at = Snapshot(
+    at = ReadView(
         1, 1, "", 0, {day(2): control}, whole=False, of_range=False, by_place=True, table_bytes=1, near_bytes=1,
         log_bytes=1, windows_bytes=1, others_delete=False, empties=False, moves=False, newer=True,
         near_rows=20 * replace_where.LEAST_ROWS, feeds=False, near_files=None, window_files=None,
@@ -161,11 +161,11 @@ def test_rows_that_another_load_brings_between_plan_and_rewrite_stay(
     table.content[day(3)] = [item("between", "b", 9, day=day(1)), item("changed", "newest", 9, day=day(1))]
     rewrite, told = merge.rewrite, []
 
-    def overtaken(context: Context, at: Snapshot, plan: Any) -> Merged | None:
+    def overtaken(load: LoadContext, at: ReadView, plan: Any) -> Merged | None:
         if not told:
             told.append("planned")
             table.load(3)
-        return rewrite(context, at, plan)
+        return rewrite(load, at, plan)
 
     monkeypatch.setattr(merge, "rewrite", overtaken)
     table.load(2)
@@ -184,12 +184,12 @@ def test_a_rewrite_that_is_overtaken_while_it_writes_is_refused_and_planned_anew
     other = threading.Timer(STATEMENT_IS_SENT_SECONDS, lambda: beside.load(3))
     here = threading.current_thread()
 
-    def slow_at_first(context: Context, at: Snapshot, plan: Any) -> Merged | None:
+    def slow_at_first(load: LoadContext, at: ReadView, plan: Any) -> Merged | None:
         if threading.current_thread() is not here:
-            return rewrite(context, at, plan)
+            return rewrite(load, at, plan)
         if not outcomes:
             other.start()
-        outcomes.append(rewrite(context, at, plan if outcomes else slowed(plan)))
+        outcomes.append(rewrite(load, at, plan if outcomes else slowed(plan)))
         return outcomes[-1]
 
     monkeypatch.setattr(merge, "rewrite", slow_at_first)
@@ -209,14 +209,14 @@ def test_rows_that_another_load_brings_into_an_empty_table_are_not_written_over(
     rewrite, outcomes, here = merge.rewrite, [], threading.current_thread()
     other = threading.Timer(STATEMENT_IS_SENT_SECONDS if meanwhile else 0, lambda: beside.load(2))
 
-    def overtaken(context: Context, at: Snapshot, plan: Any) -> Merged | None:
+    def overtaken(load: LoadContext, at: ReadView, plan: Any) -> Merged | None:
         if threading.current_thread() is not here:
-            return rewrite(context, at, plan)
+            return rewrite(load, at, plan)
         if not outcomes:
             other.start()
             if not meanwhile:
                 other.join()
-        outcomes.append(rewrite(context, at, slowed(plan) if meanwhile and not outcomes else plan))
+        outcomes.append(rewrite(load, at, slowed(plan) if meanwhile and not outcomes else plan))
         return outcomes[-1]
 
     monkeypatch.setattr(merge, "rewrite", overtaken)
@@ -231,10 +231,10 @@ def test_a_rewrite_that_begins_after_its_successor_finished_changes_nothing(
 ) -> None:
     table = make(spark, tmp_path, CONTENT, **MERGE_REWRITTEN.declared)
     window = window_of(DAYS, day(2))
-    held = Context(spark, table.table, table.lake)
+    held = LoadContext(spark, table.table, table.lake)
     ensure_tables(held)
     _land(held, window, Checkpoint(), "", Phases(), lambda _: None)
-    at = held.snapshot((window,), app_id(table.table, window))
+    at = held.read_view((window,), app_id(table.table, window))
     plan = table.table.write.plan(held, at, full=False)
     table.load(2)
     table.content[day(3)] = [item(key, None, 5, "d", day=day(1)) for key in ("new", "changed")]

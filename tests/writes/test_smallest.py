@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.assets import Merge
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.read_view import Snapshot
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.read_view import ReadView
 from incload_assets.writes.plan import Plan
 from tests.support.tables import day, item
 from tests.writes.case import EXAMPLES, Case
@@ -21,9 +21,9 @@ from tests.writes.smallest import check
 class Unguarded(Merge):
     """A Merge that brings back a row that something newer has overtaken: the load that comes last wins."""
 
-    def plan(self, context: Context, at: Snapshot, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
         """As planned, but what is stale is an update, unless that has been done."""
-        plan = super().plan(context, at, full=full)
+        plan = super().plan(load, at, full=full)
         wins = (F.col("_action") == "stale") & (F.col("_seen") != F.col("_mine_order"))
         mine = plan.actions.withColumn("_action", F.when(wins, "update").otherwise(F.col("_action")))
         return Plan(mine, plan.identity, "true", plan.ledger)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Changes, Quarantine, Snapshot
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.window import window_of
 from incload_assets.writes.merge_into import app_id
 from resources.errors import ContractViolation, DeclarationError
@@ -187,10 +187,10 @@ def test_without_delete_missing_each_key_has_the_row_of_the_newest_extract_with_
 def test_a_forgotten_load_of_an_older_extract_cannot_bring_its_rows_back(spark: SparkSession, tmp_path: Path) -> None:
     table = declared(spark, tmp_path, {day(1): [item("1", "old", 1)], day(2): [item("2", "new", 2)]})
     table.load(1)
-    context, write = Context(spark, table.table, table.lake), table.table.write
+    context, write = LoadContext(spark, table.table, table.lake), table.table.write
     window = window_of(table.table.partitions_def, day(1))
     table.lake.delta(table.uri).delete()  # type: ignore[union-attr] # so that the load has something to write
-    at = context.snapshot((window,), app_id(table.table, window))
+    at = context.read_view((window,), app_id(table.table, window))
     forgotten = write.plan(context, at, full=True)
     table.load(2)
     assert write.apply(context, at, forgotten) is None

@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.window import window_of
 from incload_assets.load.ranges import load_first_windows
 from incload_assets.runs.warm_up import warm_up
@@ -60,7 +60,7 @@ def days(bench: Bench) -> Iterator[Comparison]:
         table = Items(rows=0, changes=rows).table(spark, bench.new("lake"), landing)
         loaded.append((table.uri, f"{bench.folder}/days-by-hand-{number}"))
         asked = [window_of(WINDOWS, window) for window in windows]
-        on = Context(spark, table.table, table.lake.followed())
+        on = LoadContext(spark, table.table, table.lake.followed())
         done = load_first_windows(on, asked, lambda some: {w.key for w in some}, run_id="", say=lambda _: None)
         assert sum(map(len, done)) == len(windows)
 

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from incload_assets.assets import Files, Merge
 from incload_assets.automation.source_sensor import look
 from incload_assets.change_log.change import CONTROL
-from incload_assets.change_log.context import Context
-from incload_assets.change_log.window_records import Control
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.load.load import ensure_tables
 from incload_assets.progress.checkpoint import DATA_VERSION_TAG
 from incload_assets.progress.progress import source_state
@@ -129,11 +129,11 @@ def _loaded(bench: Bench, spark: SparkSession, instance: dg.DagsterInstance, fol
     source = Files(f"{folder}/landing/{{window:%Y-%m-%d}}/*.json")
     days, write = dg.DailyPartitionsDefinition(f"{FIRST:%Y-%m-%d}"), Merge(partition_by="day")
     loaded = make(spark, folder / "lake", source=source, contract=DatedItem, write=write, partitions_def=days)
-    table, context = loaded.table, Context(spark, loaded.table, loaded.lake)
+    table, context = loaded.table, LoadContext(spark, loaded.table, loaded.lake)
     ensure_tables(context)
     positions = source_state(table, loaded.lake, until).positions
     controls = {
-        key: Control(
+        key: WindowRecord(
             landing=1, fingerprint=position.fingerprint, position=json.dumps(position.detail), summary="", run_id="",
             code_version=table.code_version, landed_at=until, rows_read=1, rejected=0, replaced=0,
         )

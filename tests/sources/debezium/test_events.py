@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Append, Changes, Debezium, Files, History, Merge, Several
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import window_of
 from incload_assets.load.ranges import load_first_windows
@@ -113,7 +113,7 @@ def test_a_range_leaves_a_window_of_other_tables_to_a_load_of_its_own(spark: Spa
         write(tmp_path, window, event("c", order(window), 100 + window, table=of))
     loaded = table(spark, tmp_path)
     windows = [window_of(loaded.table.partitions_def, day(window)) for window in (1, 2, 3)]
-    context = Context(spark, loaded.table, loaded.lake)
+    context = LoadContext(spark, loaded.table, loaded.lake)
     reports = load_first_windows(context, windows, lambda asked: {w.key for w in asked}, run_id="", say=lambda _: None)
     assert [report.window.key for some in reports for report in some] == [day(1), day(3)]
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.assets import Changes, Merge, Overwrite, Upstream, derived_asset, incremental_asset
 from incload_assets.assets.incremental import table_of
-from incload_assets.change_log.context import Context
+from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.window import window_of
 from incload_assets.load.load import detect
@@ -199,7 +199,7 @@ def opened(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> War
         shop.order(2, order("o2", 2, 20, customer="bob"))
         for derived in (shop.sales, shop.by_city):
             windows = [window_of(DAYS, day(number)) for number in (1, 2, 3)]
-            context = Context(spark, derived.table, shop.lake)
+            context = LoadContext(spark, derived.table, shop.lake)
             loads = load_first_windows(context, windows, lambda ws: {w.key for w in ws}, run_id="", say=lambda _: None)
             assert [report.window.key for reports in loads for report in reports] == [day(1), day(2)]
         assert shop.sales.rows() == {FIRST, SECOND}
@@ -255,7 +255,7 @@ def test_a_changed_customer_asks_for_all_windows_and_those_it_does_not_concern_w
 
 
 def test_rows_are_read_at_the_versions_that_were_looked_at(shop: Warehouse) -> None:
-    context = Context(shop.spark, shop.sales.table, shop.lake)
+    context = LoadContext(shop.spark, shop.sales.table, shop.lake)
     [position] = detect(context, [window_of(DAYS, day(1))]).values()
     shop.order(3, order("late", 1, 5))
     rows = shop.sales.table.source.extract(shop.spark, "sales", position, ("day", "city", "orders", "amount"))
@@ -264,7 +264,7 @@ def test_rows_are_read_at_the_versions_that_were_looked_at(shop: Warehouse) -> N
 
 
 def test_a_version_that_is_gone_is_a_source_that_changed(shop: Warehouse) -> None:
-    context = Context(shop.spark, shop.sales.table, shop.lake)
+    context = LoadContext(shop.spark, shop.sales.table, shop.lake)
     [position] = detect(context, [window_of(DAYS, day(1))]).values()
     tables = {name: {**state, "version": 99} for name, state in position.detail["tables"].items()}
     gone = replace(position, detail={**position.detail, "tables": tables})
