@@ -78,7 +78,7 @@ def _load_each(
                 run_id=context.run.run_id,
                 checkpoint=_checkpoint(context, table, key, alone=len(keys) == 1),
                 rewrite_compacted=REWRITE_COMPACTED_TAG in context.run.tags,
-                say=context.log.info,
+                info=context.log.info,
             )
             metadata = metadata_of(spark, table, lake, [report])[key]
         except Exception as error:
@@ -106,11 +106,9 @@ def _load_together(
 
     first = first_of(windows)
     if len(first) > 1:
-        on, chosen = (
-            LoadContext(spark, table, context.resources.lake.followed()),
-            [w for w in windows if w.key in first],
-        )
-        yield from load_first_windows(on, chosen, first_of, run_id=context.run.run_id, say=context.log.info)
+        lake = context.resources.lake.followed()
+        load = LoadContext(spark, table, lake, context.run.run_id, context.log.info)
+        yield from load_first_windows(load, [w for w in windows if w.key in first], first_of)
 
 
 def _log(context: dg.AssetExecutionContext, table: Table, report: LoadReport, metadata: Metadata) -> None:

@@ -1,8 +1,10 @@
 """What every step of a load works with, and what it saw."""
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from time import monotonic
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +23,26 @@ from incload_assets.delta.statistics import is_newer, without_older
 from resources.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of
 
 
+@dataclass
+class Phases:
+    """Time spent per phase, in seconds."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Count the time inside as part of a phase."""
+        start = monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + monotonic() - start
+
+
+def _nobody(_: str) -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class LoadContext:
     """A table and the means to work on it.
@@ -29,11 +51,17 @@ class LoadContext:
         spark: A session of this load's own: the fence is a setting of the session.
         table: The declaration.
         lake: Where tables are.
+        run_id: The Dagster run, for window records and commits.
+        info: Takes one line for each step, for people.
+        phases: Takes the times.
     """
 
     spark: SparkSession
     table: Table
     lake: Lake
+    run_id: str = ""
+    info: Callable[[str], None] = _nobody
+    phases: Phases = field(default_factory=Phases)
 
     @cached_property
     def log(self) -> ChangeLog:

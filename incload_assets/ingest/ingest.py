@@ -37,7 +37,7 @@ Guard = Callable[[LoadContext, Landing, Facts], None]
 """Raises ``ContractViolation`` where what is about to be ingested must not be."""
 
 
-def land(load: LoadContext, landing: Landing, guard: Guard, say: Callable[[str], None] = lambda _: None) -> bool:
+def land(load: LoadContext, landing: Landing, guard: Guard) -> bool:
     """Replace a window of the log by what the source holds now, control row included, in one fenced commit.
 
     Where the source has only gained something, only that is added; see :mod:`incload_assets.ingest.gains`.
@@ -51,19 +51,21 @@ def land(load: LoadContext, landing: Landing, guard: Guard, say: Callable[[str],
         DeclarationError: The table's function does not fit its contract, or does not keep one row per row.
     """
     table, window = load.table, landing.window
-    if (gain := gain_of(load, landing)) is not None and (done := _land_gain(load, landing, gain, say)) is not None:
+    if (gain := gain_of(load, landing)) is not None and (done := _land_gain(load, landing, gain)) is not None:
         return done
     with staged_rows(load, {window: landing.position}) as (staged, found):
         facts = found[window.key]
         table.source.check_skipped(table.name, window, facts.only_skipped)
         check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
-        say(f"{table.name} {window.key}: read {facts.rows} rows, {facts.rejected} to quarantine")
+        load.info(f"{table.name} {window.key}: read {facts.rows} rows, {facts.rejected} to quarantine")
         for name in facts.unseen:
-            say(f"{table.name} {window.key}: no record has a value in {name!r}, for which a condition of changes asks")
-        return _commit(load, landing, staged, _with_former(load, landing, staged, facts, guard, say))
+            load.info(
+                f"{table.name} {window.key}: no record has a value in {name!r}, for which a condition of changes asks"
+            )
+        return _commit(load, landing, staged, _with_former(load, landing, staged, facts, guard))
 
 
-def _land_gain(load: LoadContext, landing: Landing, gain: Position, say: Callable[[str], None]) -> bool | None:
+def _land_gain(load: LoadContext, landing: Landing, gain: Position) -> bool | None:
     """Add what the source has gained; None where something is wrong with it, which is told of the whole window."""
     table, window, before = load.table, landing.window, landing.before
     assert before is not None
@@ -74,7 +76,7 @@ def _land_gain(load: LoadContext, landing: Landing, gain: Position, say: Callabl
             facts = with_before(load, before, new)
             if not is_tolerated(table, facts.rows, facts.rejected):
                 return None
-            say(
+            load.info(
                 f"{table.name} {window.key}: read {new.rows} rows that have come since {before.rows_read} were landed, "
                 f"{new.rejected} to quarantine"
             )
@@ -88,14 +90,12 @@ def _commit(
 ) -> bool:
     table, window = load.table, landing.window
     number = max(landing.before.landing if landing.before else 0, landing.fence) + 1
-    controls = {window.key: window_record_of(table, landing, facts, number)}
-    note = f"landed {window.key}, run {landing.run_id}"
+    controls = {window.key: window_record_of(load, landing, facts, number)}
+    note = f"landed {window.key}, run {load.run_id}"
     return commit(load, staged, controls, landing_app_id(table, window), number, note=note, base=base)
 
 
-def _with_former(
-    load: LoadContext, landing: Landing, staged: Staged, facts: Facts, guard: Guard, say: Callable[[str], None]
-) -> Facts:
+def _with_former(load: LoadContext, landing: Landing, staged: Staged, facts: Facts, guard: Guard) -> Facts:
     """Stage what follows from the rows and from what the log has of the window: rows that stay, marks, and markers."""
     table, window, content = load.table, landing.window, staged.read()
     more: list[DataFrame] = []
@@ -105,7 +105,7 @@ def _with_former(
     if table.changes.snapshot_when:
         extracts = extracts_of(content, table, [window.key])
         for extract in extracts[window.key]:
-            say(f"{table.name} {window.key}: {extract}")
+            load.info(f"{table.name} {window.key}: {extract}")
         facts = replace(facts, extracts=extracts[window.key])
         if (marks := marks_of(content, table, extracts)) is not None:
             content, more = content.unionByName(marks, allowMissingColumns=True), [*more, marks]
@@ -193,15 +193,15 @@ def _check_counts(table: Table, window: str, read: int, written: int, *, judged_
     )
 
 
-def window_record_of(table: Table, landing: Landing, facts: Facts, number: int) -> WindowRecord:
+def window_record_of(load: LoadContext, landing: Landing, facts: Facts, number: int) -> WindowRecord:
     """The control row of a window about to be landed for the ``number``-th time."""
     return WindowRecord(
         landing=number,
         fingerprint=landing.position.fingerprint,
         position=json.dumps(landing.position.detail, sort_keys=True, separators=(",", ":")),
         summary=landing.position.summary,
-        code_version=table.code_version,
-        run_id=landing.run_id,
+        code_version=load.table.code_version,
+        run_id=load.run_id,
         landed_at=windows.now(),
         rows_read=facts.rows,
         rejected=facts.rejected,

@@ -18,7 +18,6 @@ class Landing:
         before: The control row of the landing it replaces, None for the first.
         log_version: The log's version in which ``before`` was read.
         settled: Whether ``before`` is known to be reconciled and checkpointed, so that the keys it took away are done.
-        run_id: The Dagster run.
         fence: The number of the last landing that the log's commits tell of in that version, 0 if none. A log that was
             restored to an older version has older control rows, but refuses every number that was ever committed.
     """
@@ -28,7 +27,6 @@ class Landing:
     before: WindowRecord | None
     log_version: int
     settled: bool
-    run_id: str
     fence: int = 0
 
 

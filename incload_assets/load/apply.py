@@ -1,9 +1,8 @@
 """From landed windows to a reconciled table: plan, commit, look again, a bounded number of times."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from time import monotonic
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 
 from pyspark.sql import functions as F
 
@@ -19,22 +18,6 @@ from incload_assets.writes.strategy import strategy_of
 from resources.errors import ConcurrentLoad, ReconciliationFailed
 
 MERGES = 8
-
-
-@dataclass
-class Phases:
-    """Time spent per phase, in seconds."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def timed(self, name: str) -> Iterator[None]:
-        """Count the time inside as part of a phase."""
-        start = monotonic()
-        try:
-            yield
-        finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + monotonic() - start
 
 
 @dataclass(frozen=True)
@@ -62,8 +45,6 @@ def apply_changes(
     of_range: bool = False,
     is_again: Callable[[ReadView], bool] = lambda _: False,
     is_quiet: Callable[[ReadView], bool] = lambda _: False,
-    phases: Phases,
-    say: Callable[[str], None],
 ) -> Applied:
     """Merge landed windows until table and log agree.
 
@@ -75,8 +56,6 @@ def apply_changes(
         is_again: Whether what a snapshot holds was loaded before. Then its keys are folded in full: whoever asks for it
             once more doubts the table, and the fast fold trusts rows of the table that are newer than the changes.
         is_quiet: Whether a snapshot is known to be reconciled, so that looking is enough. Default of both: never.
-        phases: Takes the times.
-        say: Called with one line per step.
 
     Raises:
         ConcurrentLoad: Other loads won the races.
@@ -92,31 +71,31 @@ def apply_changes(
         for _ in range(MERGES):
             at = load.read_view(windows, app_id, of_range=of_range)
             full = full or is_again(at)
-            with phases.timed("merge"):
+            with load.phases.timed("merge"):
                 plan = _plan(load, at, full, held)
             if (committed and is_merged(at)) or is_quiet(at):
-                with phases.timed("reconcile"):
+                with load.phases.timed("reconcile"):
                     evidence = examine(plan, at)
                 pending = sum(found.pending for found in evidence.values())
                 if not pending:
                     for key, found in evidence.items():
                         check_bins(found, f"{table.name} {key}")
                     return Applied(at, evidence, total, committed)
-                say(f"{where}: {pending} keys differ from the log, folding them in full")
+                load.info(f"{where}: {pending} keys differ from the log, folding them in full")
                 if not full:  # from now on: what the fast fold could not see it could not prove, either
                     full = True
                     plan = _plan(load, at, full, held)
-            with phases.timed("merge"):
+            with load.phases.timed("merge"):
                 planned = _planned(plan, len(windows)) if len(windows) > 1 else {}
                 done = strategy_of(table).apply(load, at, plan)
             if done is None:
                 lost += 1
-                say(f"{where}: another load committed first, planning anew")
+                load.info(f"{where}: another load committed first, planning anew")
                 continue
             for key, count in planned.items() if len(windows) > 1 else [(windows[0].key, done)]:
                 total[key] += replace(count, rewrites=done.rewrites)
             committed = True
-            say(f"{where}: merged {done.inserted} inserts, {done.updated} updates, {done.deleted} deletes")
+            load.info(f"{where}: merged {done.inserted} inserts, {done.updated} updates, {done.deleted} deletes")
         if lost:
             raise ConcurrentLoad(
                 f"{where}: other loads won {lost} of {MERGES} attempts to commit",

@@ -23,7 +23,7 @@ from incload_assets.delta.tables import ensure_table
 from incload_assets.delta.tuning import tune_ingest
 from incload_assets.ingest.ingest import land
 from incload_assets.ingest.ingestion import Landing, landing_app_id
-from incload_assets.load.apply import Applied, Phases, apply_changes
+from incload_assets.load.apply import Applied, apply_changes
 from incload_assets.load.compacted import hold_off, refuse_rewrite
 from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import call_off_landings, call_off_merges
@@ -76,7 +76,7 @@ def load_window(
     run_id: str = "",
     checkpoint: Checkpoint = NOTHING_KNOWN,
     rewrite_compacted: bool = False,
-    say: Callable[[str], None] = lambda _: None,
+    info: Callable[[str], None] = lambda _: None,
 ) -> LoadReport:
     """Bring the table to the fold of what the source now holds for a window.
 
@@ -88,7 +88,7 @@ def load_window(
         run_id: For the control row and the commits.
         checkpoint: What Dagster knows; without it the load commits at least its fence.
         rewrite_compacted: Whether a window whose log was compacted may be replaced by something else.
-        say: Called with one line per step.
+        info: Takes one line for each step, for people.
 
     Raises:
         SchemaMismatch: The table, or what its windows hold, does not fit the declaration.
@@ -98,17 +98,17 @@ def load_window(
         ReconciliationFailed: Table and log still differ after several repairs.
         IncrementalLoadError: As the steps raise it.
     """
-    context, phases = LoadContext(spark, table, lake.followed()), Phases()
-    with phases.timed("prepare"):
-        refuse_misplaced(context, [window])
-        ensure_tables(context)
+    load = LoadContext(spark, table, lake.followed(), run_id, info)
+    with load.phases.timed("prepare"):
+        refuse_misplaced(load, [window])
+        ensure_tables(load)
         doubtful = not (checkpoint.clean or checkpoint.untried)
         if doubtful:
-            call_off_landings(context, window)
-    landed = _land(context, window, checkpoint, run_id, phases, say, rewrite_compacted=rewrite_compacted)
+            call_off_landings(load, window)
+    landed = _land(load, window, checkpoint, rewrite_compacted=rewrite_compacted)
     if doubtful:  # only now: a range that planned before knows nothing of this landing
-        with phases.timed("prepare"):
-            call_off_merges(context, window)
+        with load.phases.timed("prepare"):
+            call_off_merges(load, window)
 
     def is_again(at: ReadView) -> bool:
         return checkpoint.fingerprint == at.controls[window.key].fingerprint
@@ -117,8 +117,8 @@ def load_window(
         return not landed and checkpoint.clean and is_again(at)
 
     fence = app_id(table, window)
-    applied = apply_changes(context, (window,), fence, is_again=is_again, is_quiet=is_quiet, phases=phases, say=say)
-    return report_of(applied, window, landed=landed, seconds=phases.seconds)
+    applied = apply_changes(load, (window,), fence, is_again=is_again, is_quiet=is_quiet)
+    return report_of(applied, window, landed=landed, seconds=load.phases.seconds)
 
 
 def report_of(applied: Applied, window: Window, *, landed: bool, seconds: dict[str, float]) -> LoadReport:
@@ -199,9 +199,6 @@ def _land(
     load: LoadContext,
     window: Window,
     checkpoint: Checkpoint,
-    run_id: str,
-    phases: Phases,
-    say: Callable[[str], None],
     *,
     rewrite_compacted: bool = False,
 ) -> bool:
@@ -214,7 +211,7 @@ def _land(
     """
     landed, held_off, log, guard = False, False, load.log, strategy_of(load.table).guard
     for _ in range(LANDINGS):
-        with phases.timed("detect"):
+        with load.phases.timed("detect"):
             position = _detect(load, window)
             at = log.open()
             before = window_records_of(at, only=[window.key]).get(window.key)
@@ -234,10 +231,10 @@ def _land(
                 hold_off(load)
                 held_off = True
                 continue  # what was removed until now is what a landing has to start from
-        with phases.timed("land"):
-            landing = Landing(window, position, before, at.version(), settled, run_id, fence)
+        with load.phases.timed("land"):
+            landing = Landing(window, position, before, at.version(), settled, fence)
             look_ahead(load)
-            landed = land(load, landing, guard, say) or landed
+            landed = land(load, landing, guard) or landed
         if landed and load.table.source.moves:
             return True
     raise SourceChanged(

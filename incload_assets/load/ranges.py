@@ -9,10 +9,11 @@ The commits of a range are fenced, too; see :mod:`incload_assets.load.range_fenc
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from incload_assets.change_log.commit import bare_fence, commit
-from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.context import LoadContext, Phases
 from incload_assets.change_log.window_records import WindowRecord, window_records_of
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
@@ -22,7 +23,7 @@ from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingest import staged_rows, window_record_of
 from incload_assets.ingest.ingestion import Landing, landing_app_id
 from incload_assets.ingest.quarantine import is_tolerated
-from incload_assets.load.apply import Phases, apply_changes
+from incload_assets.load.apply import apply_changes
 from incload_assets.load.load import LoadReport, detect, ensure_tables, report_of
 from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import FIRST_LANDING, range_app_id
@@ -35,9 +36,6 @@ def load_first_windows(
     load: LoadContext,
     windows: Sequence[Window],
     still_first: Callable[[Sequence[Window]], Collection[str]],
-    *,
-    run_id: str,
-    say: Callable[[str], None],
 ) -> Iterator[list[LoadReport]]:
     """Load as many as can be loaded together, stretch by stretch.
 
@@ -47,8 +45,6 @@ def load_first_windows(
         load: Of the run.
         windows: Windows that no other run has tried, oldest first.
         still_first: Asked again when the intent stands: the keys of the windows that still no other run has tried.
-        run_id: For control rows and commits.
-        say: Called with one line per step.
 
     Raises:
         IncrementalLoadError: As the steps raise it, for all of a stretch.
@@ -58,7 +54,7 @@ def load_first_windows(
     positions = detect(load, list(windows))
     found = {window: positions[window.key] for window in windows if window.key in positions}
     for chunk in _chunks(load.table, found):
-        if reports := _load_together(load, chunk, still_first, run_id, say):
+        if reports := _load_together(replace(load, phases=Phases()), chunk, still_first):
             yield reports
 
 
@@ -80,10 +76,8 @@ def _load_together(
     load: LoadContext,
     chunk: dict[Window, Position],
     still_first: Callable[[Sequence[Window]], Collection[str]],
-    run_id: str,
-    say: Callable[[str], None],
 ) -> list[LoadReport]:
-    table, log, phases = load.table, load.log, Phases()
+    table, log = load.table, load.log
     app_id = range_app_id(table, min(chunk))
     intent = bare_fence(load, f"{app_id}/landing")
     # Only now: a load that begins later sees the intent, and calls it off.
@@ -94,10 +88,10 @@ def _load_together(
     tune_ingest(
         load.spark, log.open(), [window.key for window in chunk], sum(position.size for position in chunk.values())
     )
-    say(f"{table.name}: loading {len(chunk)} windows together, {min(chunk).key} to {max(chunk).key}")
-    with phases.timed("land"):
-        controls = _land(load, chunk, run_id, f"{app_id}/landing", intent + 1)
-    with phases.timed("detect"):  # looking again proves that what was landed was read from a source at rest
+    load.info(f"{table.name}: loading {len(chunk)} windows together, {min(chunk).key} to {max(chunk).key}")
+    with load.phases.timed("land"):
+        controls = _land(load, chunk, f"{app_id}/landing", intent + 1)
+    with load.phases.timed("detect"):  # looking again proves that what was landed was read from a source at rest
         seen = {window.key: position.fingerprint for window, position in chunk.items()}
         now = seen
         if not table.source.moves:
@@ -106,8 +100,8 @@ def _load_together(
     if not landed:
         return []
 
-    applied = apply_changes(load, landed, app_id, of_range=True, phases=phases, say=say)
-    share = {name: seconds / len(landed) for name, seconds in phases.seconds.items()}
+    applied = apply_changes(load, landed, app_id, of_range=True)
+    share = {name: seconds / len(landed) for name, seconds in load.phases.seconds.items()}
     return [report_of(applied, window, landed=True, seconds=share) for window in landed]
 
 
@@ -131,17 +125,15 @@ def _can_land(table: Table, window: Window, facts: Facts) -> bool:
     return is_tolerated(table, facts.rows, facts.rejected)
 
 
-def _land(
-    load: LoadContext, chunk: dict[Window, Position], run_id: str, app_id: str, number: int
-) -> dict[str, WindowRecord]:
+def _land(load: LoadContext, chunk: dict[Window, Position], app_id: str, number: int) -> dict[str, WindowRecord]:
     """Land what the contract tolerates, in one commit; nothing if another load came first."""
     with staged_rows(load, chunk) as (staged, facts):
         good = [window for window in sorted(chunk) if _can_land(load.table, window, facts[window.key])]
         controls = {
             window.key: window_record_of(
-                load.table, Landing(window, chunk[window], None, 0, False, run_id), facts[window.key], FIRST_LANDING
+                load, Landing(window, chunk[window], None, 0, False), facts[window.key], FIRST_LANDING
             )
             for window in good
         }
-        note = f"landed {min(chunk).key}..{max(chunk).key}, run {run_id}"
+        note = f"landed {min(chunk).key}..{max(chunk).key}, run {load.run_id}"
         return controls if controls and commit(load, staged, controls, app_id, number, note=note) else {}

@@ -10,7 +10,6 @@ plans anew; a compaction that loses one leaves these partitions to the next. Tab
 files were only rewritten.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import dagster as dg
@@ -62,15 +61,14 @@ class FilesCompacted:
         )
 
 
-def compact_files(load: LoadContext, *, say: Callable[[str], None]) -> FilesCompacted:
+def compact_files(load: LoadContext) -> FilesCompacted:
     """Put small files of the table together where there are many.
 
     Args:
         load: Of the run.
-        say: Called with one line per commit.
 
     Example:
-        >>> compact_files(LoadContext(spark, table, lake), say=print)  # doctest: +SKIP
+        >>> compact_files(LoadContext(spark, table, lake, info=print))  # doctest: +SKIP
         FilesCompacted(partitions=1, busy=0, before=40, after=1, size=180224)
     """
     delta, name = load.lake.delta(load.uri), load.table.name
@@ -79,7 +77,9 @@ def compact_files(load: LoadContext, *, say: Callable[[str], None]) -> FilesComp
         some = places[first : first + AT_ONCE]
         done += _compact(load, some)
         busy = f", {done.busy} partitions left to the next time: loads committed meanwhile" if done.busy else ""
-        say(f"{name}: {first + len(some)} of {len(places)} partitions, {done.before} files became {done.after}{busy}")
+        load.info(
+            f"{name}: {first + len(some)} of {len(places)} partitions, {done.before} files became {done.after}{busy}"
+        )
     return done
 
 
@@ -122,7 +122,7 @@ def _compact(load: LoadContext, places: list[str]) -> FilesCompacted:
 
 def _work(context: dg.OpExecutionContext, table: Table) -> dict[str, dg.MetadataValue]:
     with context.resources.spark.session(table.name) as spark:
-        done = compact_files(LoadContext(spark, table, context.resources.lake), say=context.log.info)
+        done = compact_files(LoadContext(spark, table, context.resources.lake, info=context.log.info))
     return {
         "files_before": dg.MetadataValue.int(done.before),
         "files_after": dg.MetadataValue.int(done.after),

@@ -63,17 +63,13 @@ class Compaction:
     removed: int = 0
 
 
-def compact(
-    load: LoadContext, older_than: datetime, at_rest: AtRest, *, run_id: str, say: Callable[[str], None]
-) -> Compaction:
+def compact(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compaction:
     """Remove from the log of old windows what no longer decides.
 
     Args:
         load: Of the run.
         older_than: Only windows that ended by then, aware.
         at_rest: Tells which windows are, as Dagster knows it now.
-        run_id: For the commits.
-        say: Called with one line per step.
 
     Raises:
         ConcurrentLoad: A load came between; nothing was removed.
@@ -90,7 +86,9 @@ def compact(
     last = load.lake.transaction_version(log.uri, compaction_app_id(table)) or 0
     if not new and last % 2 == 0:
         return Compaction(windows=sum(control.compacted_at is not None for control in controls.values()), busy=busy)
-    say(f"{table.name}: compacting the log of {len(new)} more windows that ended by {older_than:%Y-%m-%d %H:%M} UTC")
+    load.info(
+        f"{table.name}: compacting the log of {len(new)} more windows that ended by {older_than:%Y-%m-%d %H:%M} UTC"
+    )
     intent = last + 1 + last % 2
     _mark(load, new, intent)
     known = at_rest([window.key for window in controls])  # before the log is read: whoever lands later sees the marks
@@ -98,8 +96,8 @@ def compact(
     assert version is not None
     now = _old(table, log.controls(version), older_than)
     settled = {w: c for w, c in now.items() if c.compacted_at is not None and known.get(w.key) == c.fingerprint}
-    before, removed = _remove(load, version, settled, intent + 1, run_id) if settled else (0, 0)
-    say(f"{table.name}: removed {removed} of {before} changes of {len(settled)} windows from the log")
+    before, removed = _remove(load, version, settled, intent + 1) if settled else (0, 0)
+    load.info(f"{table.name}: removed {removed} of {before} changes of {len(settled)} windows from the log")
     return Compaction(len(settled), len(new), busy, before, removed)
 
 
@@ -124,9 +122,7 @@ def _mark(load: LoadContext, keys: Collection[str], number: int) -> None:
         raise _overtaken(load.table)
 
 
-def _remove(
-    load: LoadContext, version: int, rest: Mapping[Window, WindowRecord], number: int, run_id: str
-) -> tuple[int, int]:
+def _remove(load: LoadContext, version: int, rest: Mapping[Window, WindowRecord], number: int) -> tuple[int, int]:
     """Commit the removal; how many changes there were, and how many are gone."""
     table, log = load.table, load.log
     rows = log.read(load.spark, version, [window.key for window in rest])
@@ -147,7 +143,7 @@ def _remove(
         content = decisive.unionByName(others).filter(F.col("_window").isin(*controls))
         staged = Staged(log, load.spark, list(controls))
         staged.write(content)
-        note = f"compacted {min(controls)}..{max(controls)}, run {run_id}"
+        note = f"compacted {min(controls)}..{max(controls)}, run {load.run_id}"
         if not commit(load, staged, controls, compaction_app_id(table), number, note=note):
             raise _overtaken(table)
         return sum(before.values()), sum(gone.values())
@@ -171,7 +167,7 @@ def _compact(context: dg.OpExecutionContext, table: Table) -> Compaction:
     assert table.log_retention is not None
     older_than = windows.now() - table.log_retention
     with context.resources.spark.session(table.name) as spark:
-        loads = LoadContext(spark, table, context.resources.lake)
+        loads = LoadContext(spark, table, context.resources.lake, context.run.run_id, context.log.info)
         if loads.log.version() is None:
             return Compaction()
         ensure_log(loads)
@@ -179,8 +175,6 @@ def _compact(context: dg.OpExecutionContext, table: Table) -> Compaction:
             loads,
             older_than,
             lambda keys: at_rest(context.instance, table.key, table.partitions_def, keys, context.run.run_id),
-            run_id=context.run.run_id,
-            say=context.log.info,
         )
 
 

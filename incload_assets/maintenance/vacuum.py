@@ -9,7 +9,6 @@ A listing cannot tell them from those that a load is writing just now, but by th
 than a load may take is refused.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -58,19 +57,18 @@ class Vacuumed:
         return Vacuumed(self.files + other.files, self.size + other.size)
 
 
-def vacuum(load: LoadContext, *, everything: bool, say: Callable[[str], None]) -> Vacuumed:
+def vacuum(load: LoadContext, *, everything: bool) -> Vacuumed:
     """Remove files that no version within the retention holds from a table and its log.
 
     Args:
         load: Of the run.
         everything: Whether to list all files, so that those are found which were never committed.
-        say: Called with one line for each of the two.
 
     Raises:
         DeclarationError: The retention is too short; nothing was removed from this one.
 
     Example:
-        >>> vacuum(LoadContext(spark, table, lake), everything=False, say=print)  # doctest: +SKIP
+        >>> vacuum(LoadContext(spark, table, lake, info=print), everything=False)  # doctest: +SKIP
         Vacuumed(files=40, size=180224)
     """
     done, name = Vacuumed(), load.table.name
@@ -80,12 +78,14 @@ def vacuum(load: LoadContext, *, everything: bool, say: Callable[[str], None]) -
             continue
         kept = _retention(load.spark, delta, what)
         if _is_at_rest(delta, kept):
-            say(f"{what}: nothing was replaced since the last time")
+            load.info(f"{what}: nothing was replaced since the last time")
             continue
         removed = _vacuum(load, uri, delta.version(), everything=everything)
         if everything and uri == load.log.uri:
             removed += Vacuumed(remove_unfinished(load.lake, uri, datetime.now(UTC) - kept))
-        say(f"{what}: {removed.files} files removed ({removed.size / 1e6:,.1f} MB), replaced {kept} ago or before")
+        load.info(
+            f"{what}: {removed.files} files removed ({removed.size / 1e6:,.1f} MB), replaced {kept} ago or before"
+        )
         done += removed
     return done
 
@@ -146,7 +146,7 @@ _SUNDAY = 6
 def _work(context: dg.OpExecutionContext, table: Table) -> dict[str, dg.MetadataValue]:
     everything = windows.now().weekday() == _SUNDAY
     with context.resources.spark.session(table.name) as spark:
-        done = vacuum(LoadContext(spark, table, context.resources.lake), everything=everything, say=context.log.info)
+        done = vacuum(LoadContext(spark, table, context.resources.lake, info=context.log.info), everything=everything)
     return {
         "vacuum_files_removed": dg.MetadataValue.int(done.files),
         "vacuum_bytes_removed": dg.MetadataValue.int(done.size),

@@ -54,7 +54,7 @@ def table_of(spark: SparkSession, lake: Path, **declared: Any) -> Loaded:
 def load(table: Loaded) -> tuple[LoadReport, str]:
     """The report, and what was said."""
     said: list[str] = []
-    return table.load(1, say=said.append), "\n".join(said)
+    return table.load(1, info=said.append), "\n".join(said)
 
 
 def landed(table: Loaded) -> list[tuple[Any, ...]]:

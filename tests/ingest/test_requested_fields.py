@@ -69,7 +69,7 @@ def test_a_member_that_no_object_has_yet_may_come(spark: SparkSession, tmp_path:
     write(tmp_path, f"{day(2)}/items.json", '{"id": "1", "seq": 2, "op": "d"}\n')
     items, told = table(spark, tmp_path, "json", "op = 'd'"), list[str]()
     for window in (1, 2):
-        items.load(window, say=told.append)
+        items.load(window, info=told.append)
     assert items.rows() == {("2", "b", 1)}
     missed = "no record has a value in 'op', for which a condition of changes asks"
     assert [line for line in told if "no record" in line] == [f"items 2026-01-01: {missed}"]

@@ -150,7 +150,7 @@ def load_day(
     at(meet, wait_once)
     table = make(SparkSession.builder.remote(remote).create(), folder, content, **declared)
     said: list[str] = []
-    table.load(number, say=said.append)
+    table.load(number, info=said.append)
     (folder / f"said-{os.getpid()}").write_text("\n".join(said))
 
 

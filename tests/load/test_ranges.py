@@ -36,9 +36,9 @@ def all_of_them(windows: Sequence[Window]) -> set[str]:
     return {window.key for window in windows}
 
 
-def together(table: Loaded, *numbers: int, say: Callable[[str], None] = lambda _: None) -> dict[str, LoadReport]:
-    context = LoadContext(table.spark, table.table, table.lake)
-    reports = load_first_windows(context, [window(n) for n in numbers], all_of_them, run_id="", say=say)
+def together(table: Loaded, *numbers: int, info: Callable[[str], None] = lambda _: None) -> dict[str, LoadReport]:
+    context = LoadContext(table.spark, table.table, table.lake, info=info)
+    reports = load_first_windows(context, [window(n) for n in numbers], all_of_them)
     return {report.window.key: report for some in reports for report in some}
 
 
@@ -132,7 +132,10 @@ def test_after_a_load_of_one_of_its_windows_a_killed_range_can_neither_land_nor_
     with staged_rows(context, chunk) as (staged, facts):  # held back before its landing, while another load goes on
         controls = {
             w.key: ranges.window_record_of(
-                table.table, ranges.Landing(w, chunk[w], None, 0, False, "killed"), facts[w.key], 1
+                LoadContext(spark, table.table, table.lake, "killed"),
+                ranges.Landing(w, chunk[w], None, 0, False),
+                facts[w.key],
+                1,
             )
             for w in chunk
         }
@@ -140,7 +143,7 @@ def test_after_a_load_of_one_of_its_windows_a_killed_range_can_neither_land_nor_
         table.load(1)
         assert not ranges.commit(context, staged, controls, f"{app_id}/landing", number, note="")
     assert [key for (key,) in table.log("control", "_window")] == [day(1)]
-    assert ranges._land(context, {window(2): chunk[window(2)]}, "", f"{app_id}/landing", number + 2)
+    assert ranges._land(context, {window(2): chunk[window(2)]}, f"{app_id}/landing", number + 2)
     at = context.read_view((window(2),), app_id, of_range=True)
     plan = table.table.write.plan(context, at, full=False)  # held back before its MERGE
     table.content[day(2)] = []
@@ -158,7 +161,7 @@ def test_a_merge_of_a_killed_range_is_refused_although_one_of_its_windows_was_la
     app_id, both = range_app_id(table.table, window(1)), (window(1), window(2))
     number = ranges.bare_fence(context, f"{app_id}/landing") + 1
     positions = detect(context, list(both))
-    assert ranges._land(context, {w: positions[w.key] for w in both}, "killed", f"{app_id}/landing", number)
+    assert ranges._land(context, {w: positions[w.key] for w in both}, f"{app_id}/landing", number)
     held: list[tuple[ReadView, Plan]] = []
     write = merge_module.rewrite  # the table is empty
 
@@ -188,7 +191,7 @@ def test_a_range_that_planned_while_a_load_of_one_of_its_windows_landed_brings_n
     app_id = range_app_id(table.table, window(1))
     number = ranges.bare_fence(context, f"{app_id}/landing") + 1
     positions = detect(context, list(both))
-    assert ranges._land(context, {w: positions[w.key] for w in both}, "", f"{app_id}/landing", number)
+    assert ranges._land(context, {w: positions[w.key] for w in both}, f"{app_id}/landing", number)
     land, held = load.land, list[tuple[ReadView, Plan]]()
 
     def planning(*args: object) -> bool:
@@ -206,9 +209,7 @@ def test_a_range_that_planned_while_a_load_of_one_of_its_windows_landed_brings_n
 def test_a_window_that_another_run_began_to_load_meanwhile_is_left_to_it(spark: SparkSession, tmp_path: Path) -> None:
     table = make(spark, tmp_path, dict(CONTENT))
     context = LoadContext(spark, table.table, table.lake)
-    reports = load_first_windows(
-        context, [window(1), window(2), window(3)], lambda _: {day(1), day(2)}, run_id="", say=lambda _: None
-    )
+    reports = load_first_windows(context, [window(1), window(2), window(3)], lambda _: {day(1), day(2)})
     assert [[report.window.key for report in some] for some in reports] == [[day(1), day(2)]]
 
 
@@ -258,7 +259,7 @@ def test_a_load_of_one_of_its_windows_that_begins_after_the_second_question_call
         table.load(1)  # it sees the intent
         return all_of_them(windows)
 
-    reports = load_first_windows(context, [window(1), window(2), window(3)], still_first, run_id="", say=lambda _: None)
+    reports = load_first_windows(context, [window(1), window(2), window(3)], still_first)
     assert list(reports) == []
     assert {key for (key,) in table.log("control", "_window")} == {day(1)}
 

@@ -130,8 +130,6 @@ def test_a_row_that_is_made_column_by_column_may_have_many_columns(
         context,
         datetime(2026, 1, 3, tzinfo=UTC),
         lambda keys: {key: control.fingerprint for key, control in context.log.controls().items() if key in keys},
-        run_id="r",
-        say=lambda _: None,
     )
     assert table.log("upsert", "id", "c0", "c49")[-1] == ("a", "second", None if more else "first")
 

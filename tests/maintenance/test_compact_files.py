@@ -29,7 +29,7 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compacted(loaded: Loaded, spark: SparkSession | None = None) -> FilesCompacted:
-    return compact_files(LoadContext(spark or loaded.spark, loaded.table, loaded.lake), say=lambda _: None)
+    return compact_files(LoadContext(spark or loaded.spark, loaded.table, loaded.lake))
 
 
 def version(loaded: Loaded) -> int | None:

@@ -37,7 +37,7 @@ def compacted(table: Loaded, *, until: datetime = SINCE_DAY_3, busy: Collection[
     def at_rest(keys: Collection[str]) -> Mapping[str, str]:
         return {key: control.fingerprint for key, control in context.log.controls().items() if key not in busy}
 
-    return compact(context, until, at_rest, run_id="r", say=lambda _: None)
+    return compact(context, until, at_rest)
 
 
 def changes(table: Loaded) -> set[tuple[Any, ...]]:
@@ -204,7 +204,7 @@ def test_a_window_that_a_run_has_taken_up_since_it_was_marked_is_left_alone(
     fingerprints = {day(n): table.load(n).control.fingerprint for n in (1, 2)}
     looks = [fingerprints, {day(1): fingerprints[day(1)]}]
     context = LoadContext(spark, table.table, table.lake)
-    done = compact(context, SINCE_DAY_3, lambda _: looks.pop(0), run_id="r", say=lambda _: None)
+    done = compact(context, SINCE_DAY_3, lambda _: looks.pop(0))
     assert done == Compaction(windows=1, added=2, before=1)
     assert changes(table) == {(day(1), "k", "1", 1), (day(2), "k", "2", 2)}
 

@@ -51,9 +51,7 @@ def keep(loaded: Loaded, uri: str, how_long: str) -> None:
 
 
 def vacuumed(loaded: Loaded, spark: SparkSession | None = None, *, everything: bool = False) -> Vacuumed:
-    return vacuum(
-        LoadContext(spark or loaded.spark, loaded.table, loaded.lake), everything=everything, say=lambda _: None
-    )
+    return vacuum(LoadContext(spark or loaded.spark, loaded.table, loaded.lake), everything=everything)
 
 
 def data_files(uri: str) -> set[str]:

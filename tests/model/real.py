@@ -140,7 +140,7 @@ class Real:
         first = first_of(list(left))
         if len(first) > 1:
             context, chosen = replace(self.context, spark=spark), [window for window in left if window.key in first]
-            for reports in ranges.load_first_windows(context, chosen, still_first, run_id="", say=lambda _: None):
+            for reports in ranges.load_first_windows(context, chosen, still_first):
                 yield from reports
 
     def _is_untried(self, i: int, name: str) -> bool:
@@ -252,7 +252,7 @@ class RealCompaction(Real):
 
         end = max(self.windows[name].end for name in self.model.case.old)
         with open_session(self.settings) as spark:
-            compact(replace(self.context, spark=spark), end, at_rest, run_id="", say=lambda _: None)
+            compact(replace(self.context, spark=spark), end, at_rest)
 
 
 def _held(content: Content) -> tuple[list[Record], str]:

@@ -241,7 +241,7 @@ def test_the_table_is_what_the_source_holds_whatever_the_loads_and_what_the_sour
 
     context = LoadContext(table.spark, table.table, table.lake)
     rest = windows(case, [1, 2, 4])
-    done = load_first_windows(context, rest, lambda ws: {w.key for w in ws}, run_id="", say=lambda _: None)
+    done = load_first_windows(context, rest, lambda ws: {w.key for w in ws})
     assert {report.window.key for reports in done for report in reports} == {window.key for window in rest}
     assert table.rows() == folded(content.values())
 

@@ -132,7 +132,7 @@ class Run:
     def together(self, *numbers: int) -> None:
         """Load windows for the first time, at once where the way of writing can."""
         windows = [window for window in map(self._window, sorted(numbers)) if window.key not in self.loaded]
-        done = load_first_windows(self.context, windows, lambda ws: {w.key for w in ws}, run_id="", say=lambda _: None)
+        done = load_first_windows(self.context, windows, lambda ws: {w.key for w in ws})
         in_ranges = self.table.table.in_ranges
         loaded = {report.window.key for reports in done for report in reports} if in_ranges else set()
         assert loaded == ({window.key for window in windows} if in_ranges and len(windows) > 1 else set())
@@ -150,7 +150,7 @@ class Run:
                 for key, control in self.context.log.controls().items()
                 if key not in left_alone
             }
-            compact(self.context, now(), lambda _: at_rest, run_id="", say=lambda _: None)
+            compact(self.context, now(), lambda _: at_rest)
             self.settled()
 
     def edited(self) -> None:

@@ -85,7 +85,7 @@ def test_a_snapshot_with_a_quarantined_row_deletes_nothing_until_it_is_corrected
     table = table_of(spark, tmp_path, content, contract=GoodItem, quarantine=Quarantine(max_share=0.5))
     table.load(1)
     said: list[str] = []
-    assert bins(table.load(2, say=said.append).evidence) == (1, 0, 0, 1)
+    assert bins(table.load(2, info=said.append).evidence) == (1, 0, 0, 1)
     assert "items 2026-01-02: snapshot taken at 2, 1 rows, its 1 quarantined rows keep it from deleting any" in said
     assert table.rows() == {("a", "new", 2), ("b", "old", 1)}
     table.content[day(2)] = snapshot(2, a="new", c="good")

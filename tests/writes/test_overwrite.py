@@ -119,7 +119,7 @@ def test_different_windows_are_replaced_at_once(spark: SparkSession, spark_setti
     def load(number: int) -> list[str]:
         said: list[str] = []
         with open_session(spark_settings) as session:
-            Loaded(session, table.table, table.lake, content).load(number, say=said.append)
+            Loaded(session, table.table, table.lake, content).load(number, info=said.append)
         return said
 
     with ThreadPoolExecutor(2) as threads:
@@ -137,7 +137,7 @@ def test_several_windows_are_replaced_in_one_commit(spark: SparkSession, tmp_pat
     def first(found: Sequence[Window]) -> list[str]:
         return [window.key for window in found]
 
-    loaded = load_first_windows(context, windows, first, run_id="run", say=lambda _: None)
+    loaded = load_first_windows(context, windows, first)
     reports = [report for together in loaded for report in together]
     assert [bins(report.evidence) for report in reports] == [(1, 0, 0, 0), (2, 0, 0, 0), (3, 0, 0, 0), (0, 0, 0, 0)]
     assert [report.merged.inserted for report in reports] == [1, 2, 3, 0]

@@ -61,7 +61,7 @@ def days(bench: Bench) -> Iterator[Comparison]:
         loaded.append((table.uri, f"{bench.folder}/days-by-hand-{number}"))
         asked = [window_of(WINDOWS, window) for window in windows]
         on = LoadContext(spark, table.table, table.lake.followed())
-        done = load_first_windows(on, asked, lambda some: {w.key for w in some}, run_id="", say=lambda _: None)
+        done = load_first_windows(on, asked, lambda some: {w.key for w in some})
         assert sum(map(len, done)) == len(windows)
 
     def append(_: int) -> None:

@@ -114,7 +114,7 @@ def test_a_range_leaves_a_window_of_other_tables_to_a_load_of_its_own(spark: Spa
     loaded = table(spark, tmp_path)
     windows = [window_of(loaded.table.partitions_def, day(window)) for window in (1, 2, 3)]
     context = LoadContext(spark, loaded.table, loaded.lake)
-    reports = load_first_windows(context, windows, lambda asked: {w.key for w in asked}, run_id="", say=lambda _: None)
+    reports = load_first_windows(context, windows, lambda asked: {w.key for w in asked})
     assert [report.window.key for some in reports for report in some] == [day(1), day(3)]
 
 

@@ -128,11 +128,7 @@ def test_a_table_whose_files_would_be_of_other_windows_now_is_not_loaded_until_t
             after.load(window)
     new = [window_of(BERLIN, f"2026-03-{number}") for number in (27, 28)]
     with pytest.raises(SchemaMismatch, match=refused):
-        list(
-            load_first_windows(
-                LoadContext(spark, after.table, after.lake), new, lambda windows: [], run_id="", say=print
-            )
-        )
+        list(load_first_windows(LoadContext(spark, after.table, after.lake), new, lambda windows: []))
     with dg.DagsterInstance.ephemeral() as instance:
         for looking in (table_status, look):  # of a person, and of the sensor
             with pytest.raises(SchemaMismatch, match=r"Remedy: write \{window_utc:...\} instead of \{window:...\}"):

@@ -200,7 +200,7 @@ def opened(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> War
         for derived in (shop.sales, shop.by_city):
             windows = [window_of(DAYS, day(number)) for number in (1, 2, 3)]
             context = LoadContext(spark, derived.table, shop.lake)
-            loads = load_first_windows(context, windows, lambda ws: {w.key for w in ws}, run_id="", say=lambda _: None)
+            loads = load_first_windows(context, windows, lambda ws: {w.key for w in ws})
             assert [report.window.key for reports in loads for report in reports] == [day(1), day(2)]
         assert shop.sales.rows() == {FIRST, SECOND}
     return shop
