@@ -1,12 +1,13 @@
 """Commits to the log of changes: one that replaces windows, and one that carries a fence alone.
 
-Neither needs Spark, which has written the rows already: so a landing costs one Spark job, and whoever dies before the
-commit has changed nothing. A commit is made of the log as it is read here, and fails if anybody has moved its fence, or
-replaced one of its windows, since: see :meth:`resources.lake.Lake.commit`.
+Neither needs Spark, which has written the rows already: so an ingestion costs one Spark job, and whoever dies before
+the commit has changed nothing. A commit is made of the log as it is read here, and fails if anybody has moved its
+fence, or replaced one of its windows, since: see :meth:`resources.lake.Lake.commit`.
 
 Spark still commits to a log when it makes it, changes its columns, marks windows for compaction and vacuums it. Its
 commits look whether a version is there and then write it, so that one of these could, in the moment between, write over
-a landing. Nothing is lost by that: the window's record is not the checkpoint's then, and the window is asked for again.
+an ingestion. Nothing is lost by that: the window's record is not the checkpoint's then, and the window is asked for
+again.
 """
 
 from collections.abc import Mapping
@@ -47,7 +48,7 @@ def commit(
         number: Its number.
         note: What the commit says of itself to people.
         base: The control row of the one window whose rows stay, and are added to; None: the windows are replaced. A log
-            that holds another one now is left as it is: it has been restored, or landed again.
+            that holds another one now is left as it is: it has been restored, or ingested again.
 
     Returns:
         Whether it was this commit that the log holds now.

@@ -36,7 +36,7 @@ def lost_file(error: BaseException, table: Table, lake: Lake) -> IncrementalLoad
         lake.table_uri(path): ("the table", "its partitions are then asked for, and merged from the log again"),
         lake.log_uri(path): (
             "the log of changes",
-            "where the source still holds everything: its partitions are then asked for, and landed again",
+            "where the source still holds everything: its partitions are then asked for, and ingested again",
         ),
     }
     for uri, (what, then) in places.items():

@@ -90,7 +90,7 @@ class ChangeLog:
     def properties(self) -> dict[str, str]:
         """Delta keeps the latest commits, and ranges of those columns alone that the log is filtered by.
 
-        Ranges of all, of members of control rows among them, were a quarter of the time that a small landing took.
+        Ranges of all, of members of control rows among them, were a quarter of the time that a small ingestion took.
         """
         ranges = {"delta.dataSkippingStatsColumns": ", ".join(map(quoted, self.ranged))}
         return _COMMITS_KEPT | (ranges if self.ranged else {"delta.dataSkippingNumIndexedCols": "0"})
@@ -125,7 +125,7 @@ class ChangeLog:
         return {} if delta is None else window_records_of(delta, only=only)
 
     @property
-    def landed(self) -> "Landed":
+    def ingested(self) -> "Landed":
         """The positions of earlier loads, read only when asked for."""
         return Landed(self)
 

@@ -63,10 +63,10 @@ class ReadView:
     window_files: ParquetFiles | None
 
     @property
-    def landing(self) -> int:
-        """The landing that outdates merges of earlier ones; 0 for a fence that many windows share.
+    def ingestion(self) -> int:
+        """The ingestion that outdates merges of earlier ones; 0 for a fence that many windows share.
 
-        Such a fence is moved by a bare fence, or refuses every older plan, whatever has been landed again since.
+        Such a fence is moved by a bare fence, or refuses every older plan, whatever has been ingested again since.
         """
         if self.whole or self.of_range:
             return 0
@@ -80,7 +80,7 @@ class ReadView:
 
     @property
     def replaced(self) -> bool:
-        """Whether a landing took rows away."""
+        """Whether an ingestion took rows away."""
         return any(control.replaced for control in self.controls.values())
 
     @property

@@ -1,10 +1,10 @@
-"""Rows of the log that are written but not committed: what a landing will add, once it is known to be right.
+"""Rows of the log that are written but not committed: what an ingestion will add, once it is known to be right.
 
 Spark writes the rows of some windows as Parquet files into a folder of their own within the log, ``landed/<id>``, each
 kind of row apart. No version of the log names them, so nobody reads them; the commit that adds them is made without
 Spark (:mod:`incload_assets.change_log.commit`). So the source is read once, and what has to be known of the rows is
-observed while they are written. A landing that is refused removes its files, which nobody has ever seen; those of a
-killed landing are removed by a vacuum, as all files are that no version names.
+observed while they are written. An ingestion that is refused removes its files, which nobody has ever seen; those of a
+killed ingestion are removed by a vacuum, as all files are that no version names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""WindowRecord rows: what a landing leaves in the log beside the rows of its window, read without Spark."""
+"""WindowRecord rows: what an ingestion leaves in the log beside the rows of its window, read without Spark."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -42,26 +42,26 @@ WINDOW_RECORD_TYPE = T.StructType(
 
 @dataclass(frozen=True, kw_only=True)
 class WindowRecord:
-    """The control row of a window: what was landed, and what the merge of it needs to know.
+    """The control row of a window: what was ingested, and what the merge of it needs to know.
 
     Args:
-        landing: How often the window has been landed, also in versions that a restored log has no more; the fence of
-            its landings.
+        landing: How often the window has been ingested, also in versions that a restored log has no more; the fence of
+            its ingestions.
         fingerprint: Of the position.
         position: The position's detail as JSON.
         summary: The position for people.
         code_version: Of the declaration that judged the rows.
-        run_id: The Dagster run that landed it.
+        run_id: The Dagster run that ingested it.
         landed_at: When, aware.
         rows_read: Records read from the source (or carried over from a file that is gone).
         rejected: How many of them are in quarantine.
-        replaced: Keys that had a row which this landing took away.
+        replaced: Keys that had a row which this ingestion took away.
         partitions: The table's partition values, or hash buckets, touched, as strings; None for all of them (a table
             that has neither, a truncate, or too many).
         first_sequence: Smallest value of the first sequence column as a string; None where a change has none.
         compacted_at: When the window was first chosen for compaction, None: never. See
             :mod:`incload_assets.maintenance.compact_logs`.
-        removed: Changes of this landing that compactions have removed since.
+        removed: Changes of this ingestion that compactions have removed since.
         skipped: How many of the records read are no changes of this table.
     """
 
@@ -82,7 +82,7 @@ class WindowRecord:
     skipped: int = 0
 
     def as_position(self) -> Position:
-        """The position that was landed."""
+        """The position that was ingested."""
         return Position(self.fingerprint, json.loads(self.position), self.summary)
 
 
@@ -106,7 +106,7 @@ def window_records_of(log: DeltaTable, *, only: Collection[str] | None = None) -
     return known
 
 
-def landed_windows(log: DeltaTable) -> list[str]:
+def ingested_windows(log: DeltaTable) -> list[str]:
     """The partition keys of the windows that a version of a log has control rows of, in any order."""
     controls = data_files(log).filter(pc.field("partition._kind") == CONTROL)
     return [str(key) for key in controls["partition._window"].to_pylist()]

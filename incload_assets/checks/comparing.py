@@ -1,4 +1,4 @@
-"""One landed window, compared with table and source."""
+"""One ingested window, compared with table and source."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -30,7 +30,7 @@ class Compared:
 
     Args:
         window: Which.
-        drifted: Whether the source's position is no longer the landed one.
+        drifted: Whether the source's position is no longer the ingested one.
         code_changed: Whether the log's rows were judged by another version of the code; they are not compared then.
         removed: Changes that a compaction has removed from the log; if there are any, it is not compared.
         source, log: Content of both sides; None where not compared.
@@ -75,12 +75,12 @@ class Compared:
 
 
 def compare(spark: SparkSession, look: Look, window: Window) -> Compared:
-    """Compare one landed window with source and table."""
+    """Compare one ingested window with source and table."""
     table, control, position = look.table, look.controls[window.key], look.state.positions.get(window.key)
     log = ChangeLog(table, look.lake)
     drifted = position is not None and position.fingerprint != control.fingerprint
     compared = Compared(window, drifted, control.code_version != table.code_version, control.removed)
-    for _ in range(LOOKS):  # a load may be between its landing and its merge just now
+    for _ in range(LOOKS):  # a load may be between its ingestion and its merge just now
         compared = replace(compared, evidence=table_evidence(spark, table, look.lake, log, window))
         if not compared.pending:
             break
@@ -89,7 +89,7 @@ def compare(spark: SparkSession, look: Look, window: Window) -> Compared:
     version = log.version()
     assert version is not None
     now = log.control(window.key, version)
-    if now != control:  # landed again, or compacted, since the look
+    if now != control:  # ingested again, or compacted, since the look
         return compared
     with ExitStack() as held:
         try:
@@ -99,8 +99,8 @@ def compare(spark: SparkSession, look: Look, window: Window) -> Compared:
             why = told(error, f"{table.name} {window.key}", table, look.lake)
             transient = isinstance(why, IncrementalLoadError) and why.transient
             return replace(compared, trouble=str(why), transient=transient)
-        landed = log_content(spark, table, log, version, window, position, at_source)
-        return replace(compared, source=source, log=landed)
+        ingested = log_content(spark, table, log, version, window, position, at_source)
+        return replace(compared, source=source, log=ingested)
 
 
 COLUMNS = (

@@ -24,7 +24,7 @@ _QUOTED = re.compile(r"^([^:]+: )'.*?' (?=\S)")
 
 
 def quarantine(look: Look) -> dg.AssetCheckResult:
-    """Rejected rows of the recently landed windows; ERROR if a load was stopped by them, WARN if one came close."""
+    """Rejected rows of the recently ingested windows; ERROR if a load was stopped by them, WARN if one came close."""
     allowed = look.table.quarantine
     stopped = [w.key for w in look.progress if w.failure == "contract"]
     recent = sorted(look.controls, key=lambda key: look.controls[key].landed_at)[-RECENT:]
@@ -72,9 +72,9 @@ def _described(stopped: list[str], near: list[str], rejected: int, read: int, re
     share = f" ({rejected / read:.1%})" if read else ""
     last = several(len(recent), "window")
     parts.append(
-        f"{several(rejected, 'row')} of {read:,}{share} in quarantine in the {last} landed last."
+        f"{several(rejected, 'row')} of {read:,}{share} in quarantine in the {last} ingested last."
         if recent
-        else "No window is landed yet."
+        else "No window is ingested yet."
     )
     return " ".join(parts)
 

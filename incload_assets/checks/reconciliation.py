@@ -2,7 +2,8 @@
 
 Three questions, from cheap to dear:
 
-1. Does each landed window still have the position that was landed (all windows, one listing)? If not, it has *drifted*.
+1. Does each ingested window still have the position that was ingested (all windows, one listing)? If not, it has
+   *drifted*.
 2. Does the table hold, for every key of the window, what the log says (chosen windows, one query each)?
 3. Does the source, read and judged again, give the rows that the log has (chosen windows that have not drifted)?
 """
@@ -45,30 +46,30 @@ __all__ = ["REPAIR", "ReconciliationConfig", "chosen_windows", "first_verdict", 
 
 
 class ReconciliationConfig(dg.Config):
-    """Which landed windows are compared row by row; positions are always compared for all of them."""
+    """Which ingested windows are compared row by row; positions are always compared for all of them."""
 
-    recent: int = Field(default=RECENT, ge=0, description="How many of the newest landed windows.")
+    recent: int = Field(default=RECENT, ge=0, description="How many of the newest ingested windows.")
     partitions: list[str] = Field(default=[], description="These partition keys instead.")
-    all_partitions: bool = Field(default=False, description="Every landed window instead.")
+    all_partitions: bool = Field(default=False, description="Every ingested window instead.")
 
 
 def chosen_windows(look: Look, config: ReconciliationConfig) -> list[Window]:
-    """The landed windows to compare row by row, oldest first.
+    """The ingested windows to compare row by row, oldest first.
 
     Raises:
-        dg.Failure: A partition that was asked for is not landed.
+        dg.Failure: A partition that was asked for is not ingested.
     """
-    landed = [w for w in look.state.windows if w.key in look.controls]
+    ingested = [w for w in look.state.windows if w.key in look.controls]
     if config.partitions:
-        known = {w.key for w in landed}
+        known = {w.key for w in ingested}
         if unknown := [key for key in config.partitions if key not in known]:
             raise dg.Failure(
-                f"{look.table.name}: partition {some(unknown)} is not landed. Rule: reconciliation compares landed "
+                f"{look.table.name}: partition {some(unknown)} is not ingested. Rule: reconciliation compares ingested "
                 "partitions. Remedy: materialize it first, or leave it out of the configuration.",
                 allow_retries=False,
             )
-        return [w for w in landed if w.key in config.partitions]
-    return landed if config.all_partitions else landed[-config.recent :] if config.recent > 0 else []
+        return [w for w in ingested if w.key in config.partitions]
+    return ingested if config.all_partitions else ingested[-config.recent :] if config.recent > 0 else []
 
 
 def reconciliation(
@@ -85,14 +86,14 @@ def reconciliation(
         look: What was seen of the table.
         config: Which windows to compare row by row.
         say: Called with one line per window.
-        known: Windows that were found wrong before; they are compared as well, as far as they are landed.
+        known: Windows that were found wrong before; they are compared as well, as far as they are ingested.
     """
     chosen = {window.key for window in chosen_windows(look, config)} | ({*known} & look.controls.keys())
     return _new_verdict(look, _compared(spark, look, [w for w in look.state.windows if w.key in chosen], say))
 
 
 def first_verdict(look: Look) -> dg.AssetCheckResult:
-    """Whether every landed window still has the position that was landed; no rows are compared, without Spark."""
+    """Whether every ingested window still has the position that was ingested; no rows are compared, without Spark."""
     return _new_verdict(look, [])
 
 
@@ -117,10 +118,10 @@ def look_again(
         loaded: Which of the windows have been loaded since.
         say: Called with one line per window.
     """
-    landed = [window for window in look.state.windows if window.key in look.controls]
-    unanswered = [window for window in landed if window.key in found.get(UNAVAILABLE, {})][-RECENT:]
+    ingested = [window for window in look.state.windows if window.key in look.controls]
+    unanswered = [window for window in ingested if window.key in found.get(UNAVAILABLE, {})][-RECENT:]
     by_rows = windows_in(found, *BY_ROWS)
-    again = [w for w in landed if w in unanswered or (w.key in by_rows and w.key in loaded)]
+    again = [w for w in ingested if w in unanswered or (w.key in by_rows and w.key in loaded)]
     compared: list[Compared] = []
     if again:
         with session() as spark:
@@ -129,7 +130,7 @@ def look_again(
     wrong[MENDED] = [c.window.key for c in compared if not any(c.window.key in keys for keys in wrong.values())]
     known = found.get(DRIFTED, {})
     behind = {p.key for p in look.progress if p.position is not None and p.checkpoint != p.position.fingerprint}
-    changed = {*known} & behind & look.controls.keys()  # what another load has landed just now is not loaded yet
+    changed = {*known} & behind & look.controls.keys()  # what another load has ingested just now is not loaded yet
     # what changed since then is for the sensor to load, and no finding, unless nobody could tell then
     changed |= {key for key in _drifted(look) if key in known or UNSEEN in found}
     left = {kind: {key: at for key, at in of.items() if key in look.controls} for kind, of in found.items()}
@@ -184,7 +185,7 @@ def _verdict(
     if wrong := sorted({*pending, *(differing if look.table.source.keeps else ())}):
         metadata[REPAIR] = dg.MetadataValue.json(wrong)
     if drifted:
-        metadata["drifted"] = records(["window", "landed", "now"], (_positions(look, key) for key in drifted))
+        metadata["drifted"] = records(["window", "ingested", "now"], (_positions(look, key) for key in drifted))
     return dg.AssetCheckResult(
         asset_key=look.table.key,
         check_name=NAME,
@@ -228,7 +229,7 @@ def _described(look: Look, found: Found, compared: Sequence[Compared], windows: 
         )
     elif differing:
         parts.append(
-            f"The source gives other rows than were landed for {some(differing)}, although its position is the same. "
+            f"The source gives other rows than were ingested for {some(differing)}, although its position is the same. "
             "What to do: check that the table's function is deterministic and that nobody edits files without a trace; "
             "then set another code_version, which judges all rows anew, and materialize these partitions."
         )
@@ -251,7 +252,7 @@ def _described(look: Look, found: Found, compared: Sequence[Compared], windows: 
         if since:
             parts.append(f"Changed since then, for the sensor to ask for: {some(since)}.")
         else:
-            parts.append(f"None of {several(len(look.controls), 'landed window')} has drifted.")
+            parts.append(f"None of {several(len(look.controls), 'ingested window')} has drifted.")
     if changed := [c.window.key for c in compared if c.code_changed]:
         parts.append(f"Not compared with the source, because another version of the code judged them: {some(changed)}.")
     if compacted := [c.window.key for c in compared if c.removed]:

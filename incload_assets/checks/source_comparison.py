@@ -1,4 +1,4 @@
-"""Comparing a landed window with the table (does it hold the fold?) and the source (does it still say the same?)."""
+"""Comparing an ingested window with the table (does it hold the fold?) and the source (does it still say the same?)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -87,7 +87,7 @@ def log_content(
         log: Of the table.
         version: Of the log.
         window: Which.
-        position: That was landed.
+        position: That was ingested.
         at_source: The source's rows, see :func:`source_rows`.
     """
     rows = log.read(spark, version, [window.key]).filter(F.col("_kind").isin(*KINDS))

@@ -21,7 +21,7 @@ def source_files(look: Look) -> dg.AssetCheckResult:
     """Landed files that are gone from the source, and files that are left out because of their names."""
     if look.trouble is None:
         try:
-            gone = look.table.source.missing(look.table.name, look.state.windows, look.state.landed)
+            gone = look.table.source.missing(look.table.name, look.state.windows, look.state.ingested)
         except IncrementalLoadError as error:
             return _unseen(look, str(error))
     else:

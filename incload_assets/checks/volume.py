@@ -123,13 +123,13 @@ def _bounds(sizes: Sequence[int]) -> tuple[float, float, float]:
 
 
 def _sizes(look: Look) -> list[tuple[Window, int]]:
-    """Rows of the closed windows whose whole content was landed, oldest first."""
+    """Rows of the closed windows whose whole content was ingested, oldest first."""
     sizes = []
     for progress in look.progress:
         control = look.controls.get(progress.key)
         if control is None or progress.window.end > look.now:
             continue
         if progress.position is not None and progress.position.fingerprint != control.fingerprint:
-            continue  # about to be loaded again; an open window landed in part looks small
+            continue  # about to be loaded again; an open window ingested in part looks small
         sizes.append((progress.window, control.rows_read))
     return sizes

@@ -52,7 +52,7 @@ def misplaced(field: Field) -> list[Column]:
     return []
 
 
-def landed(field: Field) -> Column:
+def ingested(field: Field) -> Column:
     """The value as the log keeps it, of a rejected row, too: from the range of a file other readers tell its years."""
     value = col(field.name)
     return F.when(_has_common_year(value), value).alias(field.name) if isinstance(field.data_type, _DATED) else value
@@ -82,13 +82,13 @@ def bucket_sql(table: Table, alias: str = "") -> str | None:
 
 
 def place_sql(table: Table) -> str | None:
-    """SQL of what a landing writes down of a change; None: it may concern any row of the table."""
+    """SQL of what an ingestion writes down of a change; None: it may concern any row of the table."""
     by = table.write.partition_by
     return quoted(by) if by is not None else bucket_sql(table)
 
 
 def laid_out_by(table: Table) -> str | None:
-    """The column whose values, as a landing writes them down, are the same as in Delta's own log of files."""
+    """The column whose values, as an ingestion writes them down, are the same as in Delta's own log of files."""
     if table.write.buckets is not None:
         return BUCKET
     by = table.write.partition_by

@@ -105,8 +105,8 @@ class Sees:
 class Source(ABC):
     """Where a table's changes come from.
 
-    ``detect`` looks, ``extract`` reads. Both are given the positions that earlier loads landed, keyed by partition key,
-    so that a source can remember (a flat folder: which window first saw a file; a removed file: what it held).
+    ``detect`` looks, ``extract`` reads. Both are given the positions that earlier loads ingested, keyed by partition
+    key, so that a source can remember (a flat folder: which window first saw a file; a removed file: what it held).
     """
 
     sees: ClassVar[Sees]
@@ -150,12 +150,12 @@ class Source(ABC):
     ) -> None:
         """Check that the table's windows, of which some are given, fit; raise as :meth:`validate` does."""
 
-    def check_landed(self, table_name: str, landed: Iterable[tuple[Window, Position]]) -> None:  # noqa: B027 - as above
+    def check_landed(self, table_name: str, ingested: Iterable[tuple[Window, Position]]) -> None:  # noqa: B027 - as above
         """Check that windows hold what is theirs by the declaration as it is now; raise :class:`SchemaMismatch` if not.
 
         Args:
             table_name: For messages.
-            landed: Some windows that were landed, with their positions; read only by a source that looks at them.
+            ingested: Some windows that were ingested, with their positions; read only by a source that looks at them.
         """
 
     def for_changes(self, unavailable: str | None, *, moves: bool) -> Source:
@@ -214,7 +214,7 @@ class Source(ABC):
         self,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
         *,
         first: datetime | None = None,
         lake: Lake | None = None,
@@ -224,7 +224,7 @@ class Source(ABC):
         Args:
             table_name: For messages.
             windows: Oldest first. One call serves many windows with one look at the source where possible.
-            landed: Positions of earlier loads by partition key (all of the table's, not only of ``windows``).
+            ingested: Positions of earlier loads by partition key (all of the table's, not only of ``windows``).
             first: Start of the table's first window, aware, UTC; a source that goes by time of arrival gives that
                 window whatever is older. None: what is older belongs to no window.
             lake: Where the tables are: for a source that reads some of them, or that writes down where windows end.
@@ -238,20 +238,20 @@ class Source(ABC):
         self,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
         *,
         first: datetime | None = None,
         lake: Lake | None = None,
     ) -> Survey:
         """The positions that :meth:`detect` finds, and what it leaves out, from one look. Default: nothing."""
-        return Survey(self.detect(table_name, windows, landed, first=first, lake=lake))
+        return Survey(self.detect(table_name, windows, ingested, first=first, lake=lake))
 
     def prepare(  # noqa: B027 - nothing, by default
         self,
         spark: SparkSession,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
         lake: Lake,
     ) -> None:
         """Find out, before a load looks, what only Spark can tell; ``detect`` is right without it, too.
@@ -260,7 +260,7 @@ class Source(ABC):
             spark: The session.
             table_name: For messages.
             windows: Those about to be looked at, oldest first.
-            landed: As for :meth:`detect`.
+            ingested: As for :meth:`detect`.
             lake: Where the tables are.
         """
 
@@ -326,7 +326,7 @@ class Source(ABC):
         return {window.key: self.empty_position(window) for window in windows} if self.absent == "empty" else {}
 
     def settled(self, position: Position) -> bool:
-        """Whether a window that was landed with this position is complete, so that sensors need not look at it again.
+        """Whether a window that was ingested with this position is complete, so that sensors need not look at it again.
 
         A load always looks. Default: never.
         """
@@ -359,9 +359,9 @@ class Source(ABC):
         return []
 
     def missing(
-        self, table_name: str, windows: Sequence[Window], landed: Mapping[str, Position]
+        self, table_name: str, windows: Sequence[Window], ingested: Mapping[str, Position]
     ) -> dict[str, list[str]]:
-        """What was landed and is gone from the source, per partition key, as names for people. Default: nothing."""
+        """What was ingested and is gone from the source, per partition key, as names for people. Default: nothing."""
         return {}
 
     def names_what_it_holds(self) -> bool:
@@ -371,6 +371,7 @@ class Source(ABC):
     def carried(self, position: Position) -> list[str]:
         """The ``_source.file`` values of a position whose rows stay although the source no longer has them.
 
-        ``extract`` does not return those rows: whoever lands the position keeps the ones landed before. Default: none.
+        ``extract`` does not return those rows: whoever ingests the position keeps the ones ingested before. Default:
+        none.
         """
         return []

@@ -126,7 +126,7 @@ class Write:
         return (*changes.keys, *((partition,) if partition and partition not in changes.keys else ()))
 
     def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
-        """What is kept of a row that a landing takes away, so that the table can be told; empty: nothing."""
+        """What is kept of a row that an ingestion takes away, so that the table can be told; empty: nothing."""
         return self.identity(changes)
 
     def together(self) -> tuple[str, ...]:

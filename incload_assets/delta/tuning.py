@@ -9,8 +9,8 @@ history of as many 16.8 instead of 22.9. Large loads of many changes keep the se
 
 Tried and left alone: generated code in small loads (as fast after ten or so of them, if the server keeps it compiled;
 far slower before); a MERGE that does not copy its source first (Delta refuses it of a source that Spark holds);
-whole-stage code bounded at 8,000 bytes in large landings, Delta's checksum files and its ways of holding the state of a
-table, Spark's short descriptions of plans, small loads in which expressions that occur twice are worked out twice (no
+whole-stage code bounded at 8,000 bytes in large ingestions, Delta's checksum files and its ways of holding the state of
+a table, Spark's short descriptions of plans, small loads in which expressions that occur twice are worked out twice (no
 clear difference); small loads that fold twice instead of having Spark hold the fold (as long); deletion vectors (10.2 s
 for the state table, 15.0 for the history: its rows are read once more instead of being written, and delta-rs cannot
 read such tables); a state table joined and written anew (about as long as its MERGE, with the look that it would need

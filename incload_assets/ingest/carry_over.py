@@ -1,4 +1,4 @@
-"""A window that is landed again: which of its old rows stay, and which keys lost one."""
+"""A window that is ingested again: which of its old rows stay, and which keys lost one."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -16,20 +16,20 @@ from incload_assets.change_log.change import (
 )
 from incload_assets.change_log.context import LoadContext
 from incload_assets.delta.sql import col, row_id_sql, union_of
-from incload_assets.ingest.ingestion import Landing
+from incload_assets.ingest.ingestion import Ingestion
 
 STAYING = (*UPSERTS, DELETE, TRUNCATE)
 """Kinds of old rows that may stay; the marks of snapshots are made anew."""
 
 
-def staying_rows(load: LoadContext, landing: Landing, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
+def staying_rows(load: LoadContext, ingestion: Ingestion, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
     """The old rows that stay; None where the source tells that none do.
 
     The old rows are judged by the contract as it is now; of those that were rejected only the payload is left, so they
     stay rejected.
     """
     table = load.table
-    if (staying := _staying(load, landing, former, fresh)) is None:
+    if (staying := _staying(load, ingestion, former, fresh)) is None:
         return None
     reasons = table.contract.reasons(given=sets if table.by_column else None)
     is_upsert = F.col("_kind").isin(*UPSERTS)
@@ -40,11 +40,11 @@ def staying_rows(load: LoadContext, landing: Landing, former: DataFrame, fresh: 
     return kept.select(*map(col, load.log.schema.names))
 
 
-def replaced_rows(load: LoadContext, landing: Landing, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
+def replaced_rows(load: LoadContext, ingestion: Ingestion, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
     """A marker for each key that had a row taken away; None where the table is not written by key.
 
     A marked key has to be folded in full: the table may hold what was taken away. So it may, of any key, where other
-    code judged the old rows: their versions, say, were made by another sequence. Markers of a landing that is not
+    code judged the old rows: their versions, say, were made by another sequence. Markers of an ingestion that is not
     settled are kept, because nobody is known to have folded their keys.
 
     Where the newest change of a key is its row, no marker stands for what a newer change of the same window takes the
@@ -58,19 +58,19 @@ def replaced_rows(load: LoadContext, landing: Landing, former: DataFrame, fresh:
     order = F.expr(order_sql(table, is_delete=f"_kind = '{DELETE}'", content_hash="_hash")).alias("_order")
     new = fresh.filter(F.col("_kind").isin(*CHANGES)).select("_kind", "_hash", order, row_id).alias("new")
     old = former.filter(F.col("_kind").isin(*CHANGES)).select("_kind", "_hash", order, row_id, *marked).alias("old")
-    if landing.before and landing.before.code_version == table.code_version:
+    if ingestion.before and ingestion.before.code_version == table.code_version:
         gone = (F.col("old._kind") == F.col("new._kind")) & (F.col("old._hash") == F.col("new._hash"))
         if table.write.reads_windows(table.changes):
             gone |= F.col("old._kind").isin(UPSERT, DELETE) & (F.col("old._order") < F.col("new._order"))
         old = old.join(new, (F.col("old._id") == F.col("new._id")) & gone, "left_anti")
     taken = old.select("_id", *marked)
-    if not landing.settled:
+    if not ingestion.settled:
         taken = taken.unionByName(former.filter(F.col("_kind") == REPLACED).select(row_id, *marked))
     markers = taken.dropDuplicates(["_id"]).drop("_id").withColumn("_kind", F.lit(REPLACED))
-    return markers.withColumn("_window", F.lit(landing.window.key))
+    return markers.withColumn("_window", F.lit(ingestion.window.key))
 
 
-def _staying(load: LoadContext, landing: Landing, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
+def _staying(load: LoadContext, ingestion: Ingestion, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
     """The old rows that stay although the source does not show them now: of files that are gone, or of absent keys."""
     source, changes = load.table.source, load.table.changes
     stay = []
@@ -80,7 +80,7 @@ def _staying(load: LoadContext, landing: Landing, former: DataFrame, fresh: Data
         shown, rows = (frame.filter(F.col("_kind").isin(*STAYING)).withColumns(place) for frame in (fresh, former))
         kept = rows.filter(F.col("_keeper").isNotNull())
         stay.append(kept.join(shown.select(*place), list(place), "left_anti").select(*former.columns))
-    if carried := source.carried(landing.position):
+    if carried := source.carried(ingestion.position):
         gone = load.spark.createDataFrame([(name,) for name in carried], "file string")
         rows = former.filter(F.col("_kind").isin(*STAYING, REJECTED))
         stay.append(rows.join(gone, rows["_source.file"] == gone["file"], "left_semi"))

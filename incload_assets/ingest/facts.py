@@ -1,4 +1,4 @@
-"""What a landing has to know of its rows before it can commit them, counted in one aggregate."""
+"""What an ingestion has to know of its rows before it can commit them, counted in one aggregate."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from incload_assets.ingest.validate import tearing_column
 
 @dataclass(frozen=True)
 class Facts:
-    """What a landing has to know of the rows of one window.
+    """What an ingestion has to know of the rows of one window.
 
     Args:
         rows: Records read.

@@ -6,8 +6,8 @@ a table is the same fold of its changes whatever came first: the snapshot, what 
 
 The log says of each row whether it is one of a snapshot. A snapshot of which a row is quarantined gets no mark: its
 good rows count, and it deletes nothing, for nobody can tell which key the bad row stands for. Nor has one without rows:
-an empty extract is more likely a fault than true. When the window is landed again with the rows corrected, the mark is
-made.
+an empty extract is more likely a fault than true. When the window is ingested again with the rows corrected, the mark
+is made.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def guard_snapshots(
 
     Args:
         load: Of the load.
-        window: Which is about to be landed.
+        window: Which is about to be ingested.
         extracts: Its snapshots, the oldest first.
         max_shrink: Largest share of those rows that may be missing.
         soft_delete: Column that marks deleted rows of the table.

@@ -1,9 +1,9 @@
 """A window that has gained files and lost nothing: only these are read, judged and written.
 
-The rows that were landed before stay in the log as they are, so that a file that comes into an open window costs what
-it holds and not what the window holds. The log then has what a landing of the whole window would have put there, as
-what is judged of a record depends on the record alone. Where it does not, or where a landing has more to do than to add
-rows, the window is landed as a whole.
+The rows that were ingested before stay in the log as they are, so that a file that comes into an open window costs what
+it holds and not what the window holds. The log then has what an ingestion of the whole window would have put there, as
+what is judged of a record depends on the record alone. Where it does not, or where an ingestion has more to do than to
+add rows, the window is ingested as a whole.
 """
 
 from dataclasses import replace
@@ -18,32 +18,32 @@ from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import literal
 from incload_assets.ingest.facts import Facts
-from incload_assets.ingest.ingestion import Landing
+from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.ingest.validate import tearing_column
 from resources.lake import data_files, files_in
 
 MOST_FILES = 24
-"""Most files of a window in the log to which others are added; a window of more is landed as a whole, in few files."""
+"""Most files of a window in the log to which others are added; a window of more is ingested anew, in few files."""
 
 
-def gain_of(load: LoadContext, landing: Landing) -> Position | None:
-    """What the source holds beside everything that was landed; None where the window is to be landed as a whole."""
-    table, before = load.table, landing.before
+def gain_of(load: LoadContext, ingestion: Ingestion) -> Position | None:
+    """What the source holds beside everything that was ingested; None where the window is to be ingested as a whole."""
+    table, before = load.table, ingestion.before
     if (
         before is None
         or before.code_version != table.code_version
-        or before.replaced  # markers, which a landing drops when their keys are done
+        or before.replaced  # markers, which an ingestion drops when their keys are done
         or before.compacted_at is not None
         or not _judges_each_by_itself(table)
     ):
         return None
-    gain = table.source.gained(before.as_position(), landing.position)
+    gain = table.source.gained(before.as_position(), ingestion.position)
     if gain is None:
         return None
-    log = load.lake.delta(load.log.uri, landing.log_version)
+    log = load.lake.delta(load.log.uri, ingestion.log_version)
     if log is None:
         return None
-    files = files_in(data_files(log), "_window", [landing.window.key])
+    files = files_in(data_files(log), "_window", [ingestion.window.key])
     here = files.filter(pc.field("partition._kind") != CONTROL).num_rows
     return gain if here <= MOST_FILES else None
 
@@ -63,7 +63,7 @@ def _judges_each_by_itself(table: Table) -> bool:
 
 
 def with_before(load: LoadContext, before: WindowRecord, gain: Facts) -> Facts:
-    """The facts of a window, from what was landed before and what has come."""
+    """The facts of a window, from what was ingested before and what has come."""
     both = [places for places in (before.partitions, gain.partitions) if places is not None]
     partitions = sorted({place for places in both for place in places})
     return replace(

@@ -1,4 +1,4 @@
-"""Landing: the changes of some windows are read once, judged, and put into the log in one commit."""
+"""Ingestion: the changes of some windows are read once, judged, and put into the log in one commit."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -26,34 +26,34 @@ from incload_assets.ingest.condition_errors import conditions_told
 from incload_assets.ingest.facts import Facts, asked, facts_of, has_torn_keys, told
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.gains import gain_of, with_before
-from incload_assets.ingest.ingestion import Landing, landing_app_id
+from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.ingest.quarantine import check_threshold, is_tolerated
 from incload_assets.ingest.required_fields import required_fields
 from incload_assets.ingest.source_errors import read_error
 from incload_assets.ingest.validate import judge
 from resources.errors import DeclarationError, ReconciliationFailed, SourceUnreadable
 
-Guard = Callable[[LoadContext, Landing, Facts], None]
+Guard = Callable[[LoadContext, Ingestion, Facts], None]
 """Raises ``ContractViolation`` where what is about to be ingested must not be."""
 
 
-def land(load: LoadContext, landing: Landing, guard: Guard) -> bool:
+def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard) -> bool:
     """Replace a window of the log by what the source holds now, control row included, in one fenced commit.
 
     Where the source has only gained something, only that is added; see :mod:`incload_assets.ingest.gains`.
 
     Returns:
-        Whether this landing was committed; False if another one of the same window came first.
+        Whether this ingestion was committed; False if another one of the same window came first.
 
     Raises:
         ContractViolation: Too many rows were rejected; the log keeps its old rows.
         SourceUnreadable, SourceChanged: From the source.
         DeclarationError: The table's function does not fit its contract, or does not keep one row per row.
     """
-    table, window = load.table, landing.window
-    if (gain := gain_of(load, landing)) is not None and (done := _land_gain(load, landing, gain)) is not None:
+    table, window = load.table, ingestion.window
+    if (gain := gain_of(load, ingestion)) is not None and (done := _ingest_gain(load, ingestion, gain)) is not None:
         return done
-    with staged_rows(load, {window: landing.position}) as (staged, found):
+    with staged_rows(load, {window: ingestion.position}) as (staged, found):
         facts = found[window.key]
         table.source.check_skipped(table.name, window, facts.only_skipped)
         check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
@@ -62,12 +62,12 @@ def land(load: LoadContext, landing: Landing, guard: Guard) -> bool:
             load.info(
                 f"{table.name} {window.key}: no record has a value in {name!r}, for which a condition of changes asks"
             )
-        return _commit(load, landing, staged, _with_former(load, landing, staged, facts, guard))
+        return _commit(load, ingestion, staged, _with_former(load, ingestion, staged, facts, guard))
 
 
-def _land_gain(load: LoadContext, landing: Landing, gain: Position) -> bool | None:
+def _ingest_gain(load: LoadContext, ingestion: Ingestion, gain: Position) -> bool | None:
     """Add what the source has gained; None where something is wrong with it, which is told of the whole window."""
-    table, window, before = load.table, landing.window, landing.before
+    table, window, before = load.table, ingestion.window, ingestion.before
     assert before is not None
     tune_ingest(load.spark, None, [window.key], gain.size)
     try:
@@ -77,30 +77,31 @@ def _land_gain(load: LoadContext, landing: Landing, gain: Position) -> bool | No
             if not is_tolerated(table, facts.rows, facts.rejected):
                 return None
             load.info(
-                f"{table.name} {window.key}: read {new.rows} rows that have come since {before.rows_read} were landed, "
+                f"{table.name} {window.key}: read {new.rows} rows that have come since {before.rows_read} were "
+                "ingested, "
                 f"{new.rejected} to quarantine"
             )
-            return _commit(load, landing, staged, facts, base=before)
+            return _commit(load, ingestion, staged, facts, base=before)
     except SourceUnreadable:  # a column, say, that the other files of the window have
         return None
 
 
 def _commit(
-    load: LoadContext, landing: Landing, staged: Staged, facts: Facts, *, base: WindowRecord | None = None
+    load: LoadContext, ingestion: Ingestion, staged: Staged, facts: Facts, *, base: WindowRecord | None = None
 ) -> bool:
-    table, window = load.table, landing.window
-    number = max(landing.before.landing if landing.before else 0, landing.fence) + 1
-    controls = {window.key: window_record_of(load, landing, facts, number)}
-    note = f"landed {window.key}, run {load.run_id}"
-    return commit(load, staged, controls, landing_app_id(table, window), number, note=note, base=base)
+    table, window = load.table, ingestion.window
+    number = max(ingestion.before.landing if ingestion.before else 0, ingestion.fence) + 1
+    controls = {window.key: window_record_of(load, ingestion, facts, number)}
+    note = f"ingested {window.key}, run {load.run_id}"
+    return commit(load, staged, controls, ingestion_app_id(table, window), number, note=note, base=base)
 
 
-def _with_former(load: LoadContext, landing: Landing, staged: Staged, facts: Facts, guard: Guard) -> Facts:
+def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts: Facts, guard: Guard) -> Facts:
     """Stage what follows from the rows and from what the log has of the window: rows that stay, marks, and markers."""
-    table, window, content = load.table, landing.window, staged.read()
+    table, window, content = load.table, ingestion.window, staged.read()
     more: list[DataFrame] = []
-    former = load.log.read(load.spark, landing.log_version, [window.key]) if landing.before is not None else None
-    if former is not None and (staying := staying_rows(load, landing, former, content)) is not None:
+    former = load.log.read(load.spark, ingestion.log_version, [window.key]) if ingestion.before is not None else None
+    if former is not None and (staying := staying_rows(load, ingestion, former, content)) is not None:
         content, more = content.unionByName(staying), [staying]
     if table.changes.snapshot_when:
         extracts = extracts_of(content, table, [window.key])
@@ -109,8 +110,8 @@ def _with_former(load: LoadContext, landing: Landing, staged: Staged, facts: Fac
         facts = replace(facts, extracts=extracts[window.key])
         if (marks := marks_of(content, table, extracts)) is not None:
             content, more = content.unionByName(marks, allowMissingColumns=True), [*more, marks]
-    guard(load, landing, facts)
-    if former is not None and (markers := replaced_rows(load, landing, former, content)) is not None:
+    guard(load, ingestion, facts)
+    if former is not None and (markers := replaced_rows(load, ingestion, former, content)) is not None:
         more.append(markers)
     if not more or not staged.write(combined(partial(DataFrame.unionByName, allowMissingColumns=True), more)):
         return facts
@@ -193,13 +194,13 @@ def _check_counts(table: Table, window: str, read: int, written: int, *, judged_
     )
 
 
-def window_record_of(load: LoadContext, landing: Landing, facts: Facts, number: int) -> WindowRecord:
-    """The control row of a window about to be landed for the ``number``-th time."""
+def window_record_of(load: LoadContext, ingestion: Ingestion, facts: Facts, number: int) -> WindowRecord:
+    """The control row of a window about to be ingested for the ``number``-th time."""
     return WindowRecord(
         landing=number,
-        fingerprint=landing.position.fingerprint,
-        position=json.dumps(landing.position.detail, sort_keys=True, separators=(",", ":")),
-        summary=landing.position.summary,
+        fingerprint=ingestion.position.fingerprint,
+        position=json.dumps(ingestion.position.detail, sort_keys=True, separators=(",", ":")),
+        summary=ingestion.position.summary,
         code_version=load.table.code_version,
         run_id=load.run_id,
         landed_at=windows.now(),
@@ -209,5 +210,5 @@ def window_record_of(load: LoadContext, landing: Landing, facts: Facts, number: 
         replaced=facts.replaced,
         partitions=facts.partitions,
         first_sequence=facts.first_sequence,
-        compacted_at=landing.before.compacted_at if landing.before else None,
+        compacted_at=ingestion.before.compacted_at if ingestion.before else None,
     )

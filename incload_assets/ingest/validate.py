@@ -20,7 +20,7 @@ from incload_assets.change_log.change import (
 )
 from incload_assets.contract.contract import not_null, unless_said
 from incload_assets.declaration import source as base
-from incload_assets.declaration.layout import landed, misplaced
+from incload_assets.declaration.layout import ingested, misplaced
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window as LoadWindow
 from incload_assets.delta.sql import all_of, col, content_hash_sql
@@ -271,7 +271,7 @@ def _unique(judged: DataFrame, table: Table, *, places: bool) -> DataFrame:
         judged = judged.withColumn("_reasons", F.when(torn & ~rejected, F.array(reason)).otherwise(F.col("_reasons")))
     partition = table.write.partition_by
     return judged.select(
-        *(landed(field) if field.name == partition else col(field.name) for field in table.contract.fields),
+        *(ingested(field) if field.name == partition else col(field.name) for field in table.contract.fields),
         F.when(rejected, REJECTED).otherwise(F.col("_kind")).alias("_kind"),
         "_window",
         "_hash",

@@ -1,4 +1,4 @@
-"""From landed windows to a reconciled table: plan, commit, look again, a bounded number of times."""
+"""From ingested windows to a reconciled table: plan, commit, look again, a bounded number of times."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -46,11 +46,11 @@ def apply_changes(
     is_again: Callable[[ReadView], bool] = lambda _: False,
     is_quiet: Callable[[ReadView], bool] = lambda _: False,
 ) -> Applied:
-    """Merge landed windows until table and log agree.
+    """Merge ingested windows until table and log agree.
 
     Args:
         load: Of the load.
-        windows: All of them landed.
+        windows: All of them ingested.
         app_id: Identifier of the fence.
         of_range: Whether it is the fence of a range.
         is_again: Whether what a snapshot holds was loaded before. Then its keys are folded in full: whoever asks for it

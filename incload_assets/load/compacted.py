@@ -12,7 +12,7 @@ REWRITE_COMPACTED_TAG = "incload/rewrite_compacted"
 """Of a run that may replace windows whose log was compacted."""
 
 
-def refuse_rewrite(load: LoadContext, window: Window, landed: WindowRecord, position: Position) -> None:
+def refuse_rewrite(load: LoadContext, window: Window, ingested: WindowRecord, position: Position) -> None:
     """Do not replace a compacted window.
 
     Raises:
@@ -20,13 +20,13 @@ def refuse_rewrite(load: LoadContext, window: Window, landed: WindowRecord, posi
     """
     name = load.table.name
     changed = (
-        f"the source has changed: landed was {landed.summary or landed.fingerprint}, now it is "
+        f"the source has changed: ingested was {ingested.summary or ingested.fingerprint}, now it is "
         f"{position.summary or position.fingerprint}"
-        if landed.fingerprint != position.fingerprint
-        else f"the table's code has changed ({landed.code_version}, now {load.table.code_version})"
+        if ingested.fingerprint != position.fingerprint
+        else f"the table's code has changed ({ingested.code_version}, now {load.table.code_version})"
     )
     raise WindowCompacted(
-        f"{name} {window.key}: its log was compacted on {landed.compacted_at:%Y-%m-%d}, and {changed}",
+        f"{name} {window.key}: its log was compacted on {ingested.compacted_at:%Y-%m-%d}, and {changed}",
         rule="a window older than log_retention is replaced only by choice: changes that it had overtaken may be gone "
         "from the log, so that they cannot come back",
         remedy=f"to replace it nevertheless: incload load {name} --partitions {window.key} --rewrite-compacted, or "
@@ -35,7 +35,7 @@ def refuse_rewrite(load: LoadContext, window: Window, landed: WindowRecord, posi
 
 
 def hold_off(load: LoadContext) -> None:
-    """Refuse whatever a compaction may be about to remove: a load is going to land one of its windows.
+    """Refuse whatever a compaction may be about to remove: a load is going to ingest one of its windows.
 
     Raises:
         ConcurrentLoad: Others kept moving the fence.

@@ -1,6 +1,6 @@
-"""The load of one window: detect, land, merge, reconcile. Only a load that returns may be checkpointed.
+"""The load of one window: detect, ingest, merge, reconcile. Only a load that returns may be checkpointed.
 
-Whatever happens to a load, at any point, running it again makes the table right: the log tells what was landed, the
+Whatever happens to a load, at any point, running it again makes the table right: the log tells what was ingested, the
 fence in the table's commits tells what was merged, and the reconciliation compares the states of both.
 """
 
@@ -21,12 +21,12 @@ from incload_assets.declaration.write import BUCKET
 from incload_assets.delta.sql import col
 from incload_assets.delta.tables import ensure_table
 from incload_assets.delta.tuning import tune_ingest
-from incload_assets.ingest.ingest import land
-from incload_assets.ingest.ingestion import Landing, landing_app_id
+from incload_assets.ingest.ingest import ingest
+from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.load.apply import Applied, apply_changes
 from incload_assets.load.compacted import hold_off, refuse_rewrite
 from incload_assets.load.placement import refuse_misplaced
-from incload_assets.load.range_fences import call_off_landings, call_off_merges
+from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
 from incload_assets.load.reconcile import Evidence
 from incload_assets.load.tables import leave_unset
 from incload_assets.progress.checkpoint import NOTHING_KNOWN, Checkpoint
@@ -36,7 +36,7 @@ from incload_assets.writes.strategy import strategy_of
 from resources.errors import SourceChanged, SourceMissing
 from resources.lake import Lake
 
-LANDINGS = 5
+INGESTIONS = 5
 WINDOWS = "incload.windows"
 
 
@@ -49,7 +49,7 @@ class LoadReport:
         control: The control row that the log holds for it.
         evidence: Of the reconciliation.
         merged: Rows changed in the table.
-        landed: Whether this load put the window into the log; False where the log already held it.
+        ingested: Whether this load put the window into the log; False where the log already held it.
         committed: Whether this load committed to the table.
         table_version: Delta version of the table that was reconciled.
         log_version: Delta version of the log that it was reconciled with.
@@ -60,7 +60,7 @@ class LoadReport:
     control: WindowRecord
     evidence: Evidence
     merged: Merged
-    landed: bool
+    ingested: bool
     committed: bool
     table_version: int
     log_version: int
@@ -104,9 +104,9 @@ def load_window(
         ensure_tables(load)
         doubtful = not (checkpoint.clean or checkpoint.untried)
         if doubtful:
-            call_off_landings(load, window)
-    landed = _land(load, window, checkpoint, rewrite_compacted=rewrite_compacted)
-    if doubtful:  # only now: a range that planned before knows nothing of this landing
+            call_off_ingestions(load, window)
+    ingested = _ingest(load, window, checkpoint, rewrite_compacted=rewrite_compacted)
+    if doubtful:  # only now: a range that planned before knows nothing of this ingestion
         with load.phases.timed("prepare"):
             call_off_merges(load, window)
 
@@ -114,21 +114,21 @@ def load_window(
         return checkpoint.fingerprint == at.controls[window.key].fingerprint
 
     def is_quiet(at: ReadView) -> bool:
-        return not landed and checkpoint.clean and is_again(at)
+        return not ingested and checkpoint.clean and is_again(at)
 
     fence = app_id(table, window)
     applied = apply_changes(load, (window,), fence, is_again=is_again, is_quiet=is_quiet)
-    return report_of(applied, window, landed=landed, seconds=load.phases.seconds)
+    return report_of(applied, window, ingested=ingested, seconds=load.phases.seconds)
 
 
-def report_of(applied: Applied, window: Window, *, landed: bool, seconds: dict[str, float]) -> LoadReport:
+def report_of(applied: Applied, window: Window, *, ingested: bool, seconds: dict[str, float]) -> LoadReport:
     """What there is to tell of one of the windows that were brought to the table."""
     return LoadReport(
         window=window,
         control=applied.at.controls[window.key],
         evidence=applied.evidence[window.key],
         merged=applied.merged[window.key],
-        landed=landed,
+        ingested=ingested,
         committed=applied.committed,
         table_version=applied.at.table_version,
         log_version=applied.at.log_version,
@@ -179,8 +179,8 @@ def detect(load: LoadContext, windows: list[Window]) -> dict[str, Position]:
     """What the source holds now for each of the windows that it has something for, or that may be empty."""
     table = load.table
     first = first_window(table.partitions_def).start
-    table.source.prepare(load.spark, table.name, windows, load.log.landed, load.lake)
-    found = table.source.detect(table.name, windows, load.log.landed, first=first, lake=load.lake)
+    table.source.prepare(load.spark, table.name, windows, load.log.ingested, load.lake)
+    found = table.source.detect(table.name, windows, load.log.ingested, first=first, lake=load.lake)
     return table.source.empty_positions(windows, load.lake) | found
 
 
@@ -195,7 +195,7 @@ def _detect(load: LoadContext, window: Window) -> Position:
     return position
 
 
-def _land(
+def _ingest(
     load: LoadContext,
     window: Window,
     checkpoint: Checkpoint,
@@ -206,40 +206,40 @@ def _land(
 
     A source that may move while it is read is not looked at again: it would hardly ever stand still.
 
-    Unless the log's content is known to be settled it is landed again even if it is what the source holds: a killed
-    load's landing may still be on its way, and only a later landing refuses it.
+    Unless the log's content is known to be settled it is ingested again even if it is what the source holds: a killed
+    load's ingestion may still be on its way, and only a later ingestion refuses it.
     """
-    landed, held_off, log, guard = False, False, load.log, strategy_of(load.table).guard
-    for _ in range(LANDINGS):
+    ingested, held_off, log, guard = False, False, load.log, strategy_of(load.table).guard
+    for _ in range(INGESTIONS):
         with load.phases.timed("detect"):
             position = _detect(load, window)
             at = log.open()
             before = window_records_of(at, only=[window.key]).get(window.key)
-            fence = at.transaction_version(landing_app_id(load.table, window)) or 0
+            fence = at.transaction_version(ingestion_app_id(load.table, window)) or 0
             tune_ingest(load.spark, at, [window.key], position.size)
-        settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not landed
+        settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not ingested
         same = before and (before.fingerprint, before.code_version) == (
             position.fingerprint,
             load.table.code_version,
         )
-        if same and (settled or landed):
-            return landed
+        if same and (settled or ingested):
+            return ingested
         if before is not None and before.compacted_at is not None:
             if not (same or rewrite_compacted):  # at every look: the source may have changed since the last
                 refuse_rewrite(load, window, before, position)
             if not held_off:
                 hold_off(load)
                 held_off = True
-                continue  # what was removed until now is what a landing has to start from
-        with load.phases.timed("land"):
-            landing = Landing(window, position, before, at.version(), settled, fence)
+                continue  # what was removed until now is what an ingestion has to start from
+        with load.phases.timed("ingest"):
+            ingestion = Ingestion(window, position, before, at.version(), settled, fence)
             look_ahead(load)
-            landed = land(load, landing, guard) or landed
-        if landed and load.table.source.moves:
+            ingested = ingest(load, ingestion, guard) or ingested
+        if ingested and load.table.source.moves:
             return True
     raise SourceChanged(
-        f"{load.table.name} {window.key}: the source changed during each of {LANDINGS} attempts to read it",
-        rule="a window is landed from a source that stands still while it is read",
+        f"{load.table.name} {window.key}: the source changed during each of {INGESTIONS} attempts to read it",
+        rule="a window is ingested from a source that stands still while it is read",
         remedy="none if the writer pauses: the load is tried again; else write files under a temporary name",
     )
 

@@ -1,10 +1,10 @@
 """The fences of loads of several windows at once.
 
 They are named ``<table>/range <group>``, where the group is a stretch of the calendar, so that a later load of a window
-knows which range may have tried it before. Before it lands, a range commits an *intent*, a bare fence: as long as
+knows which range may have tried it before. Before it ingests, a range commits an *intent*, a bare fence: as long as
 there is none, no range can be on its way. A load of a window that another run may have tried *calls off* the
-ranges of its group: it moves their fences, that of their landings before it lands, that of their merges after it has
-landed, so that what a killed run left behind, or planned from an older log, is refused. ``tests/model/ranges.py``
+ranges of its group: it moves their fences, that of their ingestions before it ingests, that of their merges after it
+has ingested, so that what a killed run left behind, or planned from an older log, is refused. ``tests/model/ranges.py``
 explores all this.
 """
 
@@ -15,8 +15,8 @@ from incload_assets.declaration.window import Window, first_window
 from incload_assets.writes.merge_into import bare_merge_fence
 
 WINDOWS_AT_ONCE = 32
-FIRST_LANDING = 1
-"""What a range lands was never landed before."""
+FIRST_INGESTION = 1
+"""What a range ingests was never ingested before."""
 
 
 def range_app_id(table: Table, window: Window) -> str:
@@ -26,14 +26,14 @@ def range_app_id(table: Table, window: Window) -> str:
     return f"{table.name}/range {(window.start - first.start) // length}"
 
 
-def call_off_landings(load: LoadContext, window: Window) -> None:
-    """Refuse whatever a range load of the window may still be about to land."""
+def call_off_ingestions(load: LoadContext, window: Window) -> None:
+    """Refuse whatever a range load of the window may still be about to ingest."""
     if _had_intent(load, window):
         bare_fence(load, f"{range_app_id(load.table, window)}/landing")
 
 
 def call_off_merges(load: LoadContext, window: Window) -> None:
-    """Refuse whatever a range load may still be about to merge that was planned before the window was landed."""
+    """Refuse whatever a range load may still be about to merge that was planned before the window was ingested."""
     if _had_intent(load, window):
         bare_merge_fence(load, range_app_id(load.table, window))
 

@@ -1,9 +1,9 @@
-"""First loads of many windows at once: one landing, one MERGE and one look for all of them.
+"""First loads of many windows at once: one ingestion, one MERGE and one look for all of them.
 
-Loaded one by one, a year of small partitions costs a year of small commits. Windows that were never landed, and that no
-other run has tried, have nothing behind them that a load would have to fence off one by one; so a run over several
-partitions lands such windows in one commit and merges them in one. All others, and whatever goes wrong here, are loaded
-one by one.
+Loaded one by one, a year of small partitions costs a year of small commits. Windows that were never ingested, and that
+no other run has tried, have nothing behind them that a load would have to fence off one by one; so a run over several
+partitions ingests such windows in one commit and merges them in one. All others, and whatever goes wrong here, are
+loaded one by one.
 
 The commits of a range are fenced, too; see :mod:`incload_assets.load.range_fences`.
 """
@@ -21,12 +21,12 @@ from incload_assets.declaration.window import Window
 from incload_assets.delta.tuning import tune_ingest
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingest import staged_rows, window_record_of
-from incload_assets.ingest.ingestion import Landing, landing_app_id
+from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.ingest.quarantine import is_tolerated
 from incload_assets.load.apply import apply_changes
 from incload_assets.load.load import LoadReport, detect, ensure_tables, report_of
 from incload_assets.load.placement import refuse_misplaced
-from incload_assets.load.range_fences import FIRST_LANDING, range_app_id
+from incload_assets.load.range_fences import FIRST_INGESTION, range_app_id
 from resources.errors import SourceUnreadable
 
 BYTES_AT_ONCE = 256 * 2**20
@@ -82,41 +82,41 @@ def _load_together(
     intent = bare_fence(load, f"{app_id}/landing")
     # Only now: a load that begins later sees the intent, and calls it off.
     first = still_first(list(chunk))
-    chunk = _never_landed(load, {w: position for w, position in chunk.items() if w.key in first})
+    chunk = _never_ingested(load, {w: position for w, position in chunk.items() if w.key in first})
     if len(chunk) < 2:
         return []
     tune_ingest(
         load.spark, log.open(), [window.key for window in chunk], sum(position.size for position in chunk.values())
     )
     load.info(f"{table.name}: loading {len(chunk)} windows together, {min(chunk).key} to {max(chunk).key}")
-    with load.phases.timed("land"):
-        controls = _land(load, chunk, f"{app_id}/landing", intent + 1)
-    with load.phases.timed("detect"):  # looking again proves that what was landed was read from a source at rest
+    with load.phases.timed("ingest"):
+        controls = _ingest(load, chunk, f"{app_id}/landing", intent + 1)
+    with load.phases.timed("detect"):  # looking again proves that what was ingested was read from a source at rest
         seen = {window.key: position.fingerprint for window, position in chunk.items()}
         now = seen
         if not table.source.moves:
             now = {key: position.fingerprint for key, position in detect(load, sorted(chunk)).items()}
-    landed = tuple(w for w in sorted(chunk) if w.key in controls and now.get(w.key) == seen[w.key])
-    if not landed:
+    ingested = tuple(w for w in sorted(chunk) if w.key in controls and now.get(w.key) == seen[w.key])
+    if not ingested:
         return []
 
-    applied = apply_changes(load, landed, app_id, of_range=True)
-    share = {name: seconds / len(landed) for name, seconds in load.phases.seconds.items()}
-    return [report_of(applied, window, landed=True, seconds=share) for window in landed]
+    applied = apply_changes(load, ingested, app_id, of_range=True)
+    share = {name: seconds / len(ingested) for name, seconds in load.phases.seconds.items()}
+    return [report_of(applied, window, ingested=True, seconds=share) for window in ingested]
 
 
-def _never_landed(load: LoadContext, chunk: dict[Window, Position]) -> dict[Window, Position]:
+def _never_ingested(load: LoadContext, chunk: dict[Window, Position]) -> dict[Window, Position]:
     """Those of the windows that the log knows nothing of, neither rows nor a fence."""
     log = load.log.open()
     known = window_records_of(log, only=[window.key for window in chunk])
     return {
         window: position
         for window, position in chunk.items()
-        if window.key not in known and log.transaction_version(landing_app_id(load.table, window)) is None
+        if window.key not in known and log.transaction_version(ingestion_app_id(load.table, window)) is None
     }
 
 
-def _can_land(table: Table, window: Window, facts: Facts) -> bool:
+def _can_ingest(table: Table, window: Window, facts: Facts) -> bool:
     """Whether nothing is to be told of a window but by a load of its own."""
     try:
         table.source.check_skipped(table.name, window, facts.only_skipped)
@@ -125,15 +125,15 @@ def _can_land(table: Table, window: Window, facts: Facts) -> bool:
     return is_tolerated(table, facts.rows, facts.rejected)
 
 
-def _land(load: LoadContext, chunk: dict[Window, Position], app_id: str, number: int) -> dict[str, WindowRecord]:
+def _ingest(load: LoadContext, chunk: dict[Window, Position], app_id: str, number: int) -> dict[str, WindowRecord]:
     """Land what the contract tolerates, in one commit; nothing if another load came first."""
     with staged_rows(load, chunk) as (staged, facts):
-        good = [window for window in sorted(chunk) if _can_land(load.table, window, facts[window.key])]
+        good = [window for window in sorted(chunk) if _can_ingest(load.table, window, facts[window.key])]
         controls = {
             window.key: window_record_of(
-                load, Landing(window, chunk[window], None, 0, False), facts[window.key], FIRST_LANDING
+                load, Ingestion(window, chunk[window], None, 0, False), facts[window.key], FIRST_INGESTION
             )
             for window in good
         }
-        note = f"landed {min(chunk).key}..{max(chunk).key}, run {load.run_id}"
+        note = f"ingested {min(chunk).key}..{max(chunk).key}, run {load.run_id}"
         return controls if controls and commit(load, staged, controls, app_id, number, note=note) else {}

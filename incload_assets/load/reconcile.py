@@ -22,7 +22,7 @@ class Evidence:
     """What a reconciliation saw. Each row read falls in exactly one bin.
 
     Args:
-        rows_read: Records the landing read.
+        rows_read: Records the ingestion read.
         applied: Changes that are in effect in the table (or, for deletes, absent from it).
         stale: Changes that something newer has overtaken.
         duplicate: Repetitions of a change within the window.

@@ -6,8 +6,8 @@ ones still on their way, a compaction
 
 1. commits an *intent*: marks in the control rows of windows at rest, under the compaction's own fence in the log;
 2. looks again which of the marked windows are at rest: a load that begins from now on sees the mark;
-3. reads the log, and commits the *removal*, fenced by the next number. A load that is about to land a marked window
-   moves that fence first, so that the removal is refused, or is what the landing starts from.
+3. reads the log, and commits the *removal*, fenced by the next number. A load that is about to ingest a marked window
+   moves that fence first, so that the removal is refused, or is what the ingestion starts from.
 
 Numbers of intents are odd, those of removals even: an odd one tells that the work was interrupted, or held off.
 ``tests/model/compaction.py`` explores all this.
@@ -91,7 +91,7 @@ def compact(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compact
     )
     intent = last + 1 + last % 2
     _mark(load, new, intent)
-    known = at_rest([window.key for window in controls])  # before the log is read: whoever lands later sees the marks
+    known = at_rest([window.key for window in controls])  # before the log is read: whoever ingests later sees the marks
     version = log.version()
     assert version is not None
     now = _old(table, log.controls(version), older_than)

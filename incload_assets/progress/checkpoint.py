@@ -50,7 +50,7 @@ def checkpoint_of(
 ) -> Checkpoint:
     """What the instance knows of a partition.
 
-    Where it is not certain whether a partition is clean it is not, which costs the load one more landing.
+    Where it is not certain whether a partition is clean it is not, which costs the load one more ingestion.
     """
     last = _last_materialization(instance, key, partition)
     if last is None:

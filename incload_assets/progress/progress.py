@@ -73,8 +73,8 @@ class SourceState:
     left_out: Sequence[str] = ()
 
     @property
-    def landed(self) -> dict[str, Position]:
-        """The positions that earlier loads landed."""
+    def ingested(self) -> dict[str, Position]:
+        """The positions that earlier loads ingested."""
         return {key: control.as_position() for key, control in self.controls.items()}
 
 
@@ -92,7 +92,7 @@ def windows_to_look_at(table: Table, now: datetime) -> list[Window]:
 
 
 def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = None) -> SourceState:
-    """Look at the source once for all windows, and at the log once for what was landed.
+    """Look at the source once for all windows, and at the log once for what was ingested.
 
     A window that is over and declared empty has the empty position, as a load would find it.
 
@@ -100,7 +100,7 @@ def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = N
         table: The declaration.
         lake: Where the table's log is.
         now: Aware.
-        newest: Look at so many of the newest windows only; others have the position that was landed. None: all.
+        newest: Look at so many of the newest windows only; others have the position that was ingested. None: all.
 
     Raises:
         SourceUnavailable, SourceUnreadable: From the source.
@@ -108,13 +108,15 @@ def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = N
     """
     windows = windows_to_look_at(table, now)
     controls = ChangeLog(table, lake).controls()
-    landed = {key: control.as_position() for key, control in controls.items()}
+    ingested = {key: control.as_position() for key, control in controls.items()}
     passed = {window.key for window in windows[:-newest]} if newest else set[str]()
-    settled = {k: position for k, position in landed.items() if k in passed or table.source.settled(position)}
+    settled = {k: position for k, position in ingested.items() if k in passed or table.source.settled(position)}
     asked = [window for window in windows if window.key not in settled and window.key not in passed]
-    table.source.check_landed(table.name, ((window, landed[window.key]) for window in asked if window.key in landed))
+    table.source.check_landed(
+        table.name, ((window, ingested[window.key]) for window in asked if window.key in ingested)
+    )
     first = windows[0].start if windows else None
-    seen = table.source.survey(table.name, asked, landed, first=first, lake=lake)
+    seen = table.source.survey(table.name, asked, ingested, first=first, lake=lake)
     positions = settled | seen.positions
     nothing_found = [window for window in windows if window.end <= now and window.key not in positions]
     positions |= table.source.empty_positions(nothing_found, lake)

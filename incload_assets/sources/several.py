@@ -121,9 +121,9 @@ class Several(Source):
         for name, part in self.sources.items():
             part.validate_windows(_named(table_name, name), windows)
 
-    def check_landed(self, table_name: str, landed: Iterable[tuple[Window, Position]]) -> None:
+    def check_landed(self, table_name: str, ingested: Iterable[tuple[Window, Position]]) -> None:
         """Check each of the sources; see :meth:`Source.check_landed`."""
-        held = list(landed)
+        held = list(ingested)
         for name, part in self.sources.items():
             part.check_landed(
                 _named(table_name, name), ((w, of) for w, position in held if (of := _of(position, name)))
@@ -172,26 +172,26 @@ class Several(Source):
         self,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
         *,
         first: datetime | None = None,
         lake: Lake | None = None,
     ) -> dict[str, Position]:
         """What each of the sources holds for the windows; see :meth:`Source.detect`."""
-        return self.survey(table_name, windows, landed, first=first, lake=lake).positions
+        return self.survey(table_name, windows, ingested, first=first, lake=lake).positions
 
     def survey(
         self,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
         *,
         first: datetime | None = None,
         lake: Lake | None = None,
     ) -> Survey:
         """The same, with what each of the sources leaves out; see :meth:`Source.survey`."""
         seen = {
-            name: part.survey(_named(table_name, name), windows, _OfOne(landed, name), first=first, lake=lake)
+            name: part.survey(_named(table_name, name), windows, _OfOne(ingested, name), first=first, lake=lake)
             for name, part in self.sources.items()
         }
         found = {name: of_one.positions for name, of_one in seen.items()}
@@ -212,12 +212,12 @@ class Several(Source):
         spark: SparkSession,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
         lake: Lake,
     ) -> None:
         """See :meth:`Source.prepare`."""
         for name, part in self.sources.items():
-            part.prepare(spark, _named(table_name, name), windows, _OfOne(landed, name), lake)
+            part.prepare(spark, _named(table_name, name), windows, _OfOne(ingested, name), lake)
 
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows of all sources; see :meth:`Source.extract`."""
@@ -258,12 +258,12 @@ class Several(Source):
         return [clock for name, part in self.sources.items() for clock in part.clocks(_named(table_name, name))]
 
     def missing(
-        self, table_name: str, windows: Sequence[Window], landed: Mapping[str, Position]
+        self, table_name: str, windows: Sequence[Window], ingested: Mapping[str, Position]
     ) -> dict[str, list[str]]:
         """What is gone from any of the sources; see :meth:`Source.missing`."""
         gone: dict[str, list[str]] = {}
         for name, part in self.sources.items():
-            for key, names in part.missing(_named(table_name, name), windows, _OfOne(landed, name)).items():
+            for key, names in part.missing(_named(table_name, name), windows, _OfOne(ingested, name)).items():
                 gone.setdefault(key, []).extend(_placed(name, names))
         return gone
 
@@ -283,18 +283,18 @@ class Several(Source):
 
 
 class _OfOne(Mapping[str, Position]):
-    """The positions that were landed of one of the sources, by partition key."""
+    """The positions that were ingested of one of the sources, by partition key."""
 
-    def __init__(self, landed: Mapping[str, Position], name: str) -> None:
-        self._landed, self._name = landed, name
+    def __init__(self, ingested: Mapping[str, Position], name: str) -> None:
+        self._ingested, self._name = ingested, name
 
     def __getitem__(self, key: str) -> Position:
-        if (of_one := _of(self._landed[key], self._name)) is None:
+        if (of_one := _of(self._ingested[key], self._name)) is None:
             raise KeyError(key)
         return of_one
 
     def __iter__(self) -> Iterator[str]:
-        return (key for key, position in self._landed.items() if _of(position, self._name) is not None)
+        return (key for key, position in self._ingested.items() if _of(position, self._name) is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -31,9 +31,9 @@ class Wrapping(Source):
         """See :meth:`Source.validate_windows`."""
         self.source.validate_windows(table_name, windows)
 
-    def check_landed(self, table_name: str, landed: Iterable[tuple[Window, Position]]) -> None:
+    def check_landed(self, table_name: str, ingested: Iterable[tuple[Window, Position]]) -> None:
         """See :meth:`Source.check_landed`."""
-        self.source.check_landed(table_name, landed)
+        self.source.check_landed(table_name, ingested)
 
     def for_changes(self, unavailable: str | None, *, moves: bool) -> "Wrapping":
         """See :meth:`Source.for_changes`."""
@@ -56,36 +56,36 @@ class Wrapping(Source):
         self,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
         *,
         first: datetime | None = None,
         lake: Lake | None = None,
     ) -> dict[str, Position]:
         """See :meth:`Source.detect`."""
-        return self.source.detect(table_name, windows, landed, first=first, lake=lake)
+        return self.source.detect(table_name, windows, ingested, first=first, lake=lake)
 
     def survey(
         self,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
         *,
         first: datetime | None = None,
         lake: Lake | None = None,
     ) -> Survey:
         """See :meth:`Source.survey`."""
-        return self.source.survey(table_name, windows, landed, first=first, lake=lake)
+        return self.source.survey(table_name, windows, ingested, first=first, lake=lake)
 
     def prepare(
         self,
         spark: SparkSession,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
         lake: Lake,
     ) -> None:
         """See :meth:`Source.prepare`."""
-        self.source.prepare(spark, table_name, windows, landed, lake)
+        self.source.prepare(spark, table_name, windows, ingested, lake)
 
     def gained(self, before: Position, now: Position) -> Position | None:
         """See :meth:`Source.gained`."""
@@ -112,10 +112,10 @@ class Wrapping(Source):
         return self.source.clocks(table_name)
 
     def missing(
-        self, table_name: str, windows: Sequence[Window], landed: Mapping[str, Position]
+        self, table_name: str, windows: Sequence[Window], ingested: Mapping[str, Position]
     ) -> dict[str, list[str]]:
         """See :meth:`Source.missing`."""
-        return self.source.missing(table_name, windows, landed)
+        return self.source.missing(table_name, windows, ingested)
 
     def names_what_it_holds(self) -> bool:
         """See :meth:`Source.names_what_it_holds`."""

@@ -97,8 +97,8 @@ class DeleteInsert(Strategy):
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
         """The newest set of each group that the windows concern, against the rows that the table has of it.
 
-        Groups of windows landed for the first time are compared with the deletes of the log and with the table, which
-        holds the newest set that came before; those of windows landed again, or all if ``full``, with the whole log.
+        Groups of windows ingested for the first time are compared with the deletes of the log and with the table, which
+        holds the newest set that came before; those of windows ingested again, or all if ``full``, with the whole log.
         """
         table = load.table
         full = full or any(control.landing > 1 for control in at.controls.values())

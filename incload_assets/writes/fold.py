@@ -28,7 +28,7 @@ from resources.errors import DeclarationError
 class Fold(Strategy):
     """Fold what the windows say of a key into one row, whatever the order in which they are loaded.
 
-    - Every row of a window is a contribution to its key. A window that is landed again contributes what it now holds,
+    - Every row of a window is a contribution to its key. A window that is ingested again contributes what it now holds,
       and nothing of what it held before; a key to which nothing contributes any more has no row.
     - Columns in ``sums``, ``mins`` and ``maxes`` are folded so; NULLs are left out, and of NULLs alone comes NULL. All
       others are those of the contribution with the greatest sequence (NULL is older than any value; of equal ones a

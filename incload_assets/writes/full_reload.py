@@ -18,10 +18,10 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.sql import col
 from incload_assets.ingest.facts import Facts
-from incload_assets.ingest.ingestion import Landing
+from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.writes.plan import Merged, Plan, entry
 from incload_assets.writes.replace_where import content_plan, replace_content
-from incload_assets.writes.shrinkage import check_max_shrink, guard_shrinkage, landed_windows
+from incload_assets.writes.shrinkage import check_max_shrink, guard_shrinkage, ingested_windows
 from incload_assets.writes.strategy import Strategy
 
 
@@ -29,10 +29,11 @@ from incload_assets.writes.strategy import Strategy
 class FullReload(Strategy):
     """Replace the whole table by the newest window, which holds all of it: for small tables.
 
-    The table has exactly the accepted rows of the newest window that was landed, in the order of windows, not of loads:
-    an older window that is loaded later changes nothing, and its rows count as stale. Keys and sequence are not needed,
-    and decide nothing; a row that occurs twice stays twice. NULLs are as good as any other value, and quarantined rows
-    are not in the table. The replacement is one commit; rows that are the same as before are not written again.
+    The table has exactly the accepted rows of the newest window that was ingested, in the order of windows, not of
+    loads: an older window that is loaded later changes nothing, and its rows count as stale. Keys and sequence are not
+    needed, and decide nothing; a row that occurs twice stays twice. NULLs are as good as any other value, and
+    quarantined rows are not in the table. The replacement is one commit; rows that are the same as before are not
+    written again.
 
     An extract that is empty or suddenly small is stopped before it replaces anything. An empty one is fine as long as
     there is nothing to lose.
@@ -62,9 +63,9 @@ class FullReload(Strategy):
         """Nothing: all rows are compared."""
         return ()
 
-    def guard(self, load: LoadContext, landing: Landing, facts: Facts) -> None:
+    def guard(self, load: LoadContext, ingestion: Ingestion, facts: Facts) -> None:
         """Stop an extract that is suddenly small."""
-        guard_shrinkage(load, landing, facts, self.max_shrink)
+        guard_shrinkage(load, ingestion, facts, self.max_shrink)
 
     def reads_windows(self, changes: Changes) -> bool:
         """Nothing but its windows."""
@@ -73,7 +74,7 @@ class FullReload(Strategy):
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
         """All rows of the newest window, against all rows of the table."""
         table, (mine,) = load.table, at.controls
-        newest = landed_windows(load, at.log_version)[-1].key
+        newest = ingested_windows(load, at.log_version)[-1].key
         rows = self._rows(load, at, newest).withColumn("_window", F.lit(mine))
         present = load.rows(at).withColumn("_window", F.lit(mine))
         plan = content_plan(table, rows, present, in_effect=newest == mine)
@@ -94,7 +95,7 @@ class FullReload(Strategy):
 
     def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
         """One fenced overwrite."""
-        newest = landed_windows(load, at.log_version)[-1].key
+        newest = ingested_windows(load, at.log_version)[-1].key
         return replace_content(load, at, plan, self._rows(load, at, newest))
 
     def _rows(self, load: LoadContext, at: ReadView, window: str) -> DataFrame:

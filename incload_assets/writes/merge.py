@@ -21,7 +21,7 @@ from incload_assets.declaration.window import Window
 from incload_assets.delta.sql import any_of, col
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.full_extracts import guard_snapshots
-from incload_assets.ingest.ingestion import Landing
+from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.writes.column_fold import column_plan
 from incload_assets.writes.merge_into import merge
 from incload_assets.writes.plan import Merged, Plan
@@ -174,9 +174,9 @@ class Merge(Strategy):
             *map(col, changes.columns)
         )
 
-    def guard(self, load: LoadContext, landing: Landing, facts: Facts) -> None:
+    def guard(self, load: LoadContext, ingestion: Ingestion, facts: Facts) -> None:
         """Stop a snapshot that is suddenly small."""
-        guard_snapshots(load, landing.window, facts.extracts, self.max_shrink, self.soft_delete)
+        guard_snapshots(load, ingestion.window, facts.extracts, self.max_shrink, self.soft_delete)
 
     def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
         """One fenced MERGE, or one fenced rewrite of a partition."""

@@ -1,7 +1,7 @@
 """The fenced MERGE: one commit that brings the rows of a plan to what they should be.
 
 The fence is a Delta transaction identifier ``(app id, number)`` in the MERGE's own commit. Its number is larger
-than every number that was committed when the plan was read, and at least ``landing << 20``; a MERGE whose fence has
+than every number that was committed when the plan was read, and at least ``ingestion << 20``; a MERGE whose fence has
 moved since is refused by Delta, or skipped, and counts as lost. So a MERGE that outlives its client (a shared server
 finishes it) changes nothing once a later attempt has committed. See Delta's protocol, *Transaction Identifiers*.
 """
@@ -22,7 +22,7 @@ from incload_assets.delta.tables import lost_the_race
 from incload_assets.delta.tuning import tune_merge
 from incload_assets.writes.plan import PENDING, Merged, Plan
 
-LANDING_SHIFT = 20
+INGESTION_SHIFT = 20
 WORTH_COUNTING_BYTES = 16 * 2**20
 """Size of what is looked at of the table from which the actions are counted before their MERGE. What Spark expects of a
 plan of many joins is far too much; when it knows, it sends the actions to the rows instead of shuffling these."""
@@ -34,13 +34,13 @@ def app_id(table: Table, window: Window) -> str:
 
 
 def is_merged(at: ReadView) -> bool:
-    """Whether some commit of the present landing has been made under this fence."""
-    return at.fence > at.landing << LANDING_SHIFT
+    """Whether some commit of the present ingestion has been made under this fence."""
+    return at.fence > at.ingestion << INGESTION_SHIFT
 
 
 def fence_number(at: ReadView) -> int:
     """The number of the next commit under this fence."""
-    return max(at.landing << LANDING_SHIFT, at.fence) + 1
+    return max(at.ingestion << INGESTION_SHIFT, at.fence) + 1
 
 
 def commit_note(at: ReadView) -> str:

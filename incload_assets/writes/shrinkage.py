@@ -7,18 +7,18 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.window import Window, known_windows
 from incload_assets.ingest.facts import Facts
-from incload_assets.ingest.ingestion import Landing
+from incload_assets.ingest.ingestion import Ingestion
 from resources.errors import ContractViolation, DeclarationError
 
 
-def landed_windows(load: LoadContext, log_version: int) -> list[Window]:
+def ingested_windows(load: LoadContext, log_version: int) -> list[Window]:
     """The windows that the log holds, oldest first; known from the names of its files alone."""
     delta = load.lake.delta(load.log.uri, log_version)
     assert delta is not None
     files = delta.get_add_actions(flatten=True)
     kinds, keys = (files.column(f"partition.{name}").to_pylist() for name in ("_kind", "_window"))
-    landed = {key for kind, key in zip(kinds, keys, strict=True) if kind == CONTROL}
-    return known_windows(load.table.partitions_def, landed)
+    ingested = {key for kind, key in zip(kinds, keys, strict=True) if kind == CONTROL}
+    return known_windows(load.table.partitions_def, ingested)
 
 
 def check_max_shrink(table_name: str, max_shrink: float) -> None:
@@ -36,16 +36,16 @@ def check_max_shrink(table_name: str, max_shrink: float) -> None:
 
 
 def guard_shrinkage(
-    load: LoadContext, landing: Landing, facts: Facts, max_shrink: float, scope: str | None = None
+    load: LoadContext, ingestion: Ingestion, facts: Facts, max_shrink: float, scope: str | None = None
 ) -> None:
     """Stop an extract that has lost too many rows: it is more likely cut off than true.
 
     It is compared with what its own window held before; if that is new, with the extract of the window before it; if
-    there is none, with the table. An extract that is older than a landed one is let pass: it takes nothing away.
+    there is none, with the table. An extract that is older than an ingested one is let pass: it takes nothing away.
 
     Args:
         load: Of the load.
-        landing: Of the extract.
+        ingestion: Of the extract.
         facts: Of its rows.
         max_shrink: Largest share of the rows that may be missing; 1: all.
         scope: SQL condition on the table's rows that the extract speaks of; None: all.
@@ -53,16 +53,16 @@ def guard_shrinkage(
     Raises:
         ContractViolation: Naming both counts, and how to let it through.
     """
-    table, window = load.table, landing.window
-    landed = landed_windows(load, landing.log_version)
-    if max_shrink >= 1 or any(other > window for other in landed):
+    table, window = load.table, ingestion.window
+    ingested = ingested_windows(load, ingestion.log_version)
+    if max_shrink >= 1 or any(other > window for other in ingested):
         return
-    earlier = [other for other in landed if other < window]
-    before = landing.before
+    earlier = [other for other in ingested if other < window]
+    before = ingestion.before
     if before is not None:
         place, rows_before = "the window", _accepted(before)
     elif earlier:
-        former = load.log.control(earlier[-1].key, landing.log_version)
+        former = load.log.control(earlier[-1].key, ingestion.log_version)
         assert former is not None
         place, rows_before = f"the extract before it, {earlier[-1].key},", _accepted(former)
     else:

@@ -20,10 +20,10 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.sql import col, content_hash_sql
 from incload_assets.ingest.facts import Facts
-from incload_assets.ingest.ingestion import Landing
+from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.writes.merge_into import merge
 from incload_assets.writes.plan import PENDING, Merged, Plan, entry
-from incload_assets.writes.shrinkage import check_max_shrink, guard_shrinkage, landed_windows
+from incload_assets.writes.shrinkage import check_max_shrink, guard_shrinkage, ingested_windows
 from incload_assets.writes.strategy import Strategy
 from resources.errors import DeclarationError
 
@@ -32,7 +32,7 @@ from resources.errors import DeclarationError
 class Snapshot(Strategy):
     """Make the table equal to the newest complete extract, by key; what is missing from it is deleted.
 
-    * The newest extract is that of the latest window that was landed, in the order of windows, not of loads. An older
+    * The newest extract is that of the latest window that was ingested, in the order of windows, not of loads. An older
       one that is loaded later changes nothing; its rows count as stale.
     * Of two rows of one key in one extract the newer one counts, in the order (sequence if declared, NULL first;
       content hash); the other is stale, or a duplicate if both are equal. A NULL in a key is quarantined.
@@ -104,15 +104,15 @@ class Snapshot(Strategy):
             return []
         return [F.when(~self._in_scope(), f"outside the snapshot's scope {self.scope}")]
 
-    def guard(self, load: LoadContext, landing: Landing, facts: Facts) -> None:
+    def guard(self, load: LoadContext, ingestion: Ingestion, facts: Facts) -> None:
         """Stop an extract that is suddenly small, if what it lacks would be deleted."""
         if self.delete_missing:
-            guard_shrinkage(load, landing, facts, self.max_shrink, self.scope)
+            guard_shrinkage(load, ingestion, facts, self.max_shrink, self.scope)
 
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
         """What each key should be, by all extracts that matter, against the table."""
         table, (mine,) = load.table, at.controls
-        windows = [window.key for window in landed_windows(load, at.log_version)]
+        windows = [window.key for window in ingested_windows(load, at.log_version)]
         here = load.log.read(load.spark, at.log_version, [mine])
         present = self._present(load, at)
         if self.delete_missing:

@@ -12,7 +12,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.declaration.write import Write
 from incload_assets.ingest.facts import Facts
-from incload_assets.ingest.ingestion import Landing
+from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.writes.plan import Merged, Plan
 
 
@@ -37,8 +37,8 @@ class Strategy(Write, ABC):
         """
         return changes
 
-    def guard(self, load: LoadContext, landing: Landing, facts: Facts) -> None:
-        """Look at what is about to be landed.
+    def guard(self, load: LoadContext, ingestion: Ingestion, facts: Facts) -> None:
+        """Look at what is about to be ingested.
 
         Raises:
             ContractViolation: It must not be; the log keeps its old rows.

@@ -31,7 +31,7 @@ from tests.support.tables import make
 
 POINTS: dict[str, tuple[Any, str, str]] = {
     "before landing": (landing, "commit", "before"),
-    "after landing": (load, "land", "after"),
+    "after landing": (load, "ingest", "after"),
     "before merging": (merge, "merge", "before"),
     "merging": (merge, "merge", "amid"),
     "after merging": (merge, "merge", "after"),

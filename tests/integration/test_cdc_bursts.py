@@ -144,7 +144,7 @@ def test_bursts_loaded_while_they_go_on_give_the_databases_table(
         assert [report.evidence.quarantined for report in reports.values()] == [0] * len(BURSTS)
         for number in reversed(BURSTS):
             again = kept.replay(kept.load(number))
-            assert not again.landed
+            assert not again.ingested
             assert not again.committed
         assert kept_rows(kept) == expected
     assert sum(str(value).startswith("hot") for _, value in expected) == len(BURSTS)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.window import window_of
-from incload_assets.load.load import Checkpoint, _land, ensure_tables
+from incload_assets.load.load import Checkpoint, _ingest, ensure_tables
 from incload_assets.writes.merge_into import app_id, merge
 from resources.lake import Lake
 from tests.integration.loader import POINTS, dagster_house, functions, load_until, materialize, started
@@ -154,7 +154,7 @@ def test_a_merge_that_begins_after_its_successor_finished_changes_nothing(spark:
     window = window_of(DAYS, day(1))
     held = LoadContext(spark, table.table, table.lake)
     ensure_tables(held)
-    _land(held, window, Checkpoint())
+    _ingest(held, window, Checkpoint())
     at = held.read_view((window,), app_id(table.table, window))
     plan = table.table.write.plan(held, at, full=False)
     table.load(2)

@@ -109,7 +109,7 @@ def test_a_table_is_not_written_by_windows_of_another_definition(
     with pytest.raises(SchemaMismatch, match=r"incload.windows 0 0 \* \* \* UTC %Y-%m-%d, declared is"):
         declared(content, partitions_def=windows, **options).load(first)
     assert daily.rows() == rows
-    assert not daily.replay(daily.load(1)).landed
+    assert not daily.replay(daily.load(1)).ingested
 
 
 def test_a_later_start_is_no_other_definition(declared: Declare) -> None:

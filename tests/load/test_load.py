@@ -36,7 +36,7 @@ def test_a_replay_writes_nothing_at_all(spark: SparkSession, tmp_path: Path) -> 
     first = table.load(1)
     files = table.files()
     again = table.replay(first)
-    assert (again.table_version, again.log_version, again.landed, again.committed) == (
+    assert (again.table_version, again.log_version, again.ingested, again.committed) == (
         first.table_version,
         first.log_version,
         False,

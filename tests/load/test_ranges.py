@@ -133,7 +133,7 @@ def test_after_a_load_of_one_of_its_windows_a_killed_range_can_neither_land_nor_
         controls = {
             w.key: ranges.window_record_of(
                 LoadContext(spark, table.table, table.lake, "killed"),
-                ranges.Landing(w, chunk[w], None, 0, False),
+                ranges.Ingestion(w, chunk[w], None, 0, False),
                 facts[w.key],
                 1,
             )
@@ -143,7 +143,7 @@ def test_after_a_load_of_one_of_its_windows_a_killed_range_can_neither_land_nor_
         table.load(1)
         assert not ranges.commit(context, staged, controls, f"{app_id}/landing", number, note="")
     assert [key for (key,) in table.log("control", "_window")] == [day(1)]
-    assert ranges._land(context, {window(2): chunk[window(2)]}, f"{app_id}/landing", number + 2)
+    assert ranges._ingest(context, {window(2): chunk[window(2)]}, f"{app_id}/landing", number + 2)
     at = context.read_view((window(2),), app_id, of_range=True)
     plan = table.table.write.plan(context, at, full=False)  # held back before its MERGE
     table.content[day(2)] = []
@@ -161,7 +161,7 @@ def test_a_merge_of_a_killed_range_is_refused_although_one_of_its_windows_was_la
     app_id, both = range_app_id(table.table, window(1)), (window(1), window(2))
     number = ranges.bare_fence(context, f"{app_id}/landing") + 1
     positions = detect(context, list(both))
-    assert ranges._land(context, {w: positions[w.key] for w in both}, f"{app_id}/landing", number)
+    assert ranges._ingest(context, {w: positions[w.key] for w in both}, f"{app_id}/landing", number)
     held: list[tuple[ReadView, Plan]] = []
     write = merge_module.rewrite  # the table is empty
 
@@ -191,15 +191,15 @@ def test_a_range_that_planned_while_a_load_of_one_of_its_windows_landed_brings_n
     app_id = range_app_id(table.table, window(1))
     number = ranges.bare_fence(context, f"{app_id}/landing") + 1
     positions = detect(context, list(both))
-    assert ranges._land(context, {w: positions[w.key] for w in both}, f"{app_id}/landing", number)
-    land, held = load.land, list[tuple[ReadView, Plan]]()
+    assert ranges._ingest(context, {w: positions[w.key] for w in both}, f"{app_id}/landing", number)
+    ingest, held = load.ingest, list[tuple[ReadView, Plan]]()
 
     def planning(*args: object) -> bool:
         at = context.read_view(both, app_id, of_range=True)
         held.append((at, table.table.write.plan(context, at, full=False)))
-        return land(*args)  # type: ignore[arg-type]
+        return ingest(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(load, "land", planning)
+    monkeypatch.setattr(load, "ingest", planning)
     content[day(1)] = [item("kept", "1", 1)]
     table.load(1)
     assert table.table.write.apply(context, *held[0]) is None

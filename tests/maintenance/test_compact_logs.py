@@ -159,7 +159,7 @@ def test_a_compacted_window_that_is_not_known_to_be_clean_is_landed_again_if_its
     table.load(2)
     compacted(table)
     again = table.load(1)
-    assert (again.landed, again.control.landing, again.control.removed) == (True, 2, 0)
+    assert (again.ingested, again.control.landing, again.control.removed) == (True, 2, 0)
     assert again.control.compacted_at is not None
     assert table.rows() == {("k", "c", 3)}
 
@@ -298,4 +298,4 @@ def test_a_clean_checkpoint_of_a_compacted_window_costs_no_landing(spark: SparkS
     report = table.load(1)
     compacted(table)
     checkpoint = Checkpoint(report.control.fingerprint, clean=True)
-    assert not table.load(1, checkpoint=checkpoint).landed
+    assert not table.load(1, checkpoint=checkpoint).ingested

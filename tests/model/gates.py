@@ -23,7 +23,7 @@ from incload_assets.load import load, ranges
 from incload_assets.maintenance import compact_logs as compaction
 from incload_assets.writes import merge, snapshot
 from incload_assets.writes import merge_into as fences
-from incload_assets.writes.merge_into import LANDING_SHIFT, fence_number
+from incload_assets.writes.merge_into import INGESTION_SHIFT, fence_number
 from incload_assets.writes.plan import Merged, Plan
 from resources.lake import Lake
 
@@ -188,4 +188,4 @@ def put_up_gates(patch: pytest.MonkeyPatch) -> None:
 
 def pair(number: int) -> tuple[int, int]:
     """The number of a MERGE as the model has it."""
-    return divmod(number, 1 << LANDING_SHIFT)
+    return divmod(number, 1 << INGESTION_SHIFT)

@@ -47,7 +47,7 @@ MUTANTS_OF_SOURCES = [
            "if p in records and records[p].time <= now else end", "if p in records else end",
            (f"{KAFKA}TestWindows::test_a_record_dated_in_the_future_does_not_keep_what_follows_for_its_own_window",)),
     Mutant("kafka: what was landed is not taken back", CONVERGENCE, "sources.kafka.windows:Chooser.__call__",
-           "lowest = {**self.landed.get(at, {})}", "lowest: dict[int, int] = {}",
+           "lowest = {**self.ingested.get(at, {})}", "lowest: dict[int, int] = {}",
            (f"{KAFKA}TestWindows::test_the_open_window_goes_to_the_end_of_the_log_and_its_end_takes_back_nothing",)),
     Mutant("debezium: the place of a change is after the commits before it", CONVERGENCE,
            "sources.debezium.envelope:_sequence",

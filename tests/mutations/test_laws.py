@@ -11,9 +11,9 @@ from incload_assets.assets import Append, Changes, Merge
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.window import Window, window_of
 from incload_assets.delta import data_files as parquet_files
-from incload_assets.ingest.ingest import land
-from incload_assets.ingest.ingestion import Landing
-from incload_assets.load.load import Checkpoint, _land, ensure_tables
+from incload_assets.ingest.ingest import ingest
+from incload_assets.ingest.ingestion import Ingestion
+from incload_assets.load.load import Checkpoint, _ingest, ensure_tables
 from incload_assets.load.reconcile import examine
 from incload_assets.writes.merge_into import app_id, merge
 from incload_assets.writes.strategy import strategy_of
@@ -31,7 +31,7 @@ def context(table: Loaded) -> LoadContext:
 def only_land(table: Loaded, window: Window) -> None:
     """What a load does that is killed after its landing."""
     ensure_tables(context(table))
-    _land(context(table), window, Checkpoint())
+    _ingest(context(table), window, Checkpoint())
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -131,9 +131,9 @@ def test_a_landing_that_was_held_back_is_refused_after_its_repetition(spark: Spa
     assert version is not None
     wrong: dict[str, list[Record]] = {day(1): [item("k", "wrong", 1)]}
     position = make(spark, tmp_path, wrong).table.source.detect("items", [FIRST], {})[FIRST.key]
-    held = Landing(FIRST, position, control, version, settled=False)
+    held = Ingestion(FIRST, position, control, version, settled=False)
     table.load(1)
-    assert not land(context(table), held, strategy_of(table.table).guard)
+    assert not ingest(context(table), held, strategy_of(table.table).guard)
     assert table.log("upsert", "id", "value") == [("k", "right")]
 
 

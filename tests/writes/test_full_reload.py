@@ -33,7 +33,7 @@ def test_the_newest_window_is_the_table_and_an_older_one_changes_nothing(spark: 
     assert bins(table.load(1).evidence) == (0, 2, 0, 0)
     assert (table.files(), held(table)) == (files, expected)
     content[day(2)] = [*reversed(content[day(2)])]
-    assert table.load(2).landed
+    assert table.load(2).ingested
     assert (table.files(), held(table)) == (files, expected)
     content[day(2)] = content[day(2)][:2]
     merged = table.load(2).merged

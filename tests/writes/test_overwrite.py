@@ -92,7 +92,7 @@ def test_content_that_is_the_same_is_not_written_again(spark: SparkSession, tmp_
     files = table.files()
     content[day(1)] = [*content[day(1)], item("2", "b", 1, day=day(2))]  # one more row, to quarantine
     again = table.load(1)
-    assert (again.landed, again.committed, again.table_version) == (True, True, first.table_version + 1)
+    assert (again.ingested, again.committed, again.table_version) == (True, True, first.table_version + 1)
     assert table.files() == files
 
 

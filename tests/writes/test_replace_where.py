@@ -17,7 +17,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.window import window_of
-from incload_assets.load.load import Checkpoint, _land, ensure_tables
+from incload_assets.load.load import Checkpoint, _ingest, ensure_tables
 from incload_assets.writes import merge, replace_where
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.plan import Merged
@@ -232,7 +232,7 @@ def test_a_rewrite_that_begins_after_its_successor_finished_changes_nothing(
     window = window_of(DAYS, day(2))
     held = LoadContext(spark, table.table, table.lake)
     ensure_tables(held)
-    _land(held, window, Checkpoint())
+    _ingest(held, window, Checkpoint())
     at = held.read_view((window,), app_id(table.table, window))
     plan = table.table.write.plan(held, at, full=False)
     table.load(2)

@@ -3,13 +3,13 @@
 With time fields in the template, the path says it. Without any (a flat folder) a file belongs to the window in which it
 was first seen, and stays there:
 
-1. A key that a landed position holds belongs to that position's window, rewritten or not. Should several hold it, the
-   one whose partition key sorts first counts.
+1. A key that an ingested position holds belongs to that position's window, rewritten or not. Should several hold it,
+   the one whose partition key sorts first counts.
 2. Any other key belongs to the window that contains the time the store last changed it. What is older than the first
    window of the table belongs to that first window. What is newer than every window waits for its window to begin to
    exist, as the table has no partition for it yet.
 
-The landed positions are the only memory, so the answer is the same for any set of windows that is asked about. Mind
+The ingested positions are the only memory, so the answer is the same for any set of windows that is asked about. Mind
 that a copy which preserves modification times (``cp -p``, ``rsync -t``) is first seen at its original's time.
 """
 
@@ -28,7 +28,7 @@ def by_window(
     template: Template,
     files: Iterable[Listed],
     windows: Sequence[Window],
-    landed: Mapping[str, Position],
+    ingested: Mapping[str, Position],
     first: datetime | None,
 ) -> dict[str, list[Listed]]:
     """The finished files that match the template, by the partition key of the window they belong to.
@@ -38,14 +38,14 @@ def by_window(
         template: What to match.
         files: As listed.
         windows: The windows asked about, oldest first; files of others are left out.
-        landed: Positions of earlier loads by partition key.
+        ingested: Positions of earlier loads by partition key.
         first: Start of the table's first window; None where files older than it are not to be claimed.
     """
     finished = (file for file in files if file.is_finished)
     matching = ((file, times) for file in finished if (times := template.match(file.path)) is not None)
     found: dict[str, list[Listed]] = {}
     if template.is_flat:
-        owners = _owners(landed)
+        owners = _owners(ingested)
         asked = {window.key for window in windows}
         for file, _ in matching:
             key = owners.get(template.name_of(file.path)) or _first_seen(file.modified, windows, first)
@@ -59,10 +59,10 @@ def by_window(
     return found
 
 
-def _owners(landed: Mapping[str, Position]) -> dict[str, str]:
+def _owners(ingested: Mapping[str, Position]) -> dict[str, str]:
     owners: dict[str, str] = {}
-    for key in sorted(landed):
-        for name, *_ in (*landed[key].detail.get("files", ()), *landed[key].detail.get("gone", ())):
+    for key in sorted(ingested):
+        for name, *_ in (*ingested[key].detail.get("files", ()), *ingested[key].detail.get("gone", ())):
             owners.setdefault(name, key)
     return owners
 

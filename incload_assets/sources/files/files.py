@@ -125,7 +125,7 @@ class Files(Source):
         """Check that the path tells windows apart, and no more than that; see :meth:`Source.validate_windows`."""
         Template.parse(table_name, self.path, "/landing").check_windows(table_name, windows)
 
-    def check_landed(self, table_name: str, landed: Iterable[tuple[Window, Position]]) -> None:
+    def check_landed(self, table_name: str, ingested: Iterable[tuple[Window, Position]]) -> None:
         """Check that by the path no file of a window belongs to another one now; see :meth:`Source.check_landed`.
 
         A file that the path no longer matches is no longer at the source, and belongs to none.
@@ -133,7 +133,7 @@ class Files(Source):
         template = self._template(table_name)
         if template.is_flat:
             return
-        for window, position in landed:
+        for window, position in ingested:
             for file in files_in(position):
                 times = template.match(template.path_of(file.key))
                 if times is not None and times != template.times_of(window):
@@ -159,7 +159,7 @@ class Files(Source):
         self,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
         *,
         first: datetime | None = None,
         lake: Lake | None = None,
@@ -171,27 +171,27 @@ class Files(Source):
             SourceUnavailable: The store does not answer, or its root folder is gone.
             SourceUnreadable: The store refuses.
         """
-        return self.survey(table_name, windows, landed, first=first, lake=lake).positions
+        return self.survey(table_name, windows, ingested, first=first, lake=lake).positions
 
     def survey(
         self,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
         *,
         first: datetime | None = None,
         lake: Lake | None = None,
     ) -> Survey:
         """The same, with the files that the path leaves out by their names; see :mod:`.left_out`."""
         template = self._template(table_name)
-        listed = _listed(table_name, template, windows, landed)
-        present = _present(table_name, template, listed, windows, landed, first)
+        listed = _listed(table_name, template, windows, ingested)
+        present = _present(table_name, template, listed, windows, ingested, first)
         positions = {}
         for window in windows:
-            before = landed.get(window.key)
+            before = ingested.get(window.key)
             files = present.get(window.key, [])
             gone = _gone(before, files) if self.deleted == "keep" else []
-            # A window that was landed keeps having a position: without files it is landed empty.
+            # A window that was ingested keeps having a position: without files it is ingested empty.
             emptied = self.deleted == "retract" and before is not None and before.fingerprint != "empty"
             if files or gone or emptied:
                 positions[window.key] = position_of(files, gone)
@@ -239,14 +239,16 @@ class Files(Source):
         self,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
     ) -> dict[str, list[str]]:
         """Landed files that are no longer there, per partition key; none where deleting a file is a way to retract."""
         if self.deleted == "retract":
             return {}
         template = self._template(table_name)
-        present = _present(table_name, template, _listed(table_name, template, windows, landed), windows, landed, None)
-        gone = {w.key: [file.key for file in _gone(landed.get(w.key), present.get(w.key, []))] for w in windows}
+        present = _present(
+            table_name, template, _listed(table_name, template, windows, ingested), windows, ingested, None
+        )
+        gone = {w.key: [file.key for file in _gone(ingested.get(w.key), present.get(w.key, []))] for w in windows}
         return {key: names for key, names in gone.items() if names}
 
     def carried(self, position: Position) -> list[str]:
@@ -265,12 +267,12 @@ class Files(Source):
 
 
 def _listed(
-    table_name: str, template: Template, windows: Sequence[Window], landed: Mapping[str, Position]
+    table_name: str, template: Template, windows: Sequence[Window], ingested: Mapping[str, Position]
 ) -> list[Listed]:
     """All files that one look at the store shows."""
     return list(
         files_of(
-            table_name, template, windows, was_there=lambda: any(files_in(position) for position in landed.values())
+            table_name, template, windows, was_there=lambda: any(files_in(position) for position in ingested.values())
         )
     )
 
@@ -280,10 +282,10 @@ def _present(
     template: Template,
     listed: Sequence[Listed],
     windows: Sequence[Window],
-    landed: Mapping[str, Position],
+    ingested: Mapping[str, Position],
     first: datetime | None,
 ) -> dict[str, list[File]]:
-    assigned = by_window(table_name, template, listed, windows, landed, first)
+    assigned = by_window(table_name, template, listed, windows, ingested, first)
     etags = local_hashes(file.path for files in assigned.values() for file in files if file.etag is None)
     return {
         key: [

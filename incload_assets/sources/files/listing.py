@@ -55,7 +55,7 @@ def files_of(
         template: Where to look.
         windows: For which windows.
         was_there: Tells whether the store held files before; then a root that is gone is a fault, not an empty store.
-            Only asked where it is gone: the answer takes all that was ever landed.
+            Only asked where it is gone: the answer takes all that was ever ingested.
 
     Raises:
         SourceUnavailable: The store does not answer, or its root is gone.

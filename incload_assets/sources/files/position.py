@@ -1,7 +1,7 @@
 """The position of a window of files: which files, each with the mark of its content.
 
 ``detail`` is ``{"files": [[key, etag, size], ...], "gone": [[key, etag, size], ...]}``, both sorted by key. ``gone``
-are files that were landed, are no longer at the source, and whose rows stay. The fingerprint covers both lists as
+are files that were ingested, are no longer at the source, and whose rows stay. The fingerprint covers both lists as
 one, so a deletion alone changes nothing.
 """
 

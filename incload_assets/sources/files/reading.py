@@ -97,7 +97,7 @@ def read(
 
 
 def _check_unchanged(table_name: str, template: Template, files: Sequence[File]) -> None:
-    """Local files still have their etag. On S3 that takes a listing, which whoever lands a position makes later."""
+    """Local files still have their etag. On S3 that takes a listing, which whoever ingests a position makes later."""
     local = {path: file for file in files if not is_s3(path := template.path_of(file.key))}
     hashes = local_hashes(local)
     for path, file in local.items():

@@ -103,7 +103,7 @@ class Kafka(Source):
         self,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
         *,
         first: datetime | None = None,
         lake: Lake | None = None,
@@ -118,7 +118,7 @@ class Kafka(Source):
             raise ValueError(f"{table_name}: where windows end is written down in the lake")
         look = self._look(table_name)
         so_far = {
-            w.end: {p: end for p, (_, end) in ranges_of(landed[w.key]).items()} for w in windows if w.key in landed
+            w.end: {p: end for p, (_, end) in ranges_of(ingested[w.key]).items()} for w in windows if w.key in ingested
         }
         return positions(table_name, look, lake, windows, Chooser(look, first, so_far, windows_of.now()))
 
@@ -156,7 +156,7 @@ class Kafka(Source):
         return frame
 
     def settled(self, position: Position) -> bool:
-        """Whether the end of the window was written down when it was landed."""
+        """Whether the end of the window was written down when it was ingested."""
         return bool(position.detail.get("closed"))
 
     def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
@@ -201,7 +201,7 @@ class Kafka(Source):
                         f"{table_name} {key}: the window is offsets {begin} to {end - 1} of partition {partition} of "
                         f"{look.place}, which now holds {oldest} to {next_one - 1}",
                         rule="a window is read as a whole or not at all: what has expired is never passed over",
-                        remedy="what was landed of it stays; load within the topic's retention.ms, or raise it, and "
+                        remedy="what was ingested of it stays; load within the topic's retention.ms, or raise it, and "
                         "have what is missing sent once more",
                     )
 

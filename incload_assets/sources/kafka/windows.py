@@ -32,13 +32,13 @@ class Chooser:
     Args:
         look: At the topic.
         first: The start of the table's first window: whatever the topic holds by then or since is in a window.
-        landed: Up to where the windows that end at an instant were landed: no cut takes that back.
+        ingested: Up to where the windows that end at an instant were ingested: no cut takes that back.
         now: The present instant.
     """
 
     look: KafkaLook
     first: datetime | None
-    landed: Mapping[datetime, Offsets]
+    ingested: Mapping[datetime, Offsets]
     now: datetime
 
     def __call__(self, missing: Sequence[datetime], known: Mapping[datetime, Cut]) -> dict[datetime, Cut]:
@@ -50,7 +50,7 @@ class Chooser:
                 max((t for t in cuts if t < at), default=None),
                 min((t for t in cuts if t > at), default=None),
             )
-            lowest = {**self.landed.get(at, {})}
+            lowest = {**self.ingested.get(at, {})}
             if before is not None:
                 lowest = _highest(lowest, cuts[before])
             cut = _highest(offsets, lowest)
@@ -109,7 +109,7 @@ def positions(
                 f"{ends.get(lost[0], 0)}, "
                 f"before {begin[lost[0]]}, where the window begins",
                 rule="a log grows at its end and loses nothing there",
-                remedy="find out what the cluster lost; windows landed before stay as they are",
+                remedy="find out what the cluster lost; windows ingested before stay as they are",
             )
         ranges = {p: (begin.get(p, 0), offset) for p, offset in sorted(end.items()) if offset > begin.get(p, 0)}
         if ranges or cut is not None:

@@ -117,7 +117,7 @@ def closing(edge: datetime | None, before: Closing, server: Server, *, by_sessio
 
     Args:
         edge: From when on no transaction begins that could add a row; None if that is not known yet.
-        before: How far it was when it was landed.
+        before: How far it was when it was ingested.
         server: What the server says.
         by_session: Whether to wait for sessions, not transactions: they hold back numbers from a sequence.
     """
@@ -160,7 +160,7 @@ def check_lag(table_name: str, lag: timedelta) -> None:
 
 
 def closing_of(position: Position | None) -> Closing:
-    """How far a landed window was."""
+    """How far an ingested window was."""
     return Closing.told_by(position.detail if position else {})
 
 

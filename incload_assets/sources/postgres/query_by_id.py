@@ -60,7 +60,7 @@ class QueryById(DatabaseSource):
         self,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
         *,
         first: datetime | None = None,
         lake: Lake | None = None,
@@ -92,7 +92,7 @@ class QueryById(DatabaseSource):
             found = found_in(look.connection, relation, column, ranges)
         positions = {}
         for window in begun:
-            key, before = window.key, landed.get(window.key)
+            key, before = window.key, ingested.get(window.key)
             edge = datetime.fromisoformat(ends[key]["looked_at"]) + self.lag if window.end in known else None
             state = closing(edge, closing_of(before), server, by_session=(column.cache or 1) > 1)
             if edge is not None and ranges[key].empty:

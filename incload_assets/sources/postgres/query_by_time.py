@@ -21,7 +21,7 @@ class QueryByTime(DatabaseSource):
     """The rows of a PostgreSQL table by a column that says when each was last changed.
 
     A window has the rows whose time is in it, as the database holds them when they are read. A row that is changed
-    leaves the window of its former change, which keeps what was landed of it. Deletes at the source are not seen; a
+    leaves the window of its former change, which keeps what was ingested of it. Deletes at the source are not seen; a
     column that marks rows as deleted is, by ``delete_when``.
 
     - Rows that are older than the table's first window, or have no time, belong to that first window.
@@ -29,7 +29,7 @@ class QueryByTime(DatabaseSource):
       stop asking for it, so that a row whose transaction commits late is found. A standby knows nothing of the
       transactions of the server it repeats: there no window is ever complete.
     - Times without a time zone are UTC. Rows dated in the future wait for their window, and are told of.
-    - What is landed need not stand still: a row that comes or goes while it is read is found by the next look.
+    - What is ingested need not stand still: a row that comes or goes while it is read is found by the next look.
 
     Args:
         database: The database's name in the environment, ``INCLOAD_DATABASE_<NAME>_URL``.
@@ -57,7 +57,7 @@ class QueryByTime(DatabaseSource):
         self,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
         *,
         first: datetime | None = None,
         lake: Lake | None = None,
@@ -71,7 +71,7 @@ class QueryByTime(DatabaseSource):
             ahead = _ahead(look.connection, look.relation, look.column, look.server.now + self.lag)
         positions = {}
         for window in windows:
-            before = landed.get(window.key)
+            before = ingested.get(window.key)
             state = closing(window.end + self.lag, closing_of(before), look.server)
             if found[window.key].rows or before or look.server.now >= window.end + self.lag:
                 positions[window.key] = position_of(

@@ -35,7 +35,7 @@ class Settled:
 
     Args:
         own: Digest of the window's own rows.
-        rows: The state of the table that the window was made of: ``rows`` of the landed position.
+        rows: The state of the table that the window was made of: ``rows`` of the ingested position.
         files: Digest of the table's files that are as good for it.
         version: The table's version with these files.
     """
@@ -107,7 +107,7 @@ def states_of(
     Args:
         window: Which.
         looks: At the tables.
-        before: The position that was landed last.
+        before: The position that was ingested last.
         notes: What is known of references.
     """
     states = {look.upstream.name: look.state(window, before) for look in looks}
@@ -123,12 +123,12 @@ def states_of(
 
 
 def open_questions(
-    windows: Sequence[Window], looks: Sequence[Look], landed: Mapping[str, Position], notes: Notes
+    windows: Sequence[Window], looks: Sequence[Look], ingested: Mapping[str, Position], notes: Notes
 ) -> dict[Look, list[Question]]:
     """The windows of which only a table has changed to which their rows refer, and nobody knows yet what that means."""
     questions: dict[Look, list[Question]] = {}
     for window in windows:
-        before = landed.get(window.key)
+        before = ingested.get(window.key)
         if before is None or not looks or not before.detail.get("rows"):
             continue
         was = before.detail["tables"]

@@ -61,7 +61,7 @@ class Look:
 
         Args:
             window: Which.
-            before: The position that was landed last.
+            before: The position that was ingested last.
 
         Returns:
             ``id`` of the table and ``version`` looked at; ``files``, the same for the same files; ``rows``, the same

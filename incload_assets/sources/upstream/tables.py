@@ -80,7 +80,7 @@ class Tables(Source):
         self,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
         *,
         first: datetime | None = None,
         lake: Lake | None = None,
@@ -91,9 +91,9 @@ class Tables(Source):
         notes = read_notes(lake, table_name) if self._refers else {}
         positions = {}
         for window in windows if looks else ():
-            before = landed.get(window.key)
+            before = ingested.get(window.key)
             there = any(look.upstream.partition is not None and look.files(window) for look in looks)
-            # A window that was landed keeps having a position: without rows it is landed empty.
+            # A window that was ingested keeps having a position: without rows it is ingested empty.
             if there or (before is not None and before.fingerprint != "empty"):
                 positions[window.key] = _position(window, looks, states_of(window, looks, before, notes), there)
         return positions
@@ -103,10 +103,10 @@ class Tables(Source):
         spark: SparkSession,
         table_name: str,
         windows: Sequence[Window],
-        landed: Mapping[str, Position],
+        ingested: Mapping[str, Position],
         lake: Lake,
     ) -> None:
-        """Find out, for all landed windows at once, which of them a change of a table with ``on`` does not concern.
+        """Find out, for all ingested windows at once, which of them a change of a table with ``on`` does not concern.
 
         Raises:
             SourceMissing: A table is not there.
@@ -120,15 +120,15 @@ class Tables(Source):
         if not self._refers:
             return
         notes, looks = read_notes(lake, table_name), self._looks(lake, windows)
-        if not open_questions(windows, looks, landed, notes):
+        if not open_questions(windows, looks, ingested, notes):
             return
-        known = sorted(_window_in(key, position) for key, position in landed.items() if "window" in position.detail)
+        known = sorted(_window_in(key, position) for key, position in ingested.items() if "window" in position.detail)
         if any(one.end > next_one.start for one, next_one in pairwise(known)):  # of a former partitions definition, too
             known = list(windows)
         looks = self._looks(lake, known)
-        for look, questions in open_questions(known, looks, landed, notes).items():
+        for look, questions in open_questions(known, looks, ingested, notes).items():
             notes |= unconcerned(spark, lake, look, looks, questions)
-        write_notes(lake, table_name, {place: note for place, note in notes.items() if place[0] in landed})
+        write_notes(lake, table_name, {place: note for place, note in notes.items() if place[0] in ingested})
 
     def empty_positions(self, windows: Sequence[Window], lake: Lake) -> dict[str, Position]:
         """None where a table is not there; else as :meth:`Source.empty_positions` tells."""

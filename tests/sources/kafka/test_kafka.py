@@ -82,10 +82,10 @@ class Looking:
 
     def __init__(self, topic: str, folder: Path, **options: Any) -> None:
         self.source, self.lake = Kafka("shop", topic, **options), Lake(str(folder / uuid.uuid4().hex))
-        self.landed: dict[str, Position] = {}
+        self.ingested: dict[str, Position] = {}
 
     def at(self, *windows: Window, first: datetime | None = FIRST) -> dict[str, Position]:
-        return self.source.detect("orders", windows, self.landed, first=first, lake=self.lake)
+        return self.source.detect("orders", windows, self.ingested, first=first, lake=self.lake)
 
     def ranges(self, *windows: Window) -> dict[str, dict[int, tuple[int, int]]]:
         return ranges(self.at(*windows))
@@ -155,7 +155,7 @@ class TestWindows:
         kafka.send(topic, [message(0.4), message(1.1)])  # another clock is ahead
         open_ = look.at(window(1))
         assert (ranges(open_), look.source.settled(open_[day(1)])) == ({day(1): {0: (0, 2)}}, False)
-        look.landed |= open_
+        look.ingested |= open_
         clock(1.5)
         kafka.send(topic, [message(1.2)])
         closed = look.at(window(1), window(2))
@@ -236,7 +236,7 @@ def test_no_record_is_lost_between_windows_or_in_two_of_them(
         clock(now)
         some = [asked.pop() for _ in range(min(len(asked), order.randint(1, 3)))]
         found |= look.at(*some)
-        look.landed |= found
+        look.ingested |= found
         now += order.random() * 10
     clock(49)
     found = look.at(*windows)
@@ -484,7 +484,7 @@ def test_a_window_that_has_expired_fails_and_one_that_was_landed_stays(
     landed = orders.load(1)
     second = orders.table.source.detect("items", [window(2)], {}, first=FIRST, lake=orders.lake)
     kafka.expire(topic, 0, 3)
-    assert not orders.replay(landed).landed
+    assert not orders.replay(landed).ingested
     for number, gone in ((1, "offsets 0 to 1"), (2, "offsets 2 to 3")):
         with pytest.raises(SourceUnreadable) as caught:
             orders.load(number)

@@ -55,18 +55,18 @@ class Watch:
 
     def __init__(self, folder: Path, source: QueryById = SOURCE) -> None:
         self.lake, self.source = Lake(str(folder)), source
-        self.landed: dict[str, Position] = {}
+        self.ingested: dict[str, Position] = {}
 
     def look(self, *numbers: int) -> dict[str, tuple[int, str]]:
         """Rows and state of each window."""
         windows: list[Window] = [window(number) for number in numbers]
-        found = self.source.detect("items", windows, self.landed, first=window(1).start, lake=self.lake)
-        self.landed |= found
+        found = self.source.detect("items", windows, self.ingested, first=window(1).start, lake=self.lake)
+        self.ingested |= found
         return {key: (position.detail["rows"], position.detail["state"]) for key, position in found.items()}
 
     def ids(self, spark: SparkSession, *numbers: int) -> set[tuple[str, str]]:
         """The rows of windows as they were looked at last."""
-        positions = {day(number): self.landed[day(number)] for number in numbers}
+        positions = {day(number): self.ingested[day(number)] for number in numbers}
         rows = self.source.extract_windows(spark, "items", positions, ["id"]).select("_window", "_raw.id").head(1000)
         assert len(rows) == len(set(rows))
         return {(row["_window"], row.id) for row in rows}

@@ -223,7 +223,7 @@ def test_a_row_that_a_long_transaction_commits_late_is_found(spark: SparkSession
         writer.execute(put("late", "b", 1, "2026-01-01 11:00"))
         positions.append(items.load(1).control.as_position())
         assert items.rows() == {("early", "a", 1)}
-    asked = look(source, window(1), landed={day(1): positions[-1]})[day(1)]
+    asked = look(source, window(1), ingested={day(1): positions[-1]})[day(1)]
     assert asked.fingerprint != positions[-1].fingerprint  # a sensor asks for one more load
     positions.append(items.load(1).control.as_position())
     assert items.rows() == {("early", "a", 1), ("late", "b", 1)}
@@ -245,7 +245,7 @@ def test_an_account_that_cannot_see_when_others_began_waits_for_them_once(
         assert waiting[day(1)].summary == "0 rows of shop.public.items, waiting for 1 transactions"
     with shop.connect() as another:
         another.execute("SELECT 1")
-        closed = look(SOURCE, window(1), landed=waiting)
+        closed = look(SOURCE, window(1), ingested=waiting)
         assert (SOURCE.settled(waiting[day(1)]), SOURCE.settled(closed[day(1)])) == (False, True)
 
 
@@ -256,7 +256,7 @@ def test_a_prepared_transaction_is_waited_for(shop: Shop) -> None:
         writer.execute("PREPARE TRANSACTION 'two phases'")
         waiting = look(SOURCE, window(1))[day(1)]
         writer.execute("COMMIT PREPARED 'two phases'")
-    closed = look(SOURCE, window(1), landed={day(1): waiting})[day(1)]
+    closed = look(SOURCE, window(1), ingested={day(1): waiting})[day(1)]
     assert [(p.detail["state"], p.detail["rows"]) for p in (waiting, closed)] == [("waiting", 0), ("closed", 1)]
 
 

@@ -161,7 +161,7 @@ class Warehouse:
         """The windows that the sensor of a table would ask for: those that are not what was landed."""
         of = table or self.sales
         windows = [window_of(of.table.partitions_def, key) for key in of.table.partitions_def.get_partition_keys()[:12]]
-        landed = ChangeLog(of.table, self.lake).landed
+        landed = ChangeLog(of.table, self.lake).ingested
         found = of.table.source.detect(of.table.name, windows, landed, lake=self.lake)
         marks = {key: position.fingerprint for key, position in landed.items()}
         return [key for key, position in found.items() if marks.get(key) != position.fingerprint]
@@ -175,9 +175,9 @@ class Warehouse:
 
     def look_closer(self, table: Loaded, number: int) -> None:
         """The first load after a change, of a window that the change does not concern."""
-        landed = ChangeLog(table.table, self.lake).landed[day(number)]
+        landed = ChangeLog(table.table, self.lake).ingested[day(number)]
         report = table.load(number, checkpoint=Checkpoint(landed.fingerprint, clean=True))
-        assert (report.landed, report.committed) == (False, False)
+        assert (report.ingested, report.committed) == (False, False)
 
     def sql(self, statement: str, of: Loaded) -> None:
         """Somebody does something to a table."""
