@@ -63,7 +63,7 @@ def incremental_asset(
             changes. ``incload status TABLE`` says so if loads cannot keep up.
         pool: Dagster pool of the loads; default one of the table's own for a table that any load may touch
             (``Merge()`` without ``partition_by``).
-        code_version: Changes when rows have to be judged anew; default a hash of function and declaration.
+        code_version: Changes when rows have to be validated anew; default a hash of function and declaration.
         key_prefix: As in ``dagster.asset``, and so are the others:
         description: Default the function's docstring.
         deps: Assets upstream.

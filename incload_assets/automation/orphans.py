@@ -25,7 +25,7 @@ def fail_orphans(instance: dg.DagsterInstance, location: str | None = None) -> l
 
     Args:
         instance: Whose runs.
-        location: Name of a code location. Its runs that died before they could mark themselves are judged by the
+        location: Name of a code location. Its runs that died before they could mark themselves are validated by the
             process id in their log; give it only on the machine where they are launched.
 
     Returns:

@@ -26,7 +26,7 @@ RIGHT_AFTER = timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class Plan:
+class Decision:
     """What one look at a table leads to.
 
     Args:
@@ -51,7 +51,7 @@ def plan(
     code_version: str,
     now: datetime,
     limit: int = WINDOWS_AT_ONCE,
-) -> Plan:
+) -> Decision:
     """Decide about each window that is not loaded.
 
     - What was not tried in its present position and with the present code is asked for at once.
@@ -68,7 +68,7 @@ def plan(
         now: Aware.
         limit: Most partitions to ask for.
     """
-    result = Plan()
+    result = Decision()
     for window in progress:
         if len(result.asks) == limit:
             break

@@ -10,7 +10,7 @@ from dagster._core.storage.tags import RUN_KEY_TAG  # has no public name
 
 from incload_assets.automation.attempts import Attempt, last_attempts, last_load
 from incload_assets.automation.pace import NEWEST, Pace
-from incload_assets.automation.policy import Plan, is_pending, plan
+from incload_assets.automation.policy import Decision, is_pending, plan
 from incload_assets.automation.repairs import with_repairs
 from incload_assets.automation.tags import Ask, tags_of
 from incload_assets.declaration.table import Table
@@ -71,7 +71,7 @@ def source_sensor(
 
 def look(
     instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime, *, newest: int | None = None
-) -> tuple[list[WindowProgress], Plan]:
+) -> tuple[list[WindowProgress], Decision]:
     """The table's progress and what follows from it.
 
     Args:
@@ -175,7 +175,7 @@ def _digest(parts: Iterator[str]) -> str:
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
 
 
-def summary(table: Table, progress: Sequence[WindowProgress], planned: Plan, newest: int | None = None) -> str:
+def summary(table: Table, progress: Sequence[WindowProgress], planned: Decision, newest: int | None = None) -> str:
     """Why nothing is asked for, in one line."""
     counts = {status: sum(w.status == status for w in progress) for status in ("loaded", "in_progress", "waiting")}
     parts = [

@@ -34,7 +34,7 @@ def order_sql(table: Table, *, alias: str = "", is_delete: str, content_hash: st
 def log_order(table: Table, alias: str = "log") -> Column:
     """The order of a row of the log.
 
-    The content is hashed as the contract is now: the stored ``_hash`` is of the contract that judged the row, and
+    The content is hashed as the contract is now: the stored ``_hash`` is of the contract that validated the row, and
     with a column removed or moved since it would differ from the table's for ever.
     """
     content = content_hash_sql(table.columns, alias)

@@ -18,7 +18,7 @@ from incload_assets.declaration.layout import laid_out_by, touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.data_files import parquet_files
-from incload_assets.delta.session import Kept
+from incload_assets.delta.session import CachedFrame
 from incload_assets.delta.statistics import is_newer, without_older
 from resources.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of
 
@@ -69,9 +69,9 @@ class LoadContext:
         return ChangeLog(self.table, self.lake)
 
     @cached_property
-    def kept(self) -> Kept:
+    def kept(self) -> CachedFrame:
         """What its plans share."""
-        return Kept()
+        return CachedFrame()
 
     @cached_property
     def uri(self) -> str:

@@ -74,7 +74,7 @@ class ChangeLog:
         return T.StructType(own + engine)
 
     @property
-    def judged(self) -> list[str]:
+    def validated(self) -> list[str]:
         """The columns of all rows but control rows."""
         return [name for name in self.schema.names if name != "_control"]
 

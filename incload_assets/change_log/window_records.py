@@ -50,7 +50,7 @@ class WindowRecord:
         fingerprint: Of the position.
         position: The position's detail as JSON.
         summary: The position for people.
-        code_version: Of the declaration that judged the rows.
+        code_version: Of the declaration that validated the rows.
         run_id: The Dagster run that ingested it.
         landed_at: When, aware.
         rows_read: Records read from the source (or carried over from a file that is gone).

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import dagster as dg
 
-from incload_assets.checks.observation import Look, result, several, spoken
+from incload_assets.checks.observation import Observation, result, several, spoken
 from resources.errors import IncrementalLoadError
 
 NAME = "clock"
@@ -12,7 +12,7 @@ SECOND = timedelta(seconds=1)
 DESCRIPTION = "The source's clock differs from ours by no more than its lag allows, and no row is dated in the future."
 
 
-def clock(look: Look) -> dg.AssetCheckResult:
+def clock(look: Observation) -> dg.AssetCheckResult:
     """How far the source's clock is from ours, and how many rows are dated after it."""
     if look.trouble is not None:
         return result(look, NAME, False, f"The source could not be looked at: {look.trouble}")

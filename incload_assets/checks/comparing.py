@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from incload_assets.change_log.log import ChangeLog
-from incload_assets.checks.observation import Look, several
+from incload_assets.checks.observation import Observation, several
 from incload_assets.checks.source_comparison import (
     Content,
     content_of,
@@ -31,7 +31,7 @@ class Compared:
     Args:
         window: Which.
         drifted: Whether the source's position is no longer the ingested one.
-        code_changed: Whether the log's rows were judged by another version of the code; they are not compared then.
+        code_changed: Whether the log's rows were validated by another version of the code; they are not compared then.
         removed: Changes that a compaction has removed from the log; if there are any, it is not compared.
         source, log: Content of both sides; None where not compared.
         evidence: Of the keys in table and log; None where there is no table.
@@ -68,13 +68,13 @@ class Compared:
             "rows differ" if self.differs else "",
             f"{several(self.pending, 'key')} pending" if self.pending else "",
             "no table" if self.evidence is None else "",
-            "judged by other code" if self.code_changed else "",
+            "validated by other code" if self.code_changed else "",
             f"{several(self.removed, 'change')} removed from the log" if self.removed else "",
         ]
         return ", ".join(filter(None, found)) or "agrees"
 
 
-def compare(spark: SparkSession, look: Look, window: Window) -> Compared:
+def compare(spark: SparkSession, look: Observation, window: Window) -> Compared:
     """Compare one ingested window with source and table."""
     table, control, position = look.table, look.controls[window.key], look.state.positions.get(window.key)
     log = ChangeLog(table, look.lake)

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from incload_assets.checks.observation import Look, result, spoken
+from incload_assets.checks.observation import Observation, result, spoken
 from incload_assets.progress.lateness import Lateness, lateness_of
 from incload_assets.progress.progress import WindowProgress
 
@@ -19,7 +19,7 @@ _REMEDIES = {
 }
 
 
-def freshness(look: Look) -> dg.AssetCheckResult:
+def freshness(look: Observation) -> dg.AssetCheckResult:
     """Whether the latest due window is loaded; ERROR if it is late."""
     table = look.table
     late = lateness_of(look.instance, table, look.progress, look.now)
@@ -33,7 +33,7 @@ def freshness(look: Look) -> dg.AssetCheckResult:
     return result(look, NAME, late.verdict != "late", _described(look, late), metadata, dg.AssetCheckSeverity.ERROR)
 
 
-def _described(look: Look, late: Lateness) -> str:
+def _described(look: Observation, late: Lateness) -> str:
     assert look.table.freshness is not None
     within = spoken(look.table.freshness.within)
     if late.window is None:
@@ -50,7 +50,7 @@ def _described(look: Look, late: Lateness) -> str:
     )
 
 
-def _todo(look: Look, window: WindowProgress) -> str:
+def _todo(look: Observation, window: WindowProgress) -> str:
     if look.trouble is not None and window.status == "waiting":
         return f"the source could not be looked at ({look.trouble})"
     cause = f" ({window.failure})" if window.failure else ""

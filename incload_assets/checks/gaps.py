@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import dagster as dg
 
-from incload_assets.checks.observation import Look, records, result, several, some
+from incload_assets.checks.observation import Observation, records, result, several, some
 from incload_assets.progress.progress import WindowProgress
 
 NAME = "gaps"
@@ -16,7 +16,7 @@ _WHY = {
 }
 
 
-def gaps(look: Look) -> dg.AssetCheckResult:
+def gaps(look: Observation) -> dg.AssetCheckResult:
     """Which due windows are not loaded; a window that a run has in hand, or is not due yet, is no gap."""
     first = next((number for number, window in enumerate(look.progress) if window.is_loaded), None)
     failed = [w for w in look.progress if w.status == "failed"]
@@ -36,7 +36,7 @@ def gaps(look: Look) -> dg.AssetCheckResult:
     return result(look, NAME, not found, _described(look, first, failed, holes, before), metadata)
 
 
-def _is_hole(look: Look, window: WindowProgress) -> bool:
+def _is_hole(look: Observation, window: WindowProgress) -> bool:
     within = look.table.freshness.within if look.table.freshness else timedelta(0)
     due = window.window.end + within <= look.now
     if window.status == "waiting":
@@ -49,7 +49,7 @@ def _why(window: WindowProgress) -> str:
 
 
 def _described(
-    look: Look, first: int | None, failed: list[WindowProgress], holes: list[WindowProgress], before: int
+    look: Observation, first: int | None, failed: list[WindowProgress], holes: list[WindowProgress], before: int
 ) -> str:
     parts = []
     if failed:

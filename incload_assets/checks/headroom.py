@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import dagster as dg
 
-from incload_assets.checks.observation import Look, result, several, spoken
+from incload_assets.checks.observation import Observation, result, several, spoken
 from resources.errors import IncrementalLoadError
 
 NAME = "headroom"
@@ -13,7 +13,7 @@ SHARE = 1 / 4
 """Of what a source keeps at most: how much has to be left."""
 
 
-def headroom(look: Look) -> dg.AssetCheckResult:
+def headroom(look: Observation) -> dg.AssetCheckResult:
     """How long, or how much, the source still keeps of what is not loaded; ERROR when some may be gone."""
     if look.trouble is not None:
         return result(look, NAME, False, f"The source could not be looked at: {look.trouble}")

@@ -24,7 +24,7 @@ LISTED = 100
 
 
 @dataclass(frozen=True)
-class Look:
+class Observation:
     """What was seen of a table at one instant.
 
     Args:
@@ -51,7 +51,7 @@ class Look:
         return self.state.controls
 
 
-def look(instance: dg.DagsterInstance, table: Table, lake: Lake, now: datetime) -> Look:
+def look(instance: dg.DagsterInstance, table: Table, lake: Lake, now: datetime) -> Observation:
     """Look once for all checks; a source that does not answer is a finding, not a failure of the check."""
     trouble = None
     try:
@@ -59,11 +59,11 @@ def look(instance: dg.DagsterInstance, table: Table, lake: Lake, now: datetime) 
     except IncrementalLoadError as error:
         trouble = str(error)
         state = SourceState(windows_to_look_at(table, now), {}, ChangeLog(table, lake).controls())
-    return Look(table, lake, instance, now, state, progress_from(instance, table, state), trouble)
+    return Observation(table, lake, instance, now, state, progress_from(instance, table, state), trouble)
 
 
 def result(
-    look: Look,
+    look: Observation,
     name: str,
     passed: bool,
     description: str,

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from incload_assets.change_log.change import REJECTED
 from incload_assets.change_log.log import ChangeLog
-from incload_assets.checks.observation import Look, records, result, several, some
+from incload_assets.checks.observation import Observation, records, result, several, some
 
 NAME = "quarantine"
 DESCRIPTION = "Few rows of the recent windows break the contract, and no load stopped because of them."
@@ -23,7 +23,7 @@ NEAR = 0.5
 _QUOTED = re.compile(r"^([^:]+: )'.*?' (?=\S)")
 
 
-def quarantine(look: Look) -> dg.AssetCheckResult:
+def quarantine(look: Observation) -> dg.AssetCheckResult:
     """Rejected rows of the recently ingested windows; ERROR if a load was stopped by them, WARN if one came close."""
     allowed = look.table.quarantine
     stopped = [w.key for w in look.progress if w.failure == "contract"]
@@ -51,7 +51,7 @@ def quarantine(look: Look) -> dg.AssetCheckResult:
     return result(look, NAME, not stopped and not near, description, metadata, severity)
 
 
-def _is_near(look: Look, key: str) -> bool:
+def _is_near(look: Observation, key: str) -> bool:
     control, allowed = look.controls[key], look.table.quarantine
     by_share = control.rejected > NEAR * allowed.max_share * control.rows_read
     return by_share or (allowed.max_rows is not None and control.rejected > NEAR * allowed.max_rows)
@@ -79,7 +79,7 @@ def _described(stopped: list[str], near: list[str], rejected: int, read: int, re
     return " ".join(parts)
 
 
-def _reasons(look: Look, keys: list[str]) -> dg.TableMetadataValue:
+def _reasons(look: Observation, keys: list[str]) -> dg.TableMetadataValue:
     """The most frequent reasons of a bounded sample, each with one place; values and payloads stay in the log."""
     counts: Counter[str] = Counter()
     places: dict[str, str] = {}
@@ -93,7 +93,7 @@ def _reasons(look: Look, keys: list[str]) -> dg.TableMetadataValue:
     return records(["reason", "rows", "for example"], ((r, n, places[r]) for r, n in counts.most_common(REASONS)))
 
 
-def _sample(look: Look, keys: list[str]) -> list[dict[str, Any]]:
+def _sample(look: Observation, keys: list[str]) -> list[dict[str, Any]]:
     delta = look.lake.delta(ChangeLog(look.table, look.lake).uri)
     if delta is None:
         return []

@@ -5,7 +5,7 @@ Three questions, from cheap to dear:
 1. Does each ingested window still have the position that was ingested (all windows, one listing)? If not, it has
    *drifted*.
 2. Does the table hold, for every key of the window, what the log says (chosen windows, one query each)?
-3. Does the source, read and judged again, give the rows that the log has (chosen windows that have not drifted)?
+3. Does the source, read and validated again, give the rows that the log has (chosen windows that have not drifted)?
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -34,7 +34,7 @@ from incload_assets.checks.findings import (
     found_next,
     windows_in,
 )
-from incload_assets.checks.observation import Look, records, several, some
+from incload_assets.checks.observation import Observation, records, several, some
 from incload_assets.declaration.window import Window
 
 NAME = "reconciliation"
@@ -53,7 +53,7 @@ class ReconciliationConfig(dg.Config):
     all_partitions: bool = Field(default=False, description="Every ingested window instead.")
 
 
-def chosen_windows(look: Look, config: ReconciliationConfig) -> list[Window]:
+def chosen_windows(look: Observation, config: ReconciliationConfig) -> list[Window]:
     """The ingested windows to compare row by row, oldest first.
 
     Raises:
@@ -74,7 +74,7 @@ def chosen_windows(look: Look, config: ReconciliationConfig) -> list[Window]:
 
 def reconciliation(
     spark: SparkSession,
-    look: Look,
+    look: Observation,
     config: ReconciliationConfig,
     say: Callable[[str], None] = lambda _: None,
     known: Collection[str] = (),
@@ -92,14 +92,14 @@ def reconciliation(
     return _new_verdict(look, _compared(spark, look, [w for w in look.state.windows if w.key in chosen], say))
 
 
-def first_verdict(look: Look) -> dg.AssetCheckResult:
+def first_verdict(look: Observation) -> dg.AssetCheckResult:
     """Whether every ingested window still has the position that was ingested; no rows are compared, without Spark."""
     return _new_verdict(look, [])
 
 
 def look_again(
     session: Callable[[], AbstractContextManager[SparkSession]],
-    look: Look,
+    look: Observation,
     before: dg.AssetCheckResult,
     found: Found,
     loaded: Collection[str],
@@ -139,12 +139,14 @@ def look_again(
     return _verdict(look, found, compared, [row for row in _rows_in(before) if row[0] in kept])
 
 
-def _new_verdict(look: Look, compared: Sequence[Compared]) -> dg.AssetCheckResult:
+def _new_verdict(look: Observation, compared: Sequence[Compared]) -> dg.AssetCheckResult:
     found = found_at({**_by_rows(compared), DRIFTED: _drifted(look), UNSEEN: [""] if look.trouble else []}, look.now)
     return _verdict(look, found, compared, [])
 
 
-def _compared(spark: SparkSession, look: Look, windows: Iterable[Window], say: Callable[[str], None]) -> list[Compared]:
+def _compared(
+    spark: SparkSession, look: Observation, windows: Iterable[Window], say: Callable[[str], None]
+) -> list[Compared]:
     compared = []
     for window in windows:
         compared.append(compare(spark, look, window))
@@ -161,14 +163,14 @@ def _by_rows(compared: Sequence[Compared]) -> dict[str, list[str]]:
     }
 
 
-def _drifted(look: Look) -> list[str]:
+def _drifted(look: Observation) -> list[str]:
     positions, controls = look.state.positions, look.controls
     both = [window.key for window in look.state.windows if window.key in positions and window.key in controls]
     return [key for key in both if controls[key].fingerprint != positions[key].fingerprint]
 
 
 def _verdict(
-    look: Look, found: Found, compared: Sequence[Compared], kept: Sequence[Sequence[object]]
+    look: Observation, found: Found, compared: Sequence[Compared], kept: Sequence[Sequence[object]]
 ) -> dg.AssetCheckResult:
     """The verdict that tells of findings, by whatever look, with the comparisons behind them."""
     rows = [*kept, *map(row_of, compared)]
@@ -196,13 +198,13 @@ def _verdict(
     )
 
 
-def _keys(look: Look, found: Found, *kinds: str) -> list[str]:
+def _keys(look: Observation, found: Found, *kinds: str) -> list[str]:
     """The partition keys of some kinds, oldest first."""
     keys = windows_in(found, *kinds)
     return [window.key for window in look.state.windows if window.key in keys]
 
 
-def _positions(look: Look, key: str) -> tuple[str, str, str]:
+def _positions(look: Observation, key: str) -> tuple[str, str, str]:
     now = look.state.positions[key]
     return key, look.controls[key].summary or look.controls[key].fingerprint, now.summary or now.fingerprint
 
@@ -213,7 +215,7 @@ def _rows_in(verdict: dg.AssetCheckResult) -> list[tuple[object, ...]]:
     return [tuple(row.data.get(name) for name in COLUMNS) for row in rows]  # they are kept in another order
 
 
-def _described(look: Look, found: Found, compared: Sequence[Compared], windows: int) -> str:
+def _described(look: Observation, found: Found, compared: Sequence[Compared], windows: int) -> str:
     pending, differing, drifted = (_keys(look, found, kind) for kind in (PENDING, DIFFERING, DRIFTED))
     unreadable = _keys(look, found, UNREADABLE, UNAVAILABLE)
     parts = []
@@ -254,7 +256,9 @@ def _described(look: Look, found: Found, compared: Sequence[Compared], windows: 
         else:
             parts.append(f"None of {several(len(look.controls), 'ingested window')} has drifted.")
     if changed := [c.window.key for c in compared if c.code_changed]:
-        parts.append(f"Not compared with the source, because another version of the code judged them: {some(changed)}.")
+        parts.append(
+            f"Not compared with the source, because another version of the code validated them: {some(changed)}."
+        )
     if compacted := [c.window.key for c in compared if c.removed]:
         parts.append(f"Not compared with the source, because the log was compacted: {some(compacted)}.")
     return " ".join(parts)

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import dagster as dg
 
 from incload_assets.checks import clock, freshness, gaps, headroom, quarantine, rollback, source_files, volume
-from incload_assets.checks.observation import Look
+from incload_assets.checks.observation import Observation
 from incload_assets.declaration.table import Table
 from incload_assets.progress.verdicts import as_seen
 
-CHEAP: dict[str, tuple[str, Callable[[Look], dg.AssetCheckResult]]] = {
+CHEAP: dict[str, tuple[str, Callable[[Observation], dg.AssetCheckResult]]] = {
     freshness.NAME: (freshness.DESCRIPTION, freshness.freshness),
     gaps.NAME: (gaps.DESCRIPTION, gaps.gaps),
     volume.NAME: (volume.DESCRIPTION, volume.volume),
@@ -34,6 +34,6 @@ def cheap_checks(table: Table) -> list[str]:
     return [name for name in CHEAP if not without.get(name)]
 
 
-def cheap_verdict(name: str, look: Look) -> dg.AssetCheckResult:
+def cheap_verdict(name: str, look: Observation) -> dg.AssetCheckResult:
     """The verdict of one of these checks on a look."""
     return as_seen(CHEAP[name][1](look), look.now)

@@ -5,7 +5,7 @@ See :mod:`incload_assets.progress.undone`; what that has to remember is kept in 
 
 import dagster as dg
 
-from incload_assets.checks.observation import Look, records, result, several, some
+from incload_assets.checks.observation import Observation, records, result, several, some
 from incload_assets.progress.undone import CHECK, SEEN, undone_windows
 
 NAME = CHECK
@@ -14,7 +14,7 @@ REPAIR = "repair"
 """Metadata: why a load is needed, by partition key; the table's sensor asks for them."""
 
 
-def rollback(look: Look) -> dg.AssetCheckResult:
+def rollback(look: Observation) -> dg.AssetCheckResult:
     """Whether the last load of some window is undone; ERROR if so."""
     found = undone_windows(look.instance, look.table, look.lake, look.progress, look.now)
     lost = found.windows

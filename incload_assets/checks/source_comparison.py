@@ -13,7 +13,7 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.ingest.validate import judge
+from incload_assets.ingest.validate import validate
 from incload_assets.load.reconcile import Evidence, examine
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.strategy import strategy_of
@@ -42,9 +42,9 @@ class Content:
         return self.upserts + self.deletes + self.rejected
 
 
-def content_of(judged: DataFrame) -> Content:
-    """The content of judged rows (columns ``_kind`` and ``_hash``), in one aggregate."""
-    row = judged.agg(
+def content_of(validated: DataFrame) -> Content:
+    """The content of validated rows (columns ``_kind`` and ``_hash``), in one aggregate."""
+    row = validated.agg(
         *(F.count(F.when(F.col("_kind") == kind, 1)).alias(kind) for kind in KINDS),
         F.coalesce(F.sum(F.col("_hash").cast("decimal(28,0)")), F.lit(0)).alias("hash"),
     ).first()
@@ -54,20 +54,20 @@ def content_of(judged: DataFrame) -> Content:
 
 @contextmanager
 def source_rows(spark: SparkSession, table: Table, window: Window, position: Position) -> Iterator[DataFrame]:
-    """What the source holds, extracted and judged anew; held where it is looked at twice, see :func:`log_content`.
+    """What the source holds, extracted and validated anew; held where it is looked at twice, see :func:`log_content`.
 
     Raises:
         SourceUnreadable, SourceUnavailable, SourceChanged: From the source; also when the rows are first used.
     """
     fields = (*table.columns, *table.control_fields)
     extracted = table.source.extract_windows(spark, table.name, {window.key: position}, fields)
-    judged = judge(extracted, table, [window]).filter(F.col("_kind").isin(*KINDS))
+    validated = validate(extracted, table, [window]).filter(F.col("_kind").isin(*KINDS))
     if table.source.keeps:
-        judged = judged.persist()
+        validated = validated.persist()
     try:
-        yield judged
+        yield validated
     finally:
-        judged.unpersist()
+        validated.unpersist()
 
 
 def log_content(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from incload_assets.checks.observation import LISTED, Look, records, result, several, some
+from incload_assets.checks.observation import LISTED, Observation, records, result, several, some
 from incload_assets.progress.verdicts import last_finding
 from resources.errors import IncrementalLoadError
 
@@ -17,7 +17,7 @@ LEFT_OUT = "left_out"
 """The names of files that were left out, in the metadata: what was told before is no news."""
 
 
-def source_files(look: Look) -> dg.AssetCheckResult:
+def source_files(look: Observation) -> dg.AssetCheckResult:
     """Landed files that are gone from the source, and files that are left out because of their names."""
     if look.trouble is None:
         try:
@@ -48,7 +48,7 @@ def source_files(look: Look) -> dg.AssetCheckResult:
     )
 
 
-def _left_out(look: Look) -> tuple[str, dg.JsonMetadataValue]:
+def _left_out(look: Observation) -> tuple[str, dg.JsonMetadataValue]:
     """The words about files that are left out, and the names of these files."""
     names, told = look.state.left_out[:LISTED], _told(look)
     if not names:
@@ -63,11 +63,11 @@ def _left_out(look: Look) -> tuple[str, dg.JsonMetadataValue]:
     )
 
 
-def _told(look: Look) -> Sequence[str]:
+def _told(look: Observation) -> Sequence[str]:
     last = last_finding(look.instance, dg.AssetCheckKey(look.table.key, NAME), LEFT_OUT)
     return last[1] if last else ()
 
 
-def _unseen(look: Look, trouble: str) -> dg.AssetCheckResult:
+def _unseen(look: Observation, trouble: str) -> dg.AssetCheckResult:
     known = {LEFT_OUT: dg.MetadataValue.json(list(_told(look)))}
     return result(look, NAME, False, f"The source could not be looked at: {trouble}", known)

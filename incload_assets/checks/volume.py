@@ -14,7 +14,7 @@ from statistics import median
 
 import dagster as dg
 
-from incload_assets.checks.observation import Look, records, result, several
+from incload_assets.checks.observation import Observation, records, result, several
 from incload_assets.declaration.window import Window
 
 NAME = "volume"
@@ -46,32 +46,34 @@ class Expected:
     basis: str
 
 
-def volume(look: Look) -> dg.AssetCheckResult:
+def volume(look: Observation) -> dg.AssetCheckResult:
     """Whether the latest closed windows are of the usual size; passes while there is too little history."""
     sizes = _sizes(look)
-    judged, odd = [], []
+    validated, odd = [], []
     for number in range(max(MIN_HISTORY, len(sizes) - JUDGED), len(sizes)):
         window, rows = sizes[number]
         expected = expected_rows(window, sizes[:number])
         if expected is None:
             continue
         verdict = "too few" if rows < expected.low else "too many" if rows > expected.high else "usual"
-        judged.append((window.key, rows, round(expected.low), round(expected.high), verdict, expected.basis))
+        validated.append((window.key, rows, round(expected.low), round(expected.high), verdict, expected.basis))
         if verdict != "usual":
             odd.append((window, rows, expected))
     metadata: dict[str, dg.MetadataValue] = {
         "windows_known": dg.MetadataValue.int(len(sizes)),
-        "windows_judged": dg.MetadataValue.int(len(judged)),
+        "windows_judged": dg.MetadataValue.int(len(validated)),
         "unusual": dg.MetadataValue.int(len(odd)),
     }
-    if not judged:
+    if not validated:
         known = several(len(sizes), "closed window")
         note = f"Too little history to judge: {known} loaded, {MIN_HISTORY + 1} are needed."
         return result(look, NAME, True, note, metadata)
     metadata["latest_rows"] = dg.MetadataValue.int(sizes[-1][1])
-    metadata["windows"] = records(["window", "rows", "at least", "at most", "verdict", "compared with"], judged)
+    metadata["windows"] = records(["window", "rows", "at least", "at most", "verdict", "compared with"], validated)
     if not odd:
-        return result(look, NAME, True, f"The latest {several(len(judged), 'window')} are of the usual size.", metadata)
+        return result(
+            look, NAME, True, f"The latest {several(len(validated), 'window')} are of the usual size.", metadata
+        )
     lines = [
         f"{window.key} brought {several(rows, 'row')}; usual are {round(e.low):,} to {round(e.high):,} "
         f"(typically {round(e.typical):,}, {e.basis})"
@@ -122,7 +124,7 @@ def _bounds(sizes: Sequence[int]) -> tuple[float, float, float]:
     return max(0.0, middle - slack), middle + slack, middle
 
 
-def _sizes(look: Look) -> list[tuple[Window, int]]:
+def _sizes(look: Observation) -> list[tuple[Window, int]]:
     """Rows of the closed windows whose whole content was ingested, oldest first."""
     sizes = []
     for progress in look.progress:

@@ -1,7 +1,7 @@
 r"""pandera's built-in checks as Spark column expressions, with the meaning they have in Python.
 
-NULL is never judged by a check (``nullable`` is its own rule) and NaN satisfies no bound. Bounds must be exact values
-of the column's type, so that a comparison never casts, rounds or throws. Patterns have Python's meaning; see
+NULL is never validated by a check (``nullable`` is its own rule) and NaN satisfies no bound. Bounds must be exact
+values of the column's type, so that a comparison never casts, rounds or throws. Patterns have Python's meaning; see
 ``contract_patterns``.
 """
 

@@ -108,7 +108,7 @@ def declare(
 
 
 def _code_version(function: RowFunction, contract: Contract, changes: Changes, write: Write, source: Source) -> str:
-    """A hash of what decides how a source row becomes a table row, so that changed code is judged anew."""
+    """A hash of what decides how a source row becomes a table row, so that changed code is validated anew."""
     try:
         code = inspect.getsource(function)
     except OSError:  # defined in an interpreter: no file to read

@@ -59,7 +59,7 @@ class Survey:
 
 
 @dataclass(frozen=True)
-class Headroom:
+class RetentionMargin:
     """How much longer something keeps what is not loaded yet.
 
     Args:
@@ -332,7 +332,7 @@ class Source(ABC):
         """
         return False
 
-    def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+    def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
         """How much longer the source keeps the rows of some windows; empty: for as long as anybody likes.
 
         Args:

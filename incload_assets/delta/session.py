@@ -49,7 +49,7 @@ def named(frame: DataFrame, name: str) -> Iterator[str]:
             frame.sparkSession.catalog.dropTempView(name)
 
 
-class Kept:
+class CachedFrame:
     """The frame that is held, if any."""
 
     def __init__(self) -> None:

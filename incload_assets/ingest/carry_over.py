@@ -25,8 +25,8 @@ STAYING = (*UPSERTS, DELETE, TRUNCATE)
 def staying_rows(load: LoadContext, ingestion: Ingestion, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
     """The old rows that stay; None where the source tells that none do.
 
-    The old rows are judged by the contract as it is now; of those that were rejected only the payload is left, so they
-    stay rejected.
+    The old rows are validated by the contract as it is now; of those that were rejected only the payload is left, so
+    they stay rejected.
     """
     table = load.table
     if (staying := _staying(load, ingestion, former, fresh)) is None:
@@ -44,7 +44,7 @@ def replaced_rows(load: LoadContext, ingestion: Ingestion, former: DataFrame, fr
     """A marker for each key that had a row taken away; None where the table is not written by key.
 
     A marked key has to be folded in full: the table may hold what was taken away. So it may, of any key, where other
-    code judged the old rows: their versions, say, were made by another sequence. Markers of an ingestion that is not
+    code validated the old rows: their versions, say, were made by another sequence. Markers of an ingestion that is not
     settled are kept, because nobody is known to have folded their keys.
 
     Where the newest change of a key is its row, no marker stands for what a newer change of the same window takes the

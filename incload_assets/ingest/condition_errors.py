@@ -21,7 +21,7 @@ _OF_SQL = ("22", "42")
 
 
 @contextmanager
-def conditions_told(extracted: DataFrame, table: Table, window: str) -> Iterator[None]:
+def broken_condition_named(extracted: DataFrame, table: Table, window: str) -> Iterator[None]:
     """What Spark says inside of a condition becomes an error that names the condition, and no value.
 
     Args:

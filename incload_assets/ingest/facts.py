@@ -63,7 +63,7 @@ def facts_of(frame: DataFrame, table: Table, of: Collection[Window]) -> dict[str
 
 
 def asked(table: Table) -> list[Column]:
-    """The aggregates over judged rows of a window, and markers, that :func:`told` makes facts of."""
+    """The aggregates over validated rows of a window, and markers, that :func:`told` makes facts of."""
     kept = F.col("_kind").isin(*UPSERTS, DELETE)
     first = col(table.changes.sequence_by[0]) if table.changes.sequence_by else F.lit(None).cast("string")
     place, changes = place_sql(table), ~F.col("_kind").isin(REJECTED, SKIPPED)
@@ -114,7 +114,7 @@ def _only_skipped(skips: Iterable[Any], changed: Collection[str]) -> dict[str, t
     return found
 
 
-def has_torn_keys(judged: DataFrame, table: Table, facts: Iterable[Facts]) -> bool:
+def has_torn_keys(validated: DataFrame, table: Table, facts: Iterable[Facts]) -> bool:
     """Whether a key may have two partitions within a window; where all rows are of one, nobody need look.
 
     Rows that are rejected count, too: perhaps for another collision, before which they were as good as the others.
@@ -122,6 +122,6 @@ def has_torn_keys(judged: DataFrame, table: Table, facts: Iterable[Facts]) -> bo
     place = tearing_column(table)
     if place is None or all(fact.of_one_partition for fact in facts):
         return False
-    by_key = judged.groupBy("_window", *map(col, table.changes.keys))
+    by_key = validated.groupBy("_window", *map(col, table.changes.keys))
     torn = by_key.agg((F.min(col(place)) != F.max(col(place))).alias("torn")).filter("torn")
     return not torn.isEmpty()

@@ -50,17 +50,17 @@ class Extract:
         return f"snapshot taken at {self.taken or 'an unknown position'}, {self.accepted} rows, {then}"
 
 
-def extracts_of(judged: DataFrame, table: Table, windows: Sequence[str]) -> dict[str, tuple[Extract, ...]]:
+def extracts_of(validated: DataFrame, table: Table, windows: Sequence[str]) -> dict[str, tuple[Extract, ...]]:
     """The snapshots in each of some windows, the oldest first, in one aggregate.
 
     Args:
-        judged: As :func:`~incload_assets.ingest.validate.judge` returns it, with the rows that stay in the log.
+        validated: As :func:`~incload_assets.ingest.validate.judge` returns it, with the rows that stay in the log.
         table: The declaration.
         windows: Partition keys.
     """
     rejected = F.col("_kind") == REJECTED
     rows = (
-        judged.filter(F.col("_is_snapshot") & (F.col("_kind") != SKIPPED))
+        validated.filter(F.col("_is_snapshot") & (F.col("_kind") != SKIPPED))
         .groupBy("_window", col(table.changes.sequence_by[0]).alias("taken"))
         .agg(
             F.count_distinct(F.when(~rejected, F.struct(*map(col, table.identity)))).alias("accepted"),
@@ -77,23 +77,23 @@ def extracts_of(judged: DataFrame, table: Table, windows: Sequence[str]) -> dict
     return {window: tuple(extracts) for window, extracts in found.items()}
 
 
-def marks_of(judged: DataFrame, table: Table, extracts: Mapping[str, Sequence[Extract]]) -> DataFrame | None:
+def marks_of(validated: DataFrame, table: Table, extracts: Mapping[str, Sequence[Extract]]) -> DataFrame | None:
     """A mark for each snapshot that is complete; None where none is.
 
     Args:
-        judged: As for :func:`extracts_of`.
+        validated: As for :func:`extracts_of`.
         table: The declaration.
         extracts: By partition key.
     """
     marks = [(window, e.taken, e.file) for window, several in extracts.items() for e in _complete(several)]
     if not marks:
         return None
-    first, where = table.changes.sequence_by[0], judged.schema["_source"].dataType.simpleString()
+    first, where = table.changes.sequence_by[0], validated.schema["_source"].dataType.simpleString()
     values = (
         (F.col("taken") if field.name == first else F.lit(None)).cast(field.data_type).alias(field.name)
         for field in table.contract.fields
     )
-    made = judged.sparkSession.createDataFrame(marks, "_window string, taken string, file string").select(
+    made = validated.sparkSession.createDataFrame(marks, "_window string, taken string, file string").select(
         *values,
         "_window",
         F.lit(SNAPSHOT).alias("_kind"),

@@ -1,9 +1,9 @@
-"""A window that has gained files and lost nothing: only these are read, judged and written.
+"""A window that has gained files and lost nothing: only these are read, validated and written.
 
 The rows that were ingested before stay in the log as they are, so that a file that comes into an open window costs what
 it holds and not what the window holds. The log then has what an ingestion of the whole window would have put there, as
-what is judged of a record depends on the record alone. Where it does not, or where an ingestion has more to do than to
-add rows, the window is ingested as a whole.
+what is validated of a record depends on the record alone. Where it does not, or where an ingestion has more to do than
+to add rows, the window is ingested as a whole.
 """
 
 from dataclasses import replace
@@ -49,7 +49,7 @@ def gain_of(load: LoadContext, ingestion: Ingestion) -> Position | None:
 
 
 def _judges_each_by_itself(table: Table) -> bool:
-    """Whether no row of a window is judged, or marked, by what others there are in it."""
+    """Whether no row of a window is validated, or marked, by what others there are in it."""
     changes, write = table.changes, table.write
     return not (
         table.contract.unique

@@ -1,4 +1,4 @@
-"""Ingestion: the changes of some windows are read once, judged, and put into the log in one commit."""
+"""Ingestion: the changes of some windows are read once, validated, and put into the log in one commit."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -22,7 +22,7 @@ from incload_assets.declaration.window import Window
 from incload_assets.delta.sql import combined
 from incload_assets.delta.tuning import tune_ingest
 from incload_assets.ingest.carry_over import replaced_rows, staying_rows
-from incload_assets.ingest.condition_errors import conditions_told
+from incload_assets.ingest.condition_errors import broken_condition_named
 from incload_assets.ingest.facts import Facts, asked, facts_of, has_torn_keys, told
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.gains import gain_of, with_before
@@ -30,7 +30,7 @@ from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.ingest.quarantine import check_threshold, is_tolerated
 from incload_assets.ingest.required_fields import required_fields
 from incload_assets.ingest.source_errors import read_error
-from incload_assets.ingest.validate import judge
+from incload_assets.ingest.validate import validate
 from resources.errors import DeclarationError, ReconciliationFailed, SourceUnreadable
 
 Guard = Callable[[LoadContext, Ingestion, Facts], None]
@@ -121,7 +121,7 @@ def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts:
 
 @contextmanager
 def staged_rows(load: LoadContext, positions: Mapping[Window, Position]) -> Iterator[tuple[Staged, dict[str, Facts]]]:
-    """The rows of some windows, judged and staged, and the facts of each window; what is not committed is removed.
+    """The rows of some windows, validated and staged, and the facts of each window; what is not committed is removed.
 
     Raises:
         IncrementalLoadError: From the source, or because the table's function does not fit.
@@ -142,7 +142,7 @@ def staged_rows(load: LoadContext, positions: Mapping[Window, Position]) -> Iter
 def _stage(
     load: LoadContext, positions: Mapping[Window, Position], held: ExitStack, *, places: bool
 ) -> tuple[Staged, dict[str, Facts]]:
-    """The rows of some windows, judged and staged, and the facts of each window."""
+    """The rows of some windows, validated and staged, and the facts of each window."""
     table, read, seen = load.table, Observation(), Observation()
     at_source = {window.key: position for window, position in positions.items()}
     fields = (*table.columns, *table.control_fields)
@@ -155,10 +155,10 @@ def _stage(
     )
     staged = Staged(load.log, load.spark, list(at_source))
     held.callback(staged.discard)
-    with conditions_told(extracted, table, min(at_source)):
-        judged = judge(extracted, table, positions, places=places)
-        observed = judged.observe(seen, *asked(table)) if len(positions) == 1 else judged
-        staged.write(observed, load.log.judged)
+    with broken_condition_named(extracted, table, min(at_source)):
+        validated = validate(extracted, table, positions, places=places)
+        observed = validated.observe(seen, *asked(table)) if len(positions) == 1 else validated
+        staged.write(observed, load.log.validated)
         facts = _facts(staged, table, positions, seen)
     rows, values = sum(fact.rows for fact in facts.values()), read.get
     unseen = tuple(name for at, name in zip(fields_seen, table.control_fields, strict=True) if values.get(at) is False)

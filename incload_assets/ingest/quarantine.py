@@ -18,7 +18,7 @@ def is_tolerated(table: Table, rows: int, rejected: int) -> bool:
     return not rejected or not (too_many or rejected > limit.max_share * rows)
 
 
-def check_threshold(judged: DataFrame, table: Table, window: Window, rows: int, rejected: int) -> None:
+def check_threshold(validated: DataFrame, table: Table, window: Window, rows: int, rejected: int) -> None:
     """Stop a load whose rejected rows exceed the table's threshold.
 
     Raises:
@@ -28,7 +28,7 @@ def check_threshold(judged: DataFrame, table: Table, window: Window, rows: int, 
         return
     limit = table.quarantine
     reasons = (
-        judged.filter(F.col("_kind") == REJECTED)
+        validated.filter(F.col("_kind") == REJECTED)
         .select(F.element_at("_reasons", 1).alias("reason"), "_source")
         .groupBy("reason")
         .agg(F.count(F.lit(1)).alias("rows"), F.min("_source").alias("place"))

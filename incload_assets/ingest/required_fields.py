@@ -39,6 +39,6 @@ def required_fields(spark: SparkSession, table: Table) -> frozenset[str]:
     )
     try:
         returned = table.function(given).schema.fields
-    except AnalysisException:  # it is told when the rows are judged
+    except AnalysisException:  # it is told when the rows are validated
         return frozenset()
     return frozenset(field.name for field in returned if (field.metadata or {}).get(_GIVEN) == field.name) & asked

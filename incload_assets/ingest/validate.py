@@ -31,7 +31,7 @@ RECORD = "_record"
 """The column that carries the raw record through the author's function."""
 
 
-def judge(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow], *, places: bool = True) -> DataFrame:
+def validate(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow], *, places: bool = True) -> DataFrame:
     """Type the records, apply the table's function, and judge the outcome by the contract.
 
     Args:
@@ -233,7 +233,7 @@ def _identity_reasons(table: Table) -> Column:
     return F.concat(absent, *(not_null(*reasons) for reasons in place if reasons))
 
 
-def _unique(judged: DataFrame, table: Table, *, places: bool) -> DataFrame:
+def _unique(validated: DataFrame, table: Table, *, places: bool) -> DataFrame:
     """Reject rows that share a unique value, or whose key sits in two partitions, within the batch; then name the kind.
 
     All of the colliding rows are rejected: which of them is right is not for the loader to guess. A unique value
@@ -244,7 +244,7 @@ def _unique(judged: DataFrame, table: Table, *, places: bool) -> DataFrame:
     unique = table.contract.unique
     keys = table.changes.keys
     if unique and keys and not set(keys) <= set(unique):
-        judged = judged.withColumn("_owner", _owner(accepted, table))
+        validated = validated.withColumn("_owner", _owner(accepted, table))
         same_value = Over.partitionBy("_window", *map(col, unique))
         taken = F.min("_owner").over(same_value) != F.max("_owner").over(same_value)
         collisions.append(
@@ -263,14 +263,16 @@ def _unique(judged: DataFrame, table: Table, *, places: bool) -> DataFrame:
             )
         )
     if collisions:
-        judged = judged.withColumn("_reasons", F.concat("_reasons", not_null(*collisions)))
+        validated = validated.withColumn("_reasons", F.concat("_reasons", not_null(*collisions)))
     rejected = (F.size("_reasons") > 0) & (F.col("_kind") != SKIPPED)
     if together := table.write.together():
         torn = F.max(rejected).over(Over.partitionBy("_window", *map(col, together)))
         reason = F.lit(f"{', '.join(together)}: another row with the same is quarantined, and they only come together")
-        judged = judged.withColumn("_reasons", F.when(torn & ~rejected, F.array(reason)).otherwise(F.col("_reasons")))
+        validated = validated.withColumn(
+            "_reasons", F.when(torn & ~rejected, F.array(reason)).otherwise(F.col("_reasons"))
+        )
     partition = table.write.partition_by
-    return judged.select(
+    return validated.select(
         *(ingested(field) if field.name == partition else col(field.name) for field in table.contract.fields),
         F.when(rejected, REJECTED).otherwise(F.col("_kind")).alias("_kind"),
         "_window",

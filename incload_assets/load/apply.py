@@ -10,10 +10,10 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.declaration.window import Window
 from incload_assets.delta.tuning import tune_plan
-from incload_assets.load.reconcile import Evidence, check_bins, copies_told, examine
+from incload_assets.load.reconcile import Evidence, check_bins, duplicate_keys_named, examine
 from incload_assets.writes.merge_into import is_merged
-from incload_assets.writes.overflow import overflow_told
-from incload_assets.writes.plan import PENDING, Merged, Plan
+from incload_assets.writes.overflow import overflow_named
+from incload_assets.writes.plan import PENDING, Merged, MergePlan
 from incload_assets.writes.strategy import strategy_of
 from resources.errors import ConcurrentLoad, ReconciliationFailed
 
@@ -65,8 +65,8 @@ def apply_changes(
     where = f"{table.name} {windows[0].key}" + (f"..{windows[-1].key}" if len(windows) > 1 else "")
     total, committed, full, lost = {window.key: Merged() for window in windows}, False, False, 0
     with ExitStack() as held:
-        held.enter_context(copies_told(load, where))
-        held.enter_context(overflow_told(table, where))
+        held.enter_context(duplicate_keys_named(load, where))
+        held.enter_context(overflow_named(table, where))
         held.callback(load.kept.release)
         for _ in range(MERGES):
             at = load.read_view(windows, app_id, of_range=of_range)
@@ -109,7 +109,7 @@ def apply_changes(
         )
 
 
-def _plan(load: LoadContext, at: ReadView, full: bool, held: ExitStack) -> Plan:
+def _plan(load: LoadContext, at: ReadView, full: bool, held: ExitStack) -> MergePlan:
     strategy = strategy_of(load.table)
     all_changes = full or at.replaced or at.empties or not strategy.reads_windows(load.table.changes)
     log_bytes = at.log_bytes if all_changes else at.windows_bytes
@@ -119,7 +119,7 @@ def _plan(load: LoadContext, at: ReadView, full: bool, held: ExitStack) -> Plan:
     return plan
 
 
-def _planned(plan: Plan, windows: int) -> dict[str, Merged]:
+def _planned(plan: MergePlan, windows: int) -> dict[str, Merged]:
     """Rows to be changed per window: of a commit for several windows Delta tells only the sum."""
     counts: dict[str, Merged] = {}
     pending = plan.actions.filter(F.col("_action").isin(*PENDING))

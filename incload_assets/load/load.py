@@ -233,7 +233,7 @@ def _ingest(
                 continue  # what was removed until now is what an ingestion has to start from
         with load.phases.timed("ingest"):
             ingestion = Ingestion(window, position, before, at.version(), settled, fence)
-            look_ahead(load)
+            prefetch_delta_state(load)
             ingested = ingest(load, ingestion, guard) or ingested
         if ingested and load.table.source.moves:
             return True
@@ -244,7 +244,7 @@ def _ingest(
     )
 
 
-def look_ahead(load: LoadContext) -> None:
+def prefetch_delta_state(load: LoadContext) -> None:
     """Start the computation of Delta's state of the table in the background, while the source is read.
 
     Spark's commits need the state, and Delta computes it anew after each commit, in a Spark job that waits more than it

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.delta.sql import col
-from incload_assets.writes.plan import HASHES, NUMBERS, Plan
+from incload_assets.writes.plan import HASHES, NUMBERS, MergePlan
 from resources.errors import ReconciliationFailed
 
 BINS = ("applied", "stale", "duplicate", "waiting", "removed", "quarantined", "skipped")
@@ -57,7 +57,7 @@ class Evidence:
         return {name: getattr(self, name) for name in BINS}
 
 
-def examine(plan: Plan, at: ReadView) -> dict[str, Evidence]:
+def examine(plan: MergePlan, at: ReadView) -> dict[str, Evidence]:
     """Summarise a plan per window, in one aggregate.
 
     Args:
@@ -124,7 +124,7 @@ _AMBIGUOUS = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 
 
 @contextmanager
-def copies_told(load: LoadContext, where: str) -> Iterator[None]:
+def duplicate_keys_named(load: LoadContext, where: str) -> Iterator[None]:
     """Turns errors of the block into one that names the duplicate keys of the table, if there are any.
 
     No load makes a duplicate key: somebody else has written to the table. A load does not search for them in advance,

@@ -32,7 +32,7 @@ class WindowProgress:
             nothing.
         position: What a load would find now; None if nothing (a load would wait).
         checkpoint: Fingerprint of the last materialization, None if there is none.
-        code_changed: Whether the log holds rows of the window that another version of the code judged.
+        code_changed: Whether the log holds rows of the window that another version of the code validated.
         failure: Why the last attempt failed, as the run was tagged; None unless ``status`` is ``failed``.
         failed_run: The run of that attempt.
     """

@@ -29,13 +29,13 @@ TOPICS: dict[str, Feed] = {WEB_EVENTS.table: WEB_EVENTS}
 _REWRITTEN_AT = timedelta(hours=10)
 
 
-class Plan:
+class TradingPlan:
     """The deliveries of a shop, as a function of its calendar alone.
 
     A day is worked out from the things that began in the days before it, so any day can be asked for, in any order.
 
     Example:
-        >>> plan = Plan(Calendar(date(2026, 1, 5), seed=1, scale=1.0))
+        >>> plan = TradingPlan(Calendar(date(2026, 1, 5), seed=1, scale=1.0))
         >>> plan.due(midnight(date(2026, 1, 5)), midnight(date(2026, 1, 6)))[0].path
         'events/2026-01-05/events-0000.json.gz'
     """

@@ -12,7 +12,7 @@ from incload_assets.shop.clock import Clock
 from incload_assets.shop.database import write_prices
 from incload_assets.shop.feed import Delivery, Record
 from incload_assets.shop.landing import write_file
-from incload_assets.shop.plan import FEEDS, TOPICS, Plan
+from incload_assets.shop.plan import FEEDS, TOPICS, TradingPlan
 from incload_assets.shop.stream import TOPIC, send_web_events
 from incload_assets.shop.truth import Key, Truth, truth
 from resources.errors import IncrementalLoadError
@@ -116,7 +116,7 @@ class Shop:
     ) -> None:
         self._clock = Clock(settings)
         opening = self._clock.opening(opened=opened, seed=seed, scale=scale)
-        self._plan = Plan(Calendar(opening.opened, opening.seed, opening.scale))
+        self._plan = TradingPlan(Calendar(opening.opened, opening.seed, opening.scale))
         self._settings, self._landing = settings, settings.landing_root
         self._present, self._patience = present, patience
 

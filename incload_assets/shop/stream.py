@@ -12,7 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from incload_assets.shop.calendar import PLATFORM_AFTER, midnight
 from incload_assets.shop.feed import Record
-from incload_assets.shop.plan import Plan
+from incload_assets.shop.plan import TradingPlan
 from incload_assets.shop.web_events import WEB_EVENTS
 from incload_assets.sources.kafka.errors import client_error
 from resources.errors import SourceUnreadable
@@ -34,7 +34,7 @@ Place = tuple[str, int]
 """When a batch was due, by the shop's clock, as text whose order is that of time; and the number within the batch."""
 
 
-def send_web_events(settings: Settings, plan: Plan, until: datetime) -> list[Record]:
+def send_web_events(settings: Settings, plan: TradingPlan, until: datetime) -> list[Record]:
     """Bring the topic up to an instant of the shop's clock.
 
     It knows itself how far it is, by the last message of each topic partition: what it missed while it was not there is

@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.declared import Declared
 from incload_assets.declaration.own_fields import OwnField
-from incload_assets.declaration.source import Absent, Clock, Headroom, Position, Sees, Source, Survey
+from incload_assets.declaration.source import Absent, Clock, Position, RetentionMargin, Sees, Source, Survey
 from incload_assets.declaration.window import Window
-from incload_assets.sources.several_rows import NAME, PRIORITY, SEPARATOR, OfSource, source_of, together
+from incload_assets.sources.several_rows import NAME, PRIORITY, SEPARATOR, SourceRows, source_of, together
 from resources.errors import DeclarationError
 from resources.lake import Lake
 
@@ -233,7 +233,7 @@ class Several(Source):
             of_one = {key: of for key, position in positions.items() if (of := _of(position, name)) is not None}
             if of_one:
                 read = part.extract_windows(spark, _named(table_name, name), of_one, theirs)
-                rows.append(OfSource(name, -number, read))
+                rows.append(SourceRows(name, -number, read))
         return together(rows, fields, self.contract)
 
     def empty_position(self, window: Window) -> Position:
@@ -245,7 +245,7 @@ class Several(Source):
         parts = {name: _of(position, name) for name in self.sources}
         return all(of is not None and self.sources[name].settled(of) for name, of in parts.items())
 
-    def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+    def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
         """Of each of the sources; see :meth:`Source.headroom`."""
         found = []
         for name, part in self.sources.items():

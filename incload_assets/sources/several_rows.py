@@ -16,7 +16,7 @@ NAME, PRIORITY, SEPARATOR = "source_name", "source_priority", ": "
 
 
 @dataclass(frozen=True)
-class OfSource:
+class SourceRows:
     """The rows of one of the sources.
 
     Args:
@@ -30,7 +30,7 @@ class OfSource:
     rows: DataFrame
 
 
-def together(parts: Sequence[OfSource], fields: Sequence[str], contract: Contract | None) -> DataFrame:
+def together(parts: Sequence[SourceRows], fields: Sequence[str], contract: Contract | None) -> DataFrame:
     """The rows of all of them; a field that they have in different types is text.
 
     Args:
@@ -58,7 +58,7 @@ def _types(frame: DataFrame) -> dict[str, T.DataType]:
 
 
 def _told(
-    part: OfSource,
+    part: SourceRows,
     fields: Sequence[str],
     types: Mapping[str, T.DataType],
     alike: Mapping[str, bool],

@@ -16,7 +16,7 @@ from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col, content_hash_sql, row_id_sql
 from incload_assets.writes.merge_into import merge
-from incload_assets.writes.plan import Merged, Plan
+from incload_assets.writes.plan import Merged, MergePlan
 from incload_assets.writes.row_fold import ledger_of
 from incload_assets.writes.strategy import Strategy
 
@@ -57,7 +57,7 @@ class Append(Strategy):
         """The key of an event, or all of it where it has none."""
         return self.identity(changes) if changes.keys else contract.names
 
-    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         """The oldest content of each event of the windows, against the event that the table has.
 
         Only events that a window took back, or all of them if ``full``, are looked up in the other windows of the log:
@@ -81,7 +81,7 @@ class Append(Strategy):
         present = present.select(F.expr(_id_sql(table, "t")).alias("_id"), F.expr(seen).alias("_seen"))
         both = places.join(wanted, "_id", "left").join(present, "_id", "left")
         actions = both.withColumn("_action", _action())
-        return Plan(
+        return MergePlan(
             actions,
             identity=(),
             match=f"{_id_sql(table, 't')} = s._id",
@@ -89,7 +89,7 @@ class Append(Strategy):
             ledger=ledger_of(actions),
         )
 
-    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
         """One fenced MERGE."""
         return merge(load, at, plan)
 

@@ -27,10 +27,10 @@ from incload_assets.change_log.read_view import ReadView, near, of_keys
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import all_of, any_of, col, content_hash_sql
 from incload_assets.writes.key_moves import Moves, links_of
-from incload_assets.writes.plan import PENDING, Plan, entry, nothing_held
+from incload_assets.writes.plan import PENDING, MergePlan, entry, nothing_held
 
 
-def column_plan(load: LoadContext, at: ReadView, *, soft_delete: str | None) -> Plan:
+def column_plan(load: LoadContext, at: ReadView, *, soft_delete: str | None) -> MergePlan:
     """The plan for the keys of a snapshot's windows; for all keys where a truncate came or went.
 
     Args:
@@ -55,7 +55,7 @@ def column_plan(load: LoadContext, at: ReadView, *, soft_delete: str | None) -> 
     ledger = _ledger(here, actions, table)
     if truncates is not None:
         ledger = ledger.unionByName(_truncate_ledger(here, truncates, table))
-    return Plan(
+    return MergePlan(
         actions,
         identity=table.identity,
         valid=f"{content_hash_sql(table.schema.names, 't')} <=> s._seen",

@@ -18,7 +18,7 @@ from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col, content_hash_sql
 from incload_assets.writes.merge_into import merge
-from incload_assets.writes.plan import Merged, Plan, entry
+from incload_assets.writes.plan import Merged, MergePlan, entry
 from incload_assets.writes.strategy import Strategy
 from resources.errors import DeclarationError
 
@@ -94,7 +94,7 @@ class DeleteInsert(Strategy):
         """What identifies a group."""
         return tuple(self.by)
 
-    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         """The newest set of each group that the windows concern, against the rows that the table has of it.
 
         Groups of windows ingested for the first time are compared with the deletes of the log and with the table, which
@@ -127,14 +127,14 @@ class DeleteInsert(Strategy):
             .withColumn("_leads", F.row_number().over(Over.partitionBy("_group").orderBy("_window")) == 1)
             .withColumn("_pending", _pending(full=full))
         )
-        return Plan(
+        return MergePlan(
             _actions(state.filter("_leads AND _pending"), history, table),
             identity=self.identity(table.changes),
             valid="true",
             ledger=_ledger(state, full=full),
         )
 
-    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
         """One fenced MERGE, of those groups that are still as the plan saw them when the MERGE begins.
 
         A MERGE that reads its own table sees it as of its own transaction. Without this a set that another load has

@@ -19,7 +19,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col, content_hash_sql
 from incload_assets.writes.merge_into import merge
 from incload_assets.writes.overflow import sum_of
-from incload_assets.writes.plan import PENDING, Merged, Plan, entry
+from incload_assets.writes.plan import PENDING, Merged, MergePlan, entry
 from incload_assets.writes.strategy import Strategy
 from resources.errors import DeclarationError
 
@@ -109,7 +109,7 @@ class Fold(Strategy):
                 remedy="name it in sums, mins or maxes of Fold, or name columns in sequence_by",
             )
 
-    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         """The rows of the keys of the windows, folded from all windows, against those that the table has."""
         table, keys = load.table, list(load.table.identity)
         changes = load.changes(at)
@@ -133,7 +133,7 @@ class Fold(Strategy):
             )
         )
         valid = f"{content_hash_sql(table.columns, 't')} <=> s._seen"
-        return Plan(actions, tuple(keys), valid, _ledger(actions, here, keys, wanted_hash))
+        return MergePlan(actions, tuple(keys), valid, _ledger(actions, here, keys, wanted_hash))
 
     def _folded(self, contributions: DataFrame, table: Table) -> DataFrame:
         """The key columns, and the struct ``_row`` of the table's columns."""
@@ -155,7 +155,7 @@ class Fold(Strategy):
         row = {name: col(name) for name in keys} | {name: F.col(f"_fold{i}") for i, name in enumerate(values)}
         return rows.select(*map(col, keys), F.struct(*(row[name].alias(name) for name in table.columns)).alias("_row"))
 
-    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
         """One fenced MERGE."""
         return merge(load, at, plan)
 

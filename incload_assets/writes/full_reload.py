@@ -19,7 +19,7 @@ from incload_assets.declaration.window import Window
 from incload_assets.delta.sql import col
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Ingestion
-from incload_assets.writes.plan import Merged, Plan, entry
+from incload_assets.writes.plan import Merged, MergePlan, entry
 from incload_assets.writes.replace_where import content_plan, replace_content
 from incload_assets.writes.shrinkage import check_max_shrink, guard_shrinkage, ingested_windows
 from incload_assets.writes.strategy import Strategy
@@ -71,7 +71,7 @@ class FullReload(Strategy):
         """Nothing but its windows."""
         return True
 
-    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         """All rows of the newest window, against all rows of the table."""
         table, (mine,) = load.table, at.controls
         newest = ingested_windows(load, at.log_version)[-1].key
@@ -82,7 +82,7 @@ class FullReload(Strategy):
             return plan
         stale = self._rows(load, at, mine).select(*entry(F.lit(mine), stale=F.lit(1)))
         ledger = plan.ledger.unionByName(stale)
-        return Plan(plan.actions, plan.identity, plan.valid, ledger, plan.match)
+        return MergePlan(plan.actions, plan.identity, plan.valid, ledger, plan.match)
 
     @property
     def compacts(self) -> bool:
@@ -93,7 +93,7 @@ class FullReload(Strategy):
         """The newest extract."""
         return changes.filter(F.col("_window") == max(controls).key)
 
-    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
         """One fenced overwrite."""
         newest = ingested_windows(load, at.log_version)[-1].key
         return replace_content(load, at, plan, self._rows(load, at, newest))

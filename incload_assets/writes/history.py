@@ -14,7 +14,7 @@ from incload_assets.declaration.field_types import as_columns
 from incload_assets.declaration.source import Source
 from incload_assets.delta.sql import quoted
 from incload_assets.writes.merge_into import merge
-from incload_assets.writes.plan import Merged, Plan
+from incload_assets.writes.plan import Merged, MergePlan
 from incload_assets.writes.strategy import Strategy
 from incload_assets.writes.versions import VersionColumns, version_plan
 from resources.errors import DeclarationError
@@ -148,12 +148,12 @@ class History(Strategy):
         """A key has one current version at most."""
         return tuple(changes.keys), quoted(self.is_current)
 
-    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         """The versions of the keys concerned; see :mod:`incload_assets.writes.versions`."""
         tracked = self.tracked(load.table.columns, load.table.changes)
         names = VersionColumns(self.valid_from, self.valid_to, self.is_current, tracked)
         return version_plan(load, at, names, full=full)
 
-    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
         """One fenced MERGE."""
         return merge(load, at, plan)

@@ -24,7 +24,7 @@ from incload_assets.ingest.full_extracts import guard_snapshots
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.writes.column_fold import column_plan
 from incload_assets.writes.merge_into import merge
-from incload_assets.writes.plan import Merged, Plan
+from incload_assets.writes.plan import Merged, MergePlan
 from incload_assets.writes.replace_where import pays, rewrite
 from incload_assets.writes.row_fold import fold_plan
 from incload_assets.writes.shrinkage import check_max_shrink
@@ -133,7 +133,7 @@ class Merge(Strategy):
         comment = {"comment": "Whether the row is deleted at its source"}
         return T.StructType([*contract.schema.fields, T.StructField(self.soft_delete, T.BooleanType(), True, comment)])
 
-    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         """The newest change of each key, or of each of its columns.
 
         See :mod:`incload_assets.writes.row_fold` and :mod:`incload_assets.writes.column_fold`.
@@ -178,6 +178,6 @@ class Merge(Strategy):
         """Stop a snapshot that is suddenly small."""
         guard_snapshots(load, ingestion.window, facts.extracts, self.max_shrink, self.soft_delete)
 
-    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
         """One fenced MERGE, or one fenced rewrite of a partition."""
         return rewrite(load, at, plan) if self.rewrite and pays(at) else merge(load, at, plan)

@@ -16,11 +16,11 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.declaration.write import BUCKET
 from incload_assets.delta.fences import fenced, move_fence
-from incload_assets.delta.session import Kept, named, settings
+from incload_assets.delta.session import CachedFrame, named, settings
 from incload_assets.delta.sql import literal, quoted
 from incload_assets.delta.tables import lost_the_race
 from incload_assets.delta.tuning import tune_merge
-from incload_assets.writes.plan import PENDING, Merged, Plan
+from incload_assets.writes.plan import PENDING, Merged, MergePlan
 
 INGESTION_SHIFT = 20
 WORTH_COUNTING_BYTES = 16 * 2**20
@@ -50,15 +50,16 @@ def commit_note(at: ReadView) -> str:
     return f"merged {keys[0]}{f'..{keys[-1]}' if len(keys) > 1 else ''}, run {', '.join(runs)}"
 
 
-def merge(load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
+def merge(load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
     """Carry out a plan in one commit; without pending actions the commit carries only the fence.
 
-    The plan's ``valid`` is judged on the rows that the MERGE itself sees, which may be newer than those the plan saw.
+    The plan's ``valid`` is validated on the rows that the MERGE itself sees, which may be newer than those the plan
+    saw.
 
     Returns:
         The rows changed, or None if another load committed first and the plan has to be made anew.
     """
-    pending, held = plan.actions.filter(F.col("_action").isin(*PENDING)), Kept()
+    pending, held = plan.actions.filter(F.col("_action").isin(*PENDING)), CachedFrame()
     one_file = place_sql(load.table) is None or (at.partitions is not None and len(at.partitions) <= 1)
     values = {
         "spark.databricks.delta.commitInfo.userMetadata": commit_note(at),
@@ -105,13 +106,13 @@ def bare_merge_fence(load: LoadContext, app_id: str) -> None:
     move_fence(load.lake, load.uri, app_id, send, table_name=load.table.name)
 
 
-def matching_sql(table: Table, plan: Plan) -> str:
+def matching_sql(table: Table, plan: MergePlan) -> str:
     """SQL over ``t`` (the table's row) and ``s`` (the action): whether the action is for the row."""
     same = [f"t.{quoted(c)} {'=' if c in table.identity else '<=>'} s.{quoted(c)}" for c in plan.identity]
     return " AND ".join([*same, f"({plan.match})"])
 
 
-def _valid_sql(plan: Plan) -> str:
+def _valid_sql(plan: MergePlan) -> str:
     """SQL over ``t`` and ``s``: whether the row is still the one planned for; false where there is no action.
 
     That it asks for an action first is for speed: what is valid mostly compares hashes of content, and what several
@@ -120,7 +121,7 @@ def _valid_sql(plan: Plan) -> str:
     return f"CASE WHEN s._action IN ({', '.join(map(literal, PENDING))}) THEN {plan.valid} ELSE false END"
 
 
-def _statement(load: LoadContext, at: ReadView, plan: Plan, actions: str) -> str:
+def _statement(load: LoadContext, at: ReadView, plan: MergePlan, actions: str) -> str:
     table, on, valid = load.table, matching_sql(load.table, plan), _valid_sql(plan)
     if touched := touched_sql(table, at.partitions, "t"):
         on = f"{touched} AND {on}"

@@ -16,7 +16,7 @@ _TOLD = "a sum is beyond the type of column {}"
 
 
 def sum_of(table: Table, name: str, alias: str) -> Column:
-    """The sum of a column, as its type; an error that :func:`overflow_told` understands where that cannot hold it.
+    """The sum of a column, as its type; an error that :func:`overflow_named` understands where that cannot hold it.
 
     Args:
         table: The declaration.
@@ -29,7 +29,7 @@ def sum_of(table: Table, name: str, alias: str) -> Column:
 
 
 @contextmanager
-def overflow_told(table: Table, where: str) -> Iterator[None]:
+def overflow_named(table: Table, where: str) -> Iterator[None]:
     """What goes wrong inside because of such a sum says so.
 
     Args:

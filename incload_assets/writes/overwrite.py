@@ -18,7 +18,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, window_of
 from incload_assets.declaration.window_rules import check_whole_days, inside_sql
 from incload_assets.delta.sql import col, literal, quoted
-from incload_assets.writes.plan import Merged, Plan
+from incload_assets.writes.plan import Merged, MergePlan
 from incload_assets.writes.replace_where import content_plan, replace_content
 from incload_assets.writes.strategy import Strategy
 from resources.errors import DeclarationError
@@ -89,14 +89,14 @@ class Overwrite(Strategy):
         """Nothing but its windows."""
         return True
 
-    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         """The accepted rows of the windows, against the rows of their partitions."""
         table = load.table
         present = load.rows(at).filter(_part(table, at))
         inside = [F.when(F.expr(_inside(table, window)), window.key) for window in _windows(table, at)]
         return content_plan(table, _wanted(load, at), present.withColumn("_window", F.coalesce(*inside)))
 
-    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
         """One fenced ``replaceWhere``."""
         return replace_content(load, at, plan, _wanted(load, at), _part(load.table, at))
 

@@ -12,7 +12,7 @@ def nothing_held() -> None:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MergePlan:
     """What makes the table right, and what proves that it is: both from the same query.
 
     Args:
@@ -75,7 +75,7 @@ HASHES = ("log_hash", "table_hash")
 
 
 def entry(window: Column | None = None, **values: Column) -> list[Column]:
-    """The columns of the ledger, as :class:`~incload_assets.writes.plan.Plan` describes them.
+    """The columns of the ledger, as :class:`~incload_assets.writes.plan.MergePlan` describes them.
 
     Args:
         window: The window's key; default the column ``_window``.

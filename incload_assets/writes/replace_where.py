@@ -7,7 +7,7 @@ made; but it skips a commit whose fence is not above the last one, which shows i
 An atomic rewrite of partitions is faster than a MERGE that would rewrite their files anyway. A MERGE reads the
 partition twice: to find the files that hold changed keys, and to write these files anew. Where a large share of the
 rows changes, it is cheaper to join rows and changes once and to replace the partition. The result is the same: the rows
-are judged by the same conditions, in the transaction of the commit, which reads the partition as it is then and
+are validated by the same conditions, in the transaction of the commit, which reads the partition as it is then and
 conflicts with whoever commits to it meanwhile, as a MERGE does.
 
 Tried and left alone: a hash join of large changes instead of sorting both sides (0.4 s of 8 less for 400,000 changes,
@@ -29,12 +29,12 @@ from incload_assets.declaration.write import BUCKET
 from incload_assets.delta.sql import col, row_id_sql
 from incload_assets.delta.tables import lost_the_race
 from incload_assets.writes.merge_into import commit_note, fence_number, matching_sql, merge
-from incload_assets.writes.plan import PENDING, Merged, Plan, entry
+from incload_assets.writes.plan import PENDING, Merged, MergePlan, entry
 
 _LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
 
 
-def content_plan(table: Table, wanted: DataFrame, present: DataFrame, *, in_effect: bool = True) -> Plan:
+def content_plan(table: Table, wanted: DataFrame, present: DataFrame, *, in_effect: bool = True) -> MergePlan:
     """A plan that makes the present rows the wanted ones, however often each of them occurs.
 
     Args:
@@ -64,7 +64,7 @@ def content_plan(table: Table, wanted: DataFrame, present: DataFrame, *, in_effe
         table_hash=F.when(applies, F.xxhash64("_id", "_present")),
     )
     actions = content.withColumn("_action", F.explode(copies))
-    return Plan(actions, identity=(), valid="false", ledger=content.select(*columns), match="false")
+    return MergePlan(actions, identity=(), valid="false", ledger=content.select(*columns), match="false")
 
 
 def _counted(rows: DataFrame, table: Table, name: str) -> DataFrame:
@@ -81,7 +81,7 @@ def _repeated(action: str, times: Column) -> Column:
 
 
 def replace_content(
-    load: LoadContext, at: ReadView, plan: Plan, wanted: DataFrame, where: str | None = None
+    load: LoadContext, at: ReadView, plan: MergePlan, wanted: DataFrame, where: str | None = None
 ) -> Merged | None:
     """Replace a part of the table in one fenced commit; if it is right as it is, only the fence is committed.
 
@@ -156,7 +156,7 @@ def pays(at: ReadView) -> bool:
     return at.changes >= max(LEAST_ROWS, LEAST_SHARE * at.near_rows)
 
 
-def rewrite(load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
+def rewrite(load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
     """Carry out a plan by one commit that replaces the partitions which it touches.
 
     Returns:
@@ -181,7 +181,7 @@ def _prefix(columns: list[str]) -> str:
     return "_" * (1 + max(len(name) - len(name.lstrip("_")) for name in columns))
 
 
-def _joined(load: LoadContext, rows: DataFrame, plan: Plan, own: str) -> DataFrame:
+def _joined(load: LoadContext, rows: DataFrame, plan: MergePlan, own: str) -> DataFrame:
     """Rows (``t``) and actions (``s``) side by side, and what each action does: NULL where it does nothing."""
     pending = plan.actions.filter(F.col("_action").isin(*PENDING)).withColumn(f"{own}planned", F.lit(True))
     held = rows.withColumn(f"{own}held", F.lit(True))

@@ -31,13 +31,13 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView, near, of_keys
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import all_of, col
-from incload_assets.writes.plan import PENDING, UNKNOWN, Plan, entry
+from incload_assets.writes.plan import PENDING, UNKNOWN, MergePlan, entry
 
 KEPT_ROWS = 1_000_000
 """Most changes whose fold Spark holds from the MERGE to its reconciliation; more are read and folded again."""
 
 
-def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> Plan:
+def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
     """The plan for the keys of a snapshot's windows.
 
     Args:
@@ -82,7 +82,7 @@ def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> Plan:
     concerned = here.filter(F.col("_kind").isin(*UPSERTS, DELETE, REPLACED))
     compared = _compared(wanted, _present(load, at, concerned), table)
     seen = row_order_sql(table, "t")
-    return Plan(
+    return MergePlan(
         _unseen(wanted) if at.newer and not (full or at.replaced or several) else compared,
         identity=table.identity,
         valid=f"CASE WHEN s._full THEN {seen} <=> s._seen ELSE {seen} < s._order END",

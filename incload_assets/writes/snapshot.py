@@ -22,7 +22,7 @@ from incload_assets.delta.sql import col, content_hash_sql
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.writes.merge_into import merge
-from incload_assets.writes.plan import PENDING, Merged, Plan, entry
+from incload_assets.writes.plan import PENDING, Merged, MergePlan, entry
 from incload_assets.writes.shrinkage import check_max_shrink, guard_shrinkage, ingested_windows
 from incload_assets.writes.strategy import Strategy
 from resources.errors import DeclarationError
@@ -109,7 +109,7 @@ class Snapshot(Strategy):
         if self.delete_missing:
             guard_shrinkage(load, ingestion, facts, self.max_shrink, self.scope)
 
-    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         """What each key should be, by all extracts that matter, against the table."""
         table, (mine,) = load.table, at.controls
         windows = [window.key for window in ingested_windows(load, at.log_version)]
@@ -127,7 +127,7 @@ class Snapshot(Strategy):
             "*", F.lit(mine).alias("_window"), (F.col("_from") == mine).eqNullSafe(F.lit(True)).alias("_mine")
         ).withColumn("_action", _action())
         valid = f"{content_hash_sql(table.columns, 't')} <=> s._seen"
-        return Plan(actions, identity=table.identity, valid=valid, ledger=_ledger(actions))
+        return MergePlan(actions, identity=table.identity, valid=valid, ledger=_ledger(actions))
 
     @property
     def compacts(self) -> bool:
@@ -139,7 +139,7 @@ class Snapshot(Strategy):
         clean = max((window for window, control in controls.items() if not control.rejected), default=min(controls))
         return changes.filter(F.col("_window").isin(*(window.key for window in controls if window >= clean)))
 
-    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
         """One fenced MERGE."""
         return merge(load, at, plan)
 

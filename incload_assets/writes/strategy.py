@@ -13,16 +13,16 @@ from incload_assets.declaration.window import Window
 from incload_assets.declaration.write import Write
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Ingestion
-from incload_assets.writes.plan import Merged, Plan
+from incload_assets.writes.plan import Merged, MergePlan
 
 
 class Strategy(Write, ABC):
     """A write strategy that the engine executes.
 
     A strategy computes which rows the table should have for the keys (or the scope) that some ingested windows concern,
-    as a :class:`~incload_assets.writes.plan.Plan` against the rows that the table has. The plan depends only on the
-    content of log and table, never on the order in which the content was written: so whatever the order of loads, the
-    table is the same.
+    as a :class:`~incload_assets.writes.plan.MergePlan` against the rows that the table has. The plan depends only on
+    the content of log and table, never on the order in which the content was written: so whatever the order of loads,
+    the table is the same.
     """
 
     def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, WindowRecord]) -> DataFrame:
@@ -45,7 +45,7 @@ class Strategy(Write, ABC):
         """
 
     @abstractmethod
-    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         """What the table needs for the windows of a snapshot.
 
         Args:
@@ -55,7 +55,7 @@ class Strategy(Write, ABC):
         """
 
     @abstractmethod
-    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
         """Carry a plan out in one commit that carries the fence of the snapshot, also when there is nothing to do.
 
         Returns:

@@ -23,9 +23,9 @@ from incload_assets.change_log.change import DELETE, REPLACED, UPSERT, log_order
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import BROADCAST_ROWS, ReadView
 from incload_assets.declaration.table import Table
-from incload_assets.delta.session import Kept
+from incload_assets.delta.session import CachedFrame
 from incload_assets.delta.sql import col, content_hash_sql, literal, quoted
-from incload_assets.writes.plan import PENDING, UNKNOWN, Plan, entry
+from incload_assets.writes.plan import PENDING, UNKNOWN, MergePlan, entry
 
 WORTH_HOLDING_BYTES = 16 * 2**20
 """Size of what is looked at of the table from which Spark holds what it found there: a plan asks for it twice."""
@@ -48,7 +48,7 @@ class VersionColumns:
     tracked: tuple[str, ...]
 
 
-def version_plan(load: LoadContext, at: ReadView, names: VersionColumns, *, full: bool) -> Plan:
+def version_plan(load: LoadContext, at: ReadView, names: VersionColumns, *, full: bool) -> MergePlan:
     """The versions that the keys of the snapshot's windows should have, against those that the table has.
 
     Args:
@@ -73,7 +73,7 @@ def version_plan(load: LoadContext, at: ReadView, names: VersionColumns, *, full
         history = history.filter(col(table.changes.sequence_by[0]) >= F.expr(since))
     few = F.broadcast(concerned) if at.changes <= BROADCAST_ROWS else concerned
     present = present.alias("t").filter(not_before).join(few, keys)
-    held = Kept()
+    held = CachedFrame()
     if at.near_bytes >= WORTH_HOLDING_BYTES:
         present = held.of("present", present)
     moments = _moments(history.join(concerned, keys), table, at)
@@ -82,7 +82,7 @@ def version_plan(load: LoadContext, at: ReadView, names: VersionColumns, *, full
         before = present.filter(began.isNull() | (began < F.expr(since)))
         moments = moments.unionByName(_in_effect(before, table, names), allowMissingColumns=True)
     actions = _compared(_versions(_stretches(moments, table, names), table, names), present, table, names)
-    return Plan(
+    return MergePlan(
         actions,
         identity=(*keys, names.valid_from),
         valid=f"{content_hash_sql(table.schema.names, 't')} <=> s._seen",

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from incload_assets.checks.clock import clock
-from incload_assets.checks.observation import Look
+from incload_assets.checks.observation import Observation
 from incload_assets.declaration.source import Clock
 from incload_assets.progress.progress import SourceState
 from resources.errors import SourceUnavailable
@@ -35,7 +35,7 @@ class Down(LiteralSource):
 def checked(folder: Path, source: LiteralSource) -> dg.AssetCheckResult:
     table = make(None, folder, source=source).table  # type: ignore[arg-type]
     with dg.DagsterInstance.ephemeral() as instance:
-        seen = Look(table, Lake(str(folder)), instance, datetime.now(UTC), SourceState([], {}, {}), [])
+        seen = Observation(table, Lake(str(folder)), instance, datetime.now(UTC), SourceState([], {}, {}), [])
         return clock(seen)
 
 

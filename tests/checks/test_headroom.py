@@ -8,8 +8,8 @@ import dagster as dg
 import pytest
 
 from incload_assets.checks.headroom import headroom
-from incload_assets.checks.observation import Look
-from incload_assets.declaration.source import Headroom, Position
+from incload_assets.checks.observation import Observation
+from incload_assets.declaration.source import Position, RetentionMargin
 from incload_assets.declaration.window import Window
 from incload_assets.progress.progress import SourceState, Status, WindowProgress
 from resources.errors import SourceUnreadable
@@ -26,9 +26,9 @@ class Forgetful(LiteralSource):
 
     read: bool | None = None
 
-    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
         removed = min((window.start for window in positions), default=now) + WEEK
-        return [Headroom("the log ends some day", (removed - now) / WEEK, self.read, removed)]
+        return [RetentionMargin("the log ends some day", (removed - now) / WEEK, self.read, removed)]
 
 
 class Unread(Forgetful):
@@ -38,11 +38,13 @@ class Unread(Forgetful):
 class Silent(LiteralSource):
     """It does not say for how long."""
 
-    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+    def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
         raise SourceUnreadable(f"{table}: the topic is refused", remedy="allow it")
 
 
-def seen(folder: Path, after: timedelta, source: LiteralSource, *states: Status, trouble: str | None = None) -> Look:
+def seen(
+    folder: Path, after: timedelta, source: LiteralSource, *states: Status, trouble: str | None = None
+) -> Observation:
     """A look, so long after the first of some daily windows began."""
     progress = []
     for number, status in enumerate(states):
@@ -51,7 +53,9 @@ def seen(folder: Path, after: timedelta, source: LiteralSource, *states: Status,
         progress.append(WindowProgress(window=window, status=status, position=Position("p")))
     table = make(None, folder, source=source).table  # type: ignore[arg-type]
     with dg.DagsterInstance.ephemeral() as instance:
-        return Look(table, Lake(str(folder)), instance, START + after, SourceState([], {}, {}), progress, trouble)
+        return Observation(
+            table, Lake(str(folder)), instance, START + after, SourceState([], {}, {}), progress, trouble
+        )
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_rows_of_deleted_files_and_rows_judged_by_other_code_are_no_disagreement
             assert (kept.passed, windows(kept)[key(1)]["rows in log"]) == (True, 1), kept.description
         with house(tmp_path, spark_settings, instance=instance, code_version="2") as h:
             changed = reconciliation(spark, h.look(), ReconciliationConfig())
-            assert (changed.passed, windows(changed)[key(1)]["verdict"]) == (True, "judged by other code")
+            assert (changed.passed, windows(changed)[key(1)]["verdict"]) == (True, "validated by other code")
 
 
 def test_a_partition_that_is_not_landed_is_refused(tmp_path: Path, spark_settings: Settings) -> None:

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from incload_assets.change_log.window_records import WindowRecord
-from incload_assets.checks.observation import Look
+from incload_assets.checks.observation import Observation
 from incload_assets.checks.volume import Expected, expected_rows, volume
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window, window_of
@@ -27,7 +27,7 @@ def days(sizes: list[int], start: datetime = MONDAY) -> list[tuple[Window, int]]
     return [(Window(b, e, f"{b:%Y-%m-%d}"), rows) for (b, e), rows in zip(bounds, sizes, strict=True)]
 
 
-def loaded(h: House, sizes: list[int], now: datetime, *, drifted: int | None = None) -> Look:
+def loaded(h: House, sizes: list[int], now: datetime, *, drifted: int | None = None) -> Observation:
     """A look at a table whose log says how many rows each day had."""
     windows = days(sizes)
     controls = {
@@ -49,7 +49,7 @@ def loaded(h: House, sizes: list[int], now: datetime, *, drifted: int | None = N
     }
     positions = {key: Position(key if n != drifted else "changed") for n, key in enumerate(controls)}
     state = SourceState([window for window, _ in windows], positions, controls)
-    return Look(h.table, h.lake, h.instance, now, state, progress_from(h.instance, h.table, state))
+    return Observation(h.table, h.lake, h.instance, now, state, progress_from(h.instance, h.table, state))
 
 
 def verdicts(result: dg.AssetCheckResult) -> list[tuple[object, object]]:

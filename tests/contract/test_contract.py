@@ -49,7 +49,7 @@ def contract_schema(contract: Contract) -> list[tuple[str, str]] | Any:
     return T.StructType([T.StructField(f.name, f.data_type) for f in contract.fields])
 
 
-def judged(
+def validated(
     spark: SparkSession, contract: Contract, *rows: tuple[Any, ...], only: set[str] | None = None
 ) -> list[list[str]]:
     frame = spark.createDataFrame(list(rows), contract.schema)
@@ -92,7 +92,7 @@ def test_each_broken_rule_is_a_reason_with_column_value_and_rule(spark: SparkSes
         (0, "lost", "ab", Decimal("-0.01"), None),
         (None, None, None, None, AT),
     ]
-    assert judged(spark, contract, *rows) == [
+    assert validated(spark, contract, *rows) == [
         [],
         [
             "order_id: '0' not > 0",
@@ -108,7 +108,7 @@ def test_each_broken_rule_is_a_reason_with_column_value_and_rule(spark: SparkSes
 def test_deletes_can_be_judged_by_their_key_alone(spark: SparkSession) -> None:
     contract = compile_contract(Order, "orders")
     rows = [(1, None, None, None, None), (0, "lost", None, None, None)]
-    assert judged(spark, contract, *rows, only={"order_id"}) == [[], ["order_id: '0' not > 0"]]
+    assert validated(spark, contract, *rows, only={"order_id"}) == [[], ["order_id: '0' not > 0"]]
 
 
 def test_a_raw_value_that_cannot_become_its_type_is_null_and_named_unless_it_is_personal(spark: SparkSession) -> None:
@@ -401,7 +401,7 @@ def test_any_column_name_is_quoted(spark: SparkSession) -> None:
     model = type("Odd", (pa.DataFrameModel,), {"__annotations__": dict.fromkeys(fields, T.LongType), **fields})
     contract = compile_contract(model, "odd")
     assert contract.names == tuple(names)
-    assert judged(spark, contract, (0,) * 7) == [[f"{name}: '0' not >= 1" for name in names]]
+    assert validated(spark, contract, (0,) * 7) == [[f"{name}: '0' not >= 1" for name in names]]
     rows = typed(spark, contract, [dict.fromkeys(names, "5")], dict.fromkeys(names, TEXT))
     assert rows == [(5,) * 7 + ([],)]
 
@@ -410,7 +410,7 @@ def test_three_hundred_columns_are_judged_at_once(spark: SparkSession) -> None:
     fields = {f"c{i}": pa.Field(ge=0, le=10) for i in range(300)}
     model = type("Wide", (pa.DataFrameModel,), {"__annotations__": dict.fromkeys(fields, T.LongType), **fields})
     contract = compile_contract(model, "wide")
-    assert judged(spark, contract, (5,) * 299 + (11,), (5,) * 300) == [["c299: '11' not <= 10"], []]
+    assert validated(spark, contract, (5,) * 299 + (11,), (5,) * 300) == [["c299: '11' not <= 10"], []]
 
 
 def test_optional_and_not_required_mean_nullable() -> None:

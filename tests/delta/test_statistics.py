@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.change_log import context
 from incload_assets.declaration.window import window_of
-from incload_assets.delta.session import Kept
+from incload_assets.delta.session import CachedFrame
 from incload_assets.delta.statistics import is_newer
 from incload_assets.writes import row_fold as folding
 from tests.support.tables import Loaded, day, item, make
@@ -101,7 +101,7 @@ def test_what_a_killed_load_had_spark_hold_is_not_taken_for_the_rows_of_a_log_ma
         return table
 
     with monkeypatch.context() as killed:
-        killed.setattr(Kept, "release", lambda _: None)
+        killed.setattr(CachedFrame, "release", lambda _: None)
         load("before")
     shutil.rmtree(tmp_path / "lake")
     assert load("after").rows() == {("1", "after", 1)}

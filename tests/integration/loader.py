@@ -23,7 +23,7 @@ from incload_assets.assets import Merge, run
 from incload_assets.ingest import ingest as landing
 from incload_assets.load import load
 from incload_assets.writes import append, delete_insert, full_reload, history, merge, overwrite, snapshot
-from incload_assets.writes.plan import Plan
+from incload_assets.writes.plan import MergePlan
 from resources.settings import Settings
 from tests.support.guest_table import House, house
 from tests.support.literal_source import Record
@@ -101,7 +101,7 @@ def _slow(args: tuple[Any, ...], act: Act) -> tuple[Any, ...]:
     return (context, at, slowed(plan))
 
 
-def slowed(plan: Plan) -> Plan:
+def slowed(plan: MergePlan) -> MergePlan:
     """The same plan, but each of its rows keeps the server busy for a while."""
     return replace(plan, actions=plan.actions.filter(SLEEP))
 

@@ -16,7 +16,7 @@ from incload_assets.change_log.staged import Staged
 from incload_assets.ingest import ingest as landing
 from incload_assets.load import apply as applying
 from incload_assets.writes import merge
-from incload_assets.writes.plan import Plan
+from incload_assets.writes.plan import MergePlan
 from resources.errors import DeclarationError, ReconciliationFailed
 from tests.support.tables import Loaded, day, item, make
 
@@ -30,13 +30,13 @@ Patch = Callable[[Any, str, Any], None]
 
 
 def judging_loses_a_row(patch: Patch) -> None:
-    judge = landing.judge
-    patch(landing, "judge", lambda *args, **options: judge(*args, **options).filter(BUT_2))
+    validate = landing.validate
+    patch(landing, "validate", lambda *args, **options: validate(*args, **options).filter(BUT_2))
 
 
 def judging_doubles_a_row(patch: Patch) -> None:
-    judge = landing.judge
-    patch(landing, "judge", lambda *args, **options: with_another(judge(*args, **options)))
+    validate = landing.validate
+    patch(landing, "validate", lambda *args, **options: with_another(validate(*args, **options)))
 
 
 def landing_loses_a_row(patch: Patch) -> None:
@@ -56,7 +56,7 @@ def landing_doubles_a_row(patch: Patch) -> None:
 def the_ledger_forgets_a_key(patch: Patch) -> None:
     plan = Merge.plan
 
-    def forgetful(self: Merge, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
+    def forgetful(self: Merge, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         made = plan(self, load, at, full=full)
         return replace(made, ledger=made.ledger.withColumn("_applied", F.lit(0)))
 
@@ -85,7 +85,7 @@ def afterwards(patch: Patch, statement: str) -> None:
     for way in WAYS:
         function = getattr(merge, way)
 
-        def meddled(load: LoadContext, at: ReadView, plan: Plan, function: Any = function) -> Any:
+        def meddled(load: LoadContext, at: ReadView, plan: MergePlan, function: Any = function) -> Any:
             done = function(load, at, plan)
             load.spark.sql(statement.format(name=load.lake.sql_name(load.uri)))
             return done
@@ -98,7 +98,7 @@ def broken_merge(patch: Patch, change: Callable[[DataFrame], DataFrame], times: 
     for way in WAYS:
         function = getattr(merge, way)
 
-        def broken(load: LoadContext, at: ReadView, plan: Plan, function: Any = function) -> Any:
+        def broken(load: LoadContext, at: ReadView, plan: MergePlan, function: Any = function) -> Any:
             calls.append(at)
             return function(load, at, replace(plan, actions=change(plan.actions)) if len(calls) <= times else plan)
 

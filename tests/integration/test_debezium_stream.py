@@ -26,9 +26,9 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Debezium, Files, Merge
 from incload_assets.declaration.source import Source
-from incload_assets.sources.cuts import Cuts
 from incload_assets.sources.kafka.kafka import Kafka
-from incload_assets.sources.kafka.topic import KafkaLook
+from incload_assets.sources.kafka.topic import TopicMetadata
+from incload_assets.sources.window_bounds import WindowBounds
 from resources.databases import DRIVER
 from resources.kafka import KafkaCluster
 from tests.integration.shop_database import TABLES, Shop
@@ -250,12 +250,12 @@ def test_tables_kept_from_topics_are_the_databases(
         counts = {p: sum(1 for message in stream.messages[table] if message[0] == p) for p in (0, 1)}
         inner = {p: sorted(stream.random.choices(range(n + 1), k=len(windows) - 1)) for p, n in counts.items()}
         ends = [{str(p): [0, *inner[p], n][i] for p, n in counts.items()} for i in range(len(windows) + 1)]
-        look = KafkaLook(table, KafkaCluster.named("shop"), stream.topics[table]).identity
+        look = TopicMetadata(table, KafkaCluster.named("shop"), stream.topics[table]).identity
         cuts = {
             FIRST.replace(day=1 + i): {"cluster": look.cluster, "topic": look.topic, "offsets": end}
             for i, end in enumerate(ends)
         }
-        Cuts(kept.lake, table).at(list(cuts), lambda missing, known, cuts=cuts: cuts)
+        WindowBounds(kept.lake, table).at(list(cuts), lambda missing, known, cuts=cuts: cuts)
         stream.random.shuffle(windows)
         expected = content(spark, postgres, stream.database, table)
         check(kept, expected, windows, len(stream.messages[table]))

@@ -17,7 +17,7 @@ from incload_assets.load.load import LoadReport, detect, ensure_tables
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE, range_app_id
 from incload_assets.load.ranges import load_first_windows
 from incload_assets.writes import merge as merge_module
-from incload_assets.writes.plan import Plan
+from incload_assets.writes.plan import MergePlan
 from tests.support.tables import DAYS, DatedItem, GoodItem, Loaded, day, item, make
 
 CONTENT = {
@@ -162,7 +162,7 @@ def test_a_merge_of_a_killed_range_is_refused_although_one_of_its_windows_was_la
     number = ranges.bare_fence(context, f"{app_id}/landing") + 1
     positions = detect(context, list(both))
     assert ranges._ingest(context, {w: positions[w.key] for w in both}, f"{app_id}/landing", number)
-    held: list[tuple[ReadView, Plan]] = []
+    held: list[tuple[ReadView, MergePlan]] = []
     write = merge_module.rewrite  # the table is empty
 
     def overtaking(*args: Any) -> Any:
@@ -192,7 +192,7 @@ def test_a_range_that_planned_while_a_load_of_one_of_its_windows_landed_brings_n
     number = ranges.bare_fence(context, f"{app_id}/landing") + 1
     positions = detect(context, list(both))
     assert ranges._ingest(context, {w: positions[w.key] for w in both}, f"{app_id}/landing", number)
-    ingest, held = load.ingest, list[tuple[ReadView, Plan]]()
+    ingest, held = load.ingest, list[tuple[ReadView, MergePlan]]()
 
     def planning(*args: object) -> bool:
         at = context.read_view(both, app_id, of_range=True)

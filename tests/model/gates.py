@@ -24,7 +24,7 @@ from incload_assets.maintenance import compact_logs as compaction
 from incload_assets.writes import merge, snapshot
 from incload_assets.writes import merge_into as fences
 from incload_assets.writes.merge_into import INGESTION_SHIFT, fence_number
-from incload_assets.writes.plan import Merged, Plan
+from incload_assets.writes.plan import Merged, MergePlan
 from resources.lake import Lake
 
 PATIENCE_SECONDS = 240
@@ -116,8 +116,8 @@ def put_up_gates(patch: pytest.MonkeyPatch) -> None:
         HERE.has_landed = commit(*args, **options)
         return bool(HERE.has_landed)
 
-    def merges(by: Callable[[LoadContext, ReadView, Plan], Merged | None]) -> Callable[..., Merged | None]:
-        def merging(load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
+    def merges(by: Callable[[LoadContext, ReadView, MergePlan], Merged | None]) -> Callable[..., Merged | None]:
+        def merging(load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
             stop("merge", pair(fence_number(at)))
             HERE.merges = True
             try:

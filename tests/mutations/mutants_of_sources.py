@@ -60,7 +60,7 @@ MUTANTS_OF_SOURCES = [
            '.option("versionAsOf", version).load(path)', ".load(path)",
            (f"{TABLES}test_rows_are_read_at_the_versions_that_were_looked_at",)),
     Mutant("several: the one named first has priority", CONVERGENCE, "sources.several:Several.extract_windows",
-           "OfSource(name, -number, read)", "OfSource(name, number, read)",
+           "SourceRows(name, -number, read)", "SourceRows(name, number, read)",
            (f"{SEVERAL}test_of_two_sources_that_tell_of_a_key_at_once_the_one_named_first_counts",)),
     Mutant("several: a window waits for each that waits", BINS, "sources.several:Several.survey",
            "if not waits and any(", "if any(",

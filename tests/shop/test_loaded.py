@@ -22,7 +22,7 @@ from incload_assets.load.load import load_window
 from incload_assets.shop import Shop
 from incload_assets.shop.calendar import PLATFORM_AFTER, Calendar, midnight
 from incload_assets.shop.clock import Clock
-from incload_assets.shop.plan import FEEDS, Plan
+from incload_assets.shop.plan import FEEDS, TradingPlan
 from incload_assets.shop.settings import SETTINGS
 from resources.errors import ContractViolation
 from resources.lake import Lake
@@ -138,7 +138,7 @@ def test_settings_are_those_of_the_last_good_export_and_a_broken_one_changes_not
 @pytest.mark.slow
 @pytest.mark.integration
 def test_what_a_change_was_lost_for_the_next_full_extract_puts_right(spark: SparkSession, shop: Shop) -> None:
-    table, plan = sample("assortment"), Plan(Calendar(MONDAY, 20, 0.25))
+    table, plan = sample("assortment"), TradingPlan(Calendar(MONDAY, 20, 0.25))
     for step in (2 * DAY, 2 * DAY):
         files = shop.advance(until=shop.now + step).files
         for partition in sorted({file.partition for file in files if file.table.startswith("assortment_")}):

@@ -9,7 +9,7 @@ import pytest
 
 from incload_assets.shop.calendar import PLATFORM_AFTER, Calendar, midnight
 from incload_assets.shop.feed import Delivery, Record, RecordFeed
-from incload_assets.shop.plan import FEEDS, Plan
+from incload_assets.shop.plan import FEEDS, TradingPlan
 from tests.shop.conftest import MONDAY
 
 TABLES = list(FEEDS)
@@ -21,7 +21,7 @@ TEN_DAYS = (midnight(MONDAY), midnight(MONDAY + timedelta(days=10)))
 
 @cache  # of log lines there are thousands
 def deliveries(table: str, *, seed: int = 20, days: int = 10) -> list[Delivery]:
-    plan = Plan(Calendar(MONDAY, seed, 1.0))
+    plan = TradingPlan(Calendar(MONDAY, seed, 1.0))
     return plan.due(midnight(MONDAY), midnight(MONDAY + timedelta(days=days)), [table])
 
 
@@ -140,11 +140,11 @@ def test_the_order_date_of_an_order_is_the_same_in_all_its_changes_deletes_inclu
 
 
 def test_nothing_is_due_before_the_opening() -> None:
-    assert Plan(Calendar(MONDAY, 20, 1.0)).due(midnight(date(2025, 12, 1)), midnight(MONDAY)) == []
+    assert TradingPlan(Calendar(MONDAY, 20, 1.0)).due(midnight(date(2025, 12, 1)), midnight(MONDAY)) == []
 
 
 def test_deliveries_do_not_depend_on_what_was_asked_for_before() -> None:
-    asked_before, fresh = Plan(Calendar(MONDAY, 20, 0.25)), Plan(Calendar(MONDAY, 20, 0.25))
+    asked_before, fresh = TradingPlan(Calendar(MONDAY, 20, 0.25)), TradingPlan(Calendar(MONDAY, 20, 0.25))
     asked_before.due(*TEN_DAYS)
     day = (midnight(MONDAY + timedelta(days=8)), midnight(MONDAY + timedelta(days=9)))
     assert asked_before.due(*day) == fresh.due(*day)
@@ -187,7 +187,7 @@ def test_an_export_is_one_file_a_day_that_is_written_again_within_the_day(table:
 @pytest.mark.parametrize("scale", [0.05, 0.25, 1.0, 3.0])
 @pytest.mark.parametrize("table", EXPORTS)
 def test_a_broken_export_is_followed_by_a_good_one_that_says_what_it_should_have_said(table: str, scale: float) -> None:
-    files = Plan(Calendar(MONDAY, 20, scale)).due(*TEN_DAYS, [table])
+    files = TradingPlan(Calendar(MONDAY, 20, scale)).due(*TEN_DAYS, [table])
     broken = [n for n, file in enumerate(files) if any(record.row is None for record in file.records)]
     assert len(broken) == 3
     for number in broken:

@@ -28,7 +28,7 @@ from incload_assets.shop import Shop
 from incload_assets.shop.calendar import PLATFORM_AFTER, Calendar, midnight
 from incload_assets.shop.clock import Clock
 from incload_assets.shop.definitions import summary
-from incload_assets.shop.plan import Plan
+from incload_assets.shop.plan import TradingPlan
 from incload_assets.shop.stream import TOPIC, send_web_events
 from resources.errors import SourceUnavailable
 from resources.lake import Lake
@@ -44,10 +44,10 @@ SEND = """
 import sys
 from datetime import date, datetime
 from incload_assets.shop.calendar import Calendar
-from incload_assets.shop.plan import Plan
+from incload_assets.shop.plan import TradingPlan
 from incload_assets.shop.stream import send_web_events
 from resources.settings import Settings
-plan = Plan(Calendar(date.fromisoformat(sys.argv[1]), seed=20, scale=float(sys.argv[2])))
+plan = TradingPlan(Calendar(date.fromisoformat(sys.argv[1]), seed=20, scale=float(sys.argv[2])))
 send_web_events(Settings(), plan, datetime.fromisoformat(sys.argv[3]))
 """
 
@@ -87,7 +87,7 @@ def in_the_topic(kafka: KafkaServer) -> list[str]:
 
 def planned(shop: Shop) -> list[str]:
     """The messages that the shop is to have sent by its clock."""
-    batches = Plan(CALENDAR).due(PLATFORM, shop.now, [TOPIC])
+    batches = TradingPlan(CALENDAR).due(PLATFORM, shop.now, [TOPIC])
     return [line for batch in batches for line in batch.content().decode().splitlines()]
 
 
@@ -104,8 +104,8 @@ def the_table(name: str) -> Table:
 
 def test_the_messages_of_a_calendar_are_the_same_in_any_steps_and_have_the_usual_troubles() -> None:
     until = PLATFORM + 30 * HOUR
-    whole = Plan(CALENDAR).due(PLATFORM, until, [TOPIC])
-    stepwise, steps = Plan(CALENDAR), [PLATFORM + 2.5 * HOUR * number for number in range(13)]
+    whole = TradingPlan(CALENDAR).due(PLATFORM, until, [TOPIC])
+    stepwise, steps = TradingPlan(CALENDAR), [PLATFORM + 2.5 * HOUR * number for number in range(13)]
     halves = [batch for since, to in pairwise(steps) for batch in stepwise.due(since, to, [TOPIC])]
     assert halves == whole
     assert 2 * 60 * 30 < sum(len(batch.records) for batch in whole) < 5 * 60 * 30
@@ -138,7 +138,7 @@ def test_advanced_in_steps_and_after_a_crash_before_the_clock_is_saved_every_eve
 
 
 def test_killed_while_it_sends_the_shop_sends_the_rest_and_nothing_twice(home: Path, broker: KafkaServer) -> None:
-    plan, until = Plan(replace(CALENDAR, scale=3.0)), PLATFORM + 10 * HOUR
+    plan, until = TradingPlan(replace(CALENDAR, scale=3.0)), PLATFORM + 10 * HOUR
     broker.create(TOPIC, 2)
     arguments = [str(MONDAY), "3.0", until.isoformat()]
     sending = subprocess.Popen([sys.executable, "-c", SEND, *arguments])

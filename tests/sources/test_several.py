@@ -18,7 +18,7 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.source_comparison import content_of, log_content, source_rows
 from incload_assets.declaration.source import Position, Source
 from incload_assets.declaration.window import window_of
-from incload_assets.sources.cuts import Cuts
+from incload_assets.sources.window_bounds import WindowBounds
 from resources.errors import DeclarationError
 from resources.lake import Lake
 from tests.ingest.test_carry_over import CurrentRows
@@ -95,7 +95,7 @@ def test_each_source_writes_down_where_its_own_windows_end(tmp_path: Path) -> No
 
         def detect(self, table: str, *args: Any, lake: Lake | None = None, **options: Any) -> dict[str, Position]:
             assert lake is not None
-            cuts = Cuts(lake, table).at([FIRST], lambda missing, _: {at: {"id": self.start} for at in missing})
+            cuts = WindowBounds(lake, table).at([FIRST], lambda missing, _: {at: {"id": self.start} for at in missing})
             return {day(1): Position(str(cuts[FIRST]["id"]))}
 
     both = Several({"ten": Counted({}, start=10), "twenty": Counted({}, start=20)})

@@ -17,7 +17,7 @@ from incload_assets.assets import Changes, Files, Freshness, Merge, Quarantine, 
 from incload_assets.assets.incremental import table_of
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks import checks_for
-from incload_assets.checks.observation import Look, look
+from incload_assets.checks.observation import Observation, look
 from incload_assets.declaration.table import Table
 from incload_assets.maintenance.jobs import MaintenanceJob
 from resources.lake import Lake
@@ -124,7 +124,7 @@ class House:
             fingerprint = self.look().state.positions[key(number)].fingerprint
             checkpoint(self.instance, ChangeLog(self.table, self.lake), {key(number): fingerprint})
 
-    def look(self, now: datetime = NOON) -> Look:
+    def look(self, now: datetime = NOON) -> Observation:
         """Look at the table."""
         return look(self.instance, self.table, self.lake, now)
 

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from incload_assets.assets import Changes, Files, Merge, incremental_asset
 from incload_assets.assets.incremental import table_of
-from incload_assets.automation.policy import Plan
+from incload_assets.automation.policy import Decision
 from incload_assets.automation.source_sensor import look, run_requests
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.code_location import incremental_definitions
@@ -102,7 +102,7 @@ class Workshop:
         ) as context:
             return sensor.evaluate_tick(context)
 
-    def plan(self, later: timedelta = timedelta(0)) -> Plan:
+    def plan(self, later: timedelta = timedelta(0)) -> Decision:
         return look(self.instance, self.table, self.lake, datetime.now(UTC) + later)[1]
 
     def requests(self, later: timedelta = timedelta(0)) -> list[dg.RunRequest]:

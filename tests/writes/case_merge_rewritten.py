@@ -6,7 +6,7 @@ from incload_assets.assets import Merge
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.writes import merge
-from incload_assets.writes.plan import Merged, Plan
+from incload_assets.writes.plan import Merged, MergePlan
 from tests.support.tables import DatedItem, day
 from tests.writes.case import Case, Content, crowds
 from tests.writes.case_merge_partitioned import newest_by_day
@@ -16,7 +16,7 @@ from tests.writes.case_merge_partitioned import newest_by_day
 class Rewritten(Merge):
     """Rewrites where a load touches one partition; where it touches none, there is nothing to write anew."""
 
-    def apply(self, load: LoadContext, at: ReadView, plan: Plan) -> Merged | None:
+    def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
         """One fenced rewrite, whatever the plan is made of."""
         if at.partitions and len(at.partitions) == 1:
             return merge.rewrite(load, at, plan)

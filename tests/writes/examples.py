@@ -19,7 +19,7 @@ from incload_assets.load.reconcile import examine
 from incload_assets.maintenance.compact_logs import compact
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.writes.merge_into import app_id
-from incload_assets.writes.plan import Plan
+from incload_assets.writes.plan import MergePlan
 from tests.support.literal_source import Record
 from tests.support.readers import check_alike
 from tests.support.tables import day, make
@@ -79,7 +79,7 @@ class Run:
         self.context = LoadContext(spark, self.table.table, self.table.lake)
         self.loaded: Content = {}
         self.reports: dict[int, LoadReport] = {}
-        self.forgotten: dict[int, tuple[ReadView, Plan]] = {}
+        self.forgotten: dict[int, tuple[ReadView, MergePlan]] = {}
         self.overtaken: set[int] = set()
         self.hashes: Hashes = {}
 
@@ -115,7 +115,7 @@ class Run:
         self.load(number)
 
     def plan(self, number: int) -> None:
-        """Plan in full, as a load that stops here and goes on later."""
+        """MergePlan in full, as a load that stops here and goes on later."""
         if number in self.reports:
             at = self.context.read_view((self._window(number),), app_id(self.table.table, self._window(number)))
             self.forgotten[number] = at, self.case.write.plan(self.context, at, full=True)

@@ -18,7 +18,7 @@ from incload_assets.declaration.window import window_of
 from incload_assets.load.load import LoadReport
 from incload_assets.load.reconcile import examine
 from incload_assets.writes.merge_into import app_id
-from incload_assets.writes.plan import Merged, Plan
+from incload_assets.writes.plan import Merged, MergePlan
 from resources.errors import DeclarationError
 from tests.support.literal_source import Record
 from tests.support.tables import DAYS, Item, Loaded, StampedItem, day, item, make
@@ -299,7 +299,7 @@ def test_a_plan_that_another_load_has_overtaken_changes_nothing(spark: SparkSess
     table.load(1)
     context, window = LoadContext(spark, table.table, table.lake), window_of(DAYS, day(1))
 
-    def planned() -> tuple[ReadView, Plan]:
+    def planned() -> tuple[ReadView, MergePlan]:
         at = context.read_view((window,), app_id(table.table, window))
         plan = table.table.write.plan(context, at, full=True)
         assert examine(plan, at)[day(1)].pending == 1

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from incload_assets.assets import Merge
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
-from incload_assets.writes.plan import Plan
+from incload_assets.writes.plan import MergePlan
 from tests.support.tables import day, item
 from tests.writes.case import EXAMPLES, Case
 from tests.writes.case_merge import MERGE, newest
@@ -21,12 +21,12 @@ from tests.writes.smallest import check
 class Unguarded(Merge):
     """A Merge that brings back a row that something newer has overtaken: the load that comes last wins."""
 
-    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> Plan:
+    def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         """As planned, but what is stale is an update, unless that has been done."""
         plan = super().plan(load, at, full=full)
         wins = (F.col("_action") == "stale") & (F.col("_seen") != F.col("_mine_order"))
         mine = plan.actions.withColumn("_action", F.when(wins, "update").otherwise(F.col("_action")))
-        return Plan(mine, plan.identity, "true", plan.ledger)
+        return MergePlan(mine, plan.identity, "true", plan.ledger)
 
 
 UNGUARDED = Case("unguarded", Unguarded(), newest)

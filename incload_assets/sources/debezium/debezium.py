@@ -13,14 +13,14 @@ from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.declared import Declared
 from incload_assets.declaration.field_types import as_columns, check_types
 from incload_assets.declaration.own_fields import OwnField
-from incload_assets.declaration.source import Absent, Headroom, Position, Sees, Source
+from incload_assets.declaration.source import Absent, Position, RetentionMargin, Sees, Source
 from incload_assets.declaration.window import Window
 from incload_assets.sources.debezium.declaration import OWN_FIELDS, check_events
 from incload_assets.sources.debezium.envelope import ENVELOPE, PAYLOAD
 from incload_assets.sources.debezium.events import ELSEWHERE, Reading, table_rows
 from incload_assets.sources.debezium.types import ENCODING, UNAVAILABLE, declared_encoding, default_encoding
+from incload_assets.sources.decorator import SourceDecorator
 from incload_assets.sources.postgres.replication_slot import ReplicationSlot
-from incload_assets.sources.wrapping import Wrapping
 from resources.errors import DeclarationError, SourceUnreadable
 
 TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring"]
@@ -30,7 +30,7 @@ SHOWN_TABLES = 10
 
 
 @dataclass(frozen=True)
-class Debezium(Wrapping):
+class Debezium(SourceDecorator):
     """Change events of Debezium's connector for PostgreSQL as changes of one table; with or without schemas, as JSON.
 
     Beside the table's columns a contract may have these fields, as may conditions and the function:
@@ -257,7 +257,7 @@ class Debezium(Wrapping):
             f"windows may hold nothing but events of other tables, declare Debezium(..., other_tables=[{shown}])",
         )
 
-    def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+    def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
         """Of the inner source, and of the slot; see :meth:`Source.headroom`."""
         of_slot = [self.slot.headroom(table_name)] if self.slot is not None else []
         return super().headroom(table_name, positions, now) + of_slot

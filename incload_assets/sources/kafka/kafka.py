@@ -14,11 +14,11 @@ from incload_assets.declaration import window as windows_of
 from incload_assets.declaration.declared import Declared
 from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.own_fields import OwnField
-from incload_assets.declaration.source import Absent, Headroom, Position, Sees, Source
+from incload_assets.declaration.source import Absent, Position, RetentionMargin, Sees, Source
 from incload_assets.declaration.window import Window
 from incload_assets.sources.kafka.errors import kafka_error
 from incload_assets.sources.kafka.messages import ABOUT, json_messages, read_messages
-from incload_assets.sources.kafka.topic import KafkaLook
+from incload_assets.sources.kafka.topic import TopicMetadata
 from incload_assets.sources.kafka.windows import Chooser, check_identity, identity_of, positions, ranges_of
 from resources.errors import DeclarationError, SourceUnreadable
 from resources.kafka import NAME, KafkaCluster
@@ -159,7 +159,7 @@ class Kafka(Source):
         """Whether the end of the window was written down when it was ingested."""
         return bool(position.detail.get("closed"))
 
-    def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+    def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
         """By the topic's ``retention.ms``; a ``retention.bytes`` may remove messages earlier.
 
         See :meth:`Source.headroom`. The account may describe the topic's configuration.
@@ -180,10 +180,10 @@ class Kafka(Source):
         removed = min(oldest) + retention
         when = "may have removed" if removed <= now else "removes"
         says = f"the topic {self.topic} {when} the oldest of it by {removed:%Y-%m-%d %H:%M} UTC"
-        return [Headroom(says, (removed - now) / retention, removed=removed)]
+        return [RetentionMargin(says, (removed - now) / retention, removed=removed)]
 
-    def _look(self, table_name: str) -> KafkaLook:
-        return KafkaLook(table_name, KafkaCluster.named(self.cluster), self.topic)
+    def _look(self, table_name: str) -> TopicMetadata:
+        return TopicMetadata(table_name, KafkaCluster.named(self.cluster), self.topic)
 
     def _check(self, table_name: str, positions: Mapping[str, Position]) -> None:
         """What Spark would find out late, or after minutes: everything that is to be read is still there."""

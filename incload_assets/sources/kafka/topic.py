@@ -65,7 +65,7 @@ class Found:
         return cls(answer.offset, answer.timestamp)
 
 
-class KafkaLook:
+class TopicMetadata:
     """A look at one topic; requests are for all of its partitions at once.
 
     Only what is committed is seen: the log ends where the oldest open transaction begins.

@@ -13,8 +13,8 @@ from typing import Any
 
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window
-from incload_assets.sources.cuts import Cut, Cuts
-from incload_assets.sources.kafka.topic import Identity, KafkaLook, Offsets, least_calls
+from incload_assets.sources.kafka.topic import Identity, Offsets, TopicMetadata, least_calls
+from incload_assets.sources.window_bounds import Bound, WindowBounds
 from resources.errors import SourceUnreadable
 from resources.lake import Lake
 
@@ -27,7 +27,7 @@ Ranges = Mapping[int, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Chooser:
-    """Finds cuts, as :data:`~incload_assets.sources.cuts.Choose` has it.
+    """Finds cuts, as :data:`~incload_assets.sources.window_bounds.Choose` has it.
 
     Args:
         look: At the topic.
@@ -36,12 +36,12 @@ class Chooser:
         now: The present instant.
     """
 
-    look: KafkaLook
+    look: TopicMetadata
     first: datetime | None
     ingested: Mapping[datetime, Offsets]
     now: datetime
 
-    def __call__(self, missing: Sequence[datetime], known: Mapping[datetime, Cut]) -> dict[datetime, Cut]:
+    def __call__(self, missing: Sequence[datetime], known: Mapping[datetime, Bound]) -> dict[datetime, Bound]:
         """The cuts to write, between those there are."""
         cuts = {at: offsets_of(cut) for at, cut in known.items()}
         wanted = self._wanted([at for at in missing if at <= self.now])
@@ -77,7 +77,7 @@ class Chooser:
 
 
 def positions(
-    table_name: str, look: KafkaLook, lake: Lake, windows: Sequence[Window], chooser: Chooser
+    table_name: str, look: TopicMetadata, lake: Lake, windows: Sequence[Window], chooser: Chooser
 ) -> dict[str, Position]:
     """The position of each window that has begun; of one that has not ended yet, where it has records.
 
@@ -95,7 +95,9 @@ def positions(
     begun = [window for window in windows if window.start <= chooser.now]
     if not begun:
         return {}
-    written = Cuts(lake, table_name).at([at for w in begun for at in (w.start, w.end) if at <= chooser.now], chooser)
+    written = WindowBounds(lake, table_name).at(
+        [at for w in begun for at in (w.start, w.end) if at <= chooser.now], chooser
+    )
     for found_cut in written.values():
         check_identity(table_name, look, Identity(found_cut["cluster"], found_cut["topic"]))
     ends, found = look.ends(), {}
@@ -117,7 +119,7 @@ def positions(
     return found
 
 
-def check_identity(table_name: str, look: KafkaLook, expected: Identity) -> None:
+def check_identity(table_name: str, look: TopicMetadata, expected: Identity) -> None:
     """Refuse a topic that is not the one which was read before.
 
     Raises:

@@ -9,11 +9,11 @@ import psycopg
 
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window
-from incload_assets.sources.cuts import Choose, Cut, Cuts
 from incload_assets.sources.postgres.closing import Closing, closing, closing_of, position_of
 from incload_assets.sources.postgres.ranges import Range, found_in
 from incload_assets.sources.postgres.relation import INTEGERS, Column, Relation, quoted
 from incload_assets.sources.postgres.source import DatabaseSource
+from incload_assets.sources.window_bounds import Bound, Choose, WindowBounds
 from resources.errors import DeclarationError, SourceUnreadable
 from resources.lake import Lake
 
@@ -77,7 +77,7 @@ class QueryById(DatabaseSource):
                 f"{table_name}: {self} was looked at without a lake",
                 rule="the numbers that windows end with are kept there",
             )
-        cuts = Cuts(lake, table_name)
+        cuts = WindowBounds(lake, table_name)
         written = cuts.known()  # before the database is looked at, which then shows no less than these saw
         with self.look(table_name) as look:
             server, relation, column = look.server, look.relation, look.column
@@ -102,7 +102,7 @@ class QueryById(DatabaseSource):
         return positions
 
 
-def _range(start: Cut | None, end: Cut) -> Range:
+def _range(start: Bound | None, end: Bound) -> Range:
     """From one cut, exclusive, to another, inclusive; a cut without a number is before all of them."""
     if end["id"] is None:
         return Range(_LEAST, _LEAST)
@@ -111,13 +111,13 @@ def _range(start: Cut | None, end: Cut) -> Range:
     return Range(_LEAST if start["id"] is None else start["id"] + 1, end["id"] + 1)
 
 
-def _chosen(now: Cut) -> Choose:
-    """Cuts to write: as the next one that is written, or, after the last of them, as it is now.
+def _chosen(now: Bound) -> Choose:
+    """WindowBounds to write: as the next one that is written, or, after the last of them, as it is now.
 
     Another process may have written one since, and have seen more: then that one counts.
     """
 
-    def choose(missing: Sequence[datetime], known: Mapping[datetime, Cut]) -> dict[datetime, Cut]:
+    def choose(missing: Sequence[datetime], known: Mapping[datetime, Bound]) -> dict[datetime, Bound]:
         newest = max([now, *known.values()], key=lambda cut: _LEAST if cut["id"] is None else cut["id"])
         return {at: next((known[later] for later in sorted(known) if later > at), newest) for at in missing}
 
@@ -130,7 +130,7 @@ def _highest(connection: psycopg.Connection[Any], relation: Relation, column: Co
 
 
 def _check_growth(
-    table_name: str, relation: Relation, column: Column, highest: int | None, cuts: Collection[Cut]
+    table_name: str, relation: Relation, column: Column, highest: int | None, cuts: Collection[Bound]
 ) -> None:
     """Raise SourceUnreadable where numbers begin again: rows would be taken for ones that were loaded."""
     last = max((cut["id"] for cut in cuts if cut["id"] is not None), default=None)

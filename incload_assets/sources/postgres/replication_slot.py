@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from incload_assets.declaration.field_types import check_types
-from incload_assets.declaration.source import Headroom
+from incload_assets.declaration.source import RetentionMargin
 from incload_assets.sources.postgres.errors import looking
 from resources.databases import NAME, Database
 from resources.errors import DeclarationError, SourceUnreadable
@@ -52,7 +52,7 @@ class ReplicationSlot:
                     remedy=f"write {field}={example}",
                 )
 
-    def headroom(self, table_name: str) -> Headroom:
+    def headroom(self, table_name: str) -> RetentionMargin:
         """How much may be written until the slot is dropped, and whether anything reads it.
 
         Args:
@@ -74,11 +74,13 @@ class ReplicationSlot:
         active, status, safe, kept, limit = found
         if status is None or status == "lost":
             told = "is not there" if status is None else "was dropped"
-            return Headroom(f"{keeper} {told}: what was changed since its reader's last look comes no more", 0)
+            return RetentionMargin(f"{keeper} {told}: what was changed since its reader's last look comes no more", 0)
         idle = "" if active else "; nothing reads it now"
         if safe is None:
-            return Headroom(f"{keeper} keeps {_size(kept)} of log, and no limit but the disk{idle}", 1, bool(active))
-        return Headroom(
+            return RetentionMargin(
+                f"{keeper} keeps {_size(kept)} of log, and no limit but the disk{idle}", 1, bool(active)
+            )
+        return RetentionMargin(
             f"{keeper} keeps {_size(kept)} of log and is dropped when {_size(safe)} more are written{idle}",
             safe / limit,
             bool(active),

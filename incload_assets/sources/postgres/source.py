@@ -22,7 +22,7 @@ from resources.databases import Database
 
 
 @dataclass(frozen=True)
-class Look:
+class DatabaseSession:
     """One look at a table.
 
     Args:
@@ -111,7 +111,7 @@ class DatabaseSource(Source):
         return closing_of(position).state == "closed"
 
     @contextmanager
-    def look(self, table_name: str) -> Iterator[Look]:
+    def look(self, table_name: str) -> Iterator[DatabaseSession]:
         """A look at the table, whose errors are this package's.
 
         Args:
@@ -125,7 +125,7 @@ class DatabaseSource(Source):
         with looking(table_name, self._place), database.connect() as connection:
             server = server_of(connection)  # before the rows are looked at
             relation = relation_of(connection, table_name, database, self.table)
-            yield Look(connection, server, relation, relation.column(table_name, self.by, self.types))
+            yield DatabaseSession(connection, server, relation, relation.column(table_name, self.by, self.types))
 
     @property
     def _place(self) -> str:

@@ -23,7 +23,7 @@ from incload_assets.declaration.window_rules import inside_sql
 from incload_assets.declaration.write import BUCKET
 from incload_assets.delta.sql import col, row_id_sql
 from incload_assets.sources.upstream.delta_files import digest
-from incload_assets.sources.upstream.state import Look, UpstreamTable
+from incload_assets.sources.upstream.state import UpstreamState, UpstreamTable
 from resources.lake import Lake
 
 _SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False), pa.field("notes", pa.string(), nullable=False)])
@@ -100,9 +100,9 @@ class Question:
 
 
 def states_of(
-    window: Window, looks: Sequence[Look], before: Position | None, notes: Notes
+    window: Window, looks: Sequence[UpstreamState], before: Position | None, notes: Notes
 ) -> dict[str, dict[str, Any]]:
-    """What a position says of each table, by name; see :meth:`Look.state`.
+    """What a position says of each table, by name; see :meth:`UpstreamState.state`.
 
     Args:
         window: Which.
@@ -123,10 +123,10 @@ def states_of(
 
 
 def open_questions(
-    windows: Sequence[Window], looks: Sequence[Look], ingested: Mapping[str, Position], notes: Notes
-) -> dict[Look, list[Question]]:
+    windows: Sequence[Window], looks: Sequence[UpstreamState], ingested: Mapping[str, Position], notes: Notes
+) -> dict[UpstreamState, list[Question]]:
     """The windows of which only a table has changed to which their rows refer, and nobody knows yet what that means."""
-    questions: dict[Look, list[Question]] = {}
+    questions: dict[UpstreamState, list[Question]] = {}
     for window in windows:
         before = ingested.get(window.key)
         if before is None or not looks or not before.detail.get("rows"):
@@ -146,14 +146,14 @@ def open_questions(
     return questions
 
 
-def _own(looks: Sequence[Look], states: Mapping[str, Mapping[str, Any]]) -> str:
+def _own(looks: Sequence[UpstreamState], states: Mapping[str, Mapping[str, Any]]) -> str:
     """What a window's own rows are: those of the partitioned tables."""
     names = [look.upstream.name for look in looks if look.upstream.partition is not None]
     return digest(f"{name}:{states[name]['id']}:{states[name]['rows']}" for name in names if name in states)
 
 
 def unconcerned(
-    spark: SparkSession, lake: Lake, look: Look, looks: Sequence[Look], questions: Sequence[Question]
+    spark: SparkSession, lake: Lake, look: UpstreamState, looks: Sequence[UpstreamState], questions: Sequence[Question]
 ) -> dict[tuple[str, str], Settled]:
     """Those of some windows that the changes of a table do not concern, in a query per version they were made of.
 
@@ -185,7 +185,7 @@ def unconcerned(
     return found
 
 
-def _changed(spark: SparkSession, lake: Lake, look: Look, since: int) -> DataFrame:
+def _changed(spark: SparkSession, lake: Lake, look: UpstreamState, since: int) -> DataFrame:
     """The keys whose rows are not what they were; a column that only one of the versions has is NULL in the other."""
     assert look.upstream.on is not None
     key = col(look.upstream.on).alias("_key")
@@ -201,7 +201,12 @@ def _changed(spark: SparkSession, lake: Lake, look: Look, since: int) -> DataFra
 
 
 def _concerned(
-    spark: SparkSession, lake: Lake, look: Look, referring: Look, changed: DataFrame, asked: Sequence[Question]
+    spark: SparkSession,
+    lake: Lake,
+    look: UpstreamState,
+    referring: UpstreamState,
+    changed: DataFrame,
+    asked: Sequence[Question],
 ) -> set[str]:
     """The windows whose rows in one of the tables refer to a key."""
     upstream, windows = referring.upstream, [question.window for question in asked]

@@ -37,7 +37,7 @@ class UpstreamTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class UpstreamState:
     """One look at one table, for some windows.
 
     Args:

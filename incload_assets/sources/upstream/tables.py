@@ -28,7 +28,7 @@ from incload_assets.sources.upstream.references import (
     unconcerned,
     write_notes,
 )
-from incload_assets.sources.upstream.state import Look, UpstreamTable
+from incload_assets.sources.upstream.state import UpstreamState, UpstreamTable
 from resources.errors import DeclarationError, SourceChanged, SourceMissing
 from resources.lake import Lake
 from resources.settings import current_settings
@@ -172,11 +172,11 @@ class Tables(Source):
         """The tables that are not there."""
         return ["/".join(u.path) for u in self.of if lake.version(lake.table_uri(u.path)) is None]
 
-    def _looks(self, lake: Lake, windows: Sequence[Window]) -> list[Look]:
+    def _looks(self, lake: Lake, windows: Sequence[Window]) -> list[UpstreamState]:
         """One at each table; none where a table is not there yet."""
         deltas = [(upstream, lake.delta(lake.table_uri(upstream.path))) for upstream in self.of]
         return [
-            Look(upstream, DeltaFiles(delta, upstream.partition), windows, self.timezone)
+            UpstreamState(upstream, DeltaFiles(delta, upstream.partition), windows, self.timezone)
             for upstream, delta in deltas
             if delta is not None and all(other is not None for _, other in deltas)
         ]
@@ -200,7 +200,9 @@ class Tables(Source):
             )
 
 
-def _position(window: Window, looks: Sequence[Look], tables: Mapping[str, Mapping[str, Any]], there: bool) -> Position:
+def _position(
+    window: Window, looks: Sequence[UpstreamState], tables: Mapping[str, Mapping[str, Any]], there: bool
+) -> Position:
     parts, size, decisive = [], 0, []
     for look in looks:
         state = tables[look.upstream.name]

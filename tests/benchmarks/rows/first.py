@@ -133,8 +133,8 @@ def _append(spark: SparkSession, files: str, uri: str) -> int:
     spark.sql(f"CREATE TABLE IF NOT EXISTS delta.`{uri}` ({SCHEMA}) USING delta PARTITIONED BY (day)")
     read = spark.read.schema(SCHEMA).json(f"file://{files}")
     good = F.col("id").isNotNull() & F.col("day").isNotNull()
-    judged = read.withColumn("good", good)
-    counts = {row["good"]: row["count"] for row in judged.groupBy("good").count().collect()}
-    judged.filter("good").drop("good").write.format("delta").mode("append").save(uri)
+    validated = read.withColumn("good", good)
+    counts = {row["good"]: row["count"] for row in validated.groupBy("good").count().collect()}
+    validated.filter("good").drop("good").write.format("delta").mode("append").save(uri)
     assert spark.read.format("delta").load(uri).count() >= counts[True]
     return int(counts[True])

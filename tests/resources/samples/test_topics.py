@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from incload_assets.sources.kafka.topic import KafkaLook
+from incload_assets.sources.kafka.topic import TopicMetadata
 from resources.errors import SourceUnavailable, SourceUnreadable
 from resources.kafka import KafkaCluster, provide
 from resources.local_servers.locks import is_held
@@ -78,7 +78,7 @@ def send(cluster: KafkaCluster, value: str) -> None:
 
 
 def count(cluster: KafkaCluster) -> int:
-    return KafkaLook("things", cluster, "things").ends()[0]
+    return TopicMetadata("things", cluster, "things").ends()[0]
 
 
 def eventually(true: Callable[[], bool], seconds: float = 30.0) -> bool:
@@ -121,7 +121,7 @@ def test_what_was_killed_is_started_again_with_its_messages(
 ) -> None:
     cluster = find_or_start(NAME, settings, TOPICS)
     send(cluster, killed)
-    before, topic = count(cluster), KafkaLook("things", cluster, "things").identity
+    before, topic = count(cluster), TopicMetadata("things", cluster, "things").identity
     broker = broker_of(server)
     psutil.Process(server.pid).kill()
     if killed != "the supervisor":
@@ -132,7 +132,7 @@ def test_what_was_killed_is_started_again_with_its_messages(
     again = find_or_start(NAME, settings, TOPICS)
 
     assert count(again) == before > 0
-    assert KafkaLook("things", again, "things").identity == topic
+    assert TopicMetadata("things", again, "things").identity == topic
     assert not broker.is_running() or broker.status() == psutil.STATUS_ZOMBIE
 
 

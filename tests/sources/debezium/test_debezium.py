@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import Debezium, Files, Merge, Quarantine
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.window import window_of
-from incload_assets.ingest.validate import judge
+from incload_assets.ingest.validate import validate
 from incload_assets.load.reconcile import Evidence
-from incload_assets.sources.wrapping import Wrapping
+from incload_assets.sources.decorator import SourceDecorator
 from resources.errors import DeclarationError
 from tests.support.tables import Loaded, day, make
 
@@ -78,13 +78,13 @@ def table(spark: SparkSession, folder: Path, name: str = "orders", contract: typ
     )  # fmt: skip
 
 
-def judged(loaded: Loaded, *columns: str) -> list[tuple[Any, ...]]:
+def validated(loaded: Loaded, *columns: str) -> list[tuple[Any, ...]]:
     """What the rows of the first window are to be, before they are landed."""
     declared = loaded.table
     window = window_of(declared.partitions_def, day(1))
     positions = {window.key: declared.source.detect(declared.name, [window], {})[window.key]}
     fields = (*declared.columns, *declared.control_fields)
-    rows = judge(declared.source.extract_windows(loaded.spark, declared.name, positions, fields), declared, [window])
+    rows = validate(declared.source.extract_windows(loaded.spark, declared.name, positions, fields), declared, [window])
     return [tuple(row.values()) for row in rows.select(*columns).toArrow().to_pylist()]
 
 
@@ -242,7 +242,7 @@ def test_values_without_schemas_are_read_by_the_contract_and_by_what_is_declared
     write(tmp_path, 1, event("c", RAW, 110))
     encodings = {"millis": "timestamp[ms]", "clock": "time[us]"}
     loaded = table(spark, tmp_path, contract=Values, decimals="precise", encodings=encodings)
-    assert judged(loaded, "_reasons", *loaded.table.columns[:-1]) == [([], *READ)]
+    assert validated(loaded, "_reasons", *loaded.table.columns[:-1]) == [([], *READ)]
 
 
 def column(name: str, type: str, semantic: str | None = None, scale: int | None = None, **more: Any) -> dict[str, Any]:
@@ -278,14 +278,14 @@ def test_values_with_schemas_are_read_by_these(spark: SparkSession, tmp_path: Pa
     row = {**RAW, "amount": "nA=="}  # -100, in units of the schema's scale
     write(tmp_path, 1, {"schema": schema, "payload": event("c", row, 110)})
     loaded = table(spark, tmp_path, contract=Values)
-    assert judged(loaded, "_reasons", *loaded.table.columns[:-1]) == [([], *READ)]
+    assert validated(loaded, "_reasons", *loaded.table.columns[:-1]) == [([], *READ)]
 
 
 def test_what_cannot_be_told_is_quarantined_with_a_reason(spark: SparkSession, tmp_path: Path) -> None:
     infinite = {"day": -2147472692, "millis": 9223372036825200, "micros": -9223372036832400000, "zoned": "infinity"}
     write(tmp_path, 1, event("c", {"id": 1, "amount": "1234"}, 110), event("c", {"id": 2, **infinite}, 111))
     loaded = table(spark, tmp_path, contract=Values, encodings={"millis": "timestamp[ms]"})
-    assert judged(loaded, "_reasons") == [
+    assert validated(loaded, "_reasons") == [
         (
             [
                 "amount: '1234, a decimal without schema: declare decimals='precise', 'string' or 'double'' "
@@ -333,8 +333,8 @@ def test_a_new_column_is_rescued_until_the_contract_has_it(spark: SparkSession, 
         note: T.StringType = pa.Field(nullable=True)
 
     write(tmp_path, 1, event("c", order(1), 110), event("c", order(2, note="hi"), 120))
-    assert judged(table(spark, tmp_path), "id", "_rescued") == [(1, None), (2, '{"note":"hi"}')]
-    assert judged(table(spark, tmp_path, contract=Wider), "id", "note", "_rescued") == [
+    assert validated(table(spark, tmp_path), "id", "_rescued") == [(1, None), (2, '{"note":"hi"}')]
+    assert validated(table(spark, tmp_path, contract=Wider), "id", "note", "_rescued") == [
         (1, None, None),
         (2, "hi", None),
     ]
@@ -346,8 +346,8 @@ def test_a_delete_is_trusted_beyond_its_key_only_with_full_replica_identity(
     write(tmp_path, 1, event("d", order(1, "", "default"), 120))
     default, full = table(spark, tmp_path), table(spark, tmp_path, "full", replica_identity="full")
     assert (default.table.changes.unavailable, full.table.changes.unavailable) == (MARKER, None)
-    assert judged(default, "_kind", "id", "status", "body") == [("delete", 1, None, None)]
-    assert judged(full, "_kind", "id", "status", "body") == [("delete", 1, "", "default")]
+    assert validated(default, "_kind", "id", "status", "body") == [("delete", 1, None, None)]
+    assert validated(full, "_kind", "id", "status", "body") == [("delete", 1, "", "default")]
 
 
 def test_declarations_that_cannot_be_kept_are_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -364,6 +364,6 @@ def test_declarations_that_cannot_be_kept_are_refused(spark: SparkSession, tmp_p
 def test_all_but_reading_is_as_the_inner_source_has_it(tmp_path: Path) -> None:
     reading = {"validate", "validate_changes", "for_contract", "asked_for", "requiring", "extract", "extract_windows"}
     verbs = {name for name, value in vars(Source).items() if callable(value) and not name.startswith("_")}
-    assert verbs - reading == {name for name in vars(Wrapping) if name in verbs}
+    assert verbs - reading == {name for name in vars(SourceDecorator) if name in verbs}
     inner = Files(f"{tmp_path}/*.json", absent="empty")
     assert Debezium(inner, table="public.orders", keys=["id"]).absent == "empty"

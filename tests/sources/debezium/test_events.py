@@ -14,7 +14,7 @@ from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import window_of
 from incload_assets.load.ranges import load_first_windows
 from resources.errors import ContractViolation, DeclarationError, SourceUnreadable
-from tests.sources.debezium.test_debezium import MARKER, Order, bins, event, files, judged, order, table, write
+from tests.sources.debezium.test_debezium import MARKER, Order, bins, event, files, order, table, validated, write
 from tests.support.tables import day, make
 
 
@@ -57,7 +57,7 @@ def test_events_of_other_connectors_and_what_is_no_event_are_quarantined_and_wha
 ) -> None:
     wrapped = [{"schema": {"type": "struct", "fields": []}, "payload": event} for event in BETWEEN[1:]]
     write(tmp_path, 1, *OTHERS, *NO_EVENTS, *BETWEEN, *wrapped)
-    found = judged(table(spark, tmp_path), "_kind", "_reasons", "_payload")
+    found = validated(table(spark, tmp_path), "_kind", "_reasons", "_payload")
     reasons = [reason for kind, [reason], _ in found if kind == "rejected"]
     assert [reason.partition(":")[0] for reason in reasons[:4]] == [
         f"an event of Debezium's connector '{name}'" for name in ("mysql", "sqlserver", "mongodb", "mysql")
@@ -167,7 +167,7 @@ def test_events_with_unavailable_values_are_quarantined_where_the_table_does_not
         spark, tmp_path, source=source, contract=Order, changes=changes, write=write_as,
         quarantine=Quarantine(max_share=1),
     )  # fmt: skip
-    assert sorted(judged(loaded, "_kind", "_reasons")) == [
+    assert sorted(validated(loaded, "_kind", "_reasons")) == [
         (
             "rejected",
             [
@@ -189,7 +189,7 @@ def test_a_row_under_a_new_key_lacks_values_where_the_changes_do_not_say_where_t
         spark, tmp_path, source=source, contract=Order, changes=changes, write=Merge(),
         quarantine=Quarantine(max_share=1),
     )  # fmt: skip
-    assert sorted(judged(loaded, "_kind", "id")) == [("delete", 1), ("rejected", 2)]
+    assert sorted(validated(loaded, "_kind", "id")) == [("delete", 1), ("rejected", 2)]
 
 
 def test_names_of_tables_and_placeholders_are_looked_at_when_declared(spark: SparkSession, tmp_path: Path) -> None:
@@ -215,5 +215,5 @@ class Personal(pa.DataFrameModel):
 
 def test_a_personal_value_that_is_not_of_its_encoding_is_not_shown(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, 1, event("c", {"id": 1, "salary": "5000.00"}, 110))
-    [([reason],)] = judged(table(spark, tmp_path, contract=Personal, decimals="precise"), "_reasons")
+    [([reason],)] = validated(table(spark, tmp_path, contract=Personal, decimals="precise"), "_reasons")
     assert reason.startswith("salary: *** is not written as decimal: ")

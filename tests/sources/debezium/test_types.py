@@ -13,7 +13,7 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.sources.debezium.test_debezium import MARKER, column, event, judged, table, write
+from tests.sources.debezium.test_debezium import MARKER, column, event, table, validated, write
 
 REMEDY = "declare decimals, time_precision_mode and encodings as the connector has them"
 
@@ -80,7 +80,7 @@ def test_a_text_column_has_the_same_text_of_dates_and_times_in_each_mode(
     mode, of = ("isostring", "us") if unit == "iso" else ("adaptive", unit)
     encodings = {"d": "date", "t": f"time[{of}]", "ts": f"timestamp[{of}]", "ds": "date"}
     loaded = table(spark, tmp_path, contract=Times, encodings=encodings, time_precision_mode=mode)
-    assert sorted(judged(loaded, "id", "_reasons", "d", "t", "ts", "ds")) == [
+    assert sorted(validated(loaded, "id", "_reasons", "d", "t", "ts", "ds")) == [
         (i, [], *text) for i, (_, text) in enumerate(rows)
     ]
 
@@ -105,7 +105,7 @@ def test_schemas_tell_the_modes_of_text_columns(spark: SparkSession, tmp_path: P
         ]
     write(tmp_path, 1, *events)
     loaded = table(spark, tmp_path, contract=Times)
-    assert judged(loaded, "_reasons", "d", "t", "ts", "ds") == [([], *USUAL)] * 4
+    assert validated(loaded, "_reasons", "d", "t", "ts", "ds") == [([], *USUAL)] * 4
 
 
 class Typed(pa.DataFrameModel):
@@ -136,7 +136,7 @@ def test_what_a_type_would_cut_or_cannot_hold_is_quarantined(spark: SparkSession
     loaded = table(
         spark, tmp_path, contract=Typed, time_precision_mode="nanoseconds", encodings={"t": "time[ns]"}
     )  # fmt: skip
-    found = sorted(judged(loaded, "id", "_reasons", "d", "ts", "other", "t"))
+    found = sorted(validated(loaded, "id", "_reasons", "d", "ts", "other", "t"))
     at = datetime(2026, 1, 2, 3, 4, 5, 123456, UTC)
     assert found[0] == (0, [], date(2026, 1, 2), at, at, "12:34:56.500000")
     assert [reasons[0].partition(":")[0] for _, reasons, *_ in found[1:]] == [
@@ -155,7 +155,7 @@ def test_texts_in_isostring_mode_are_read_into_types(spark: SparkSession, tmp_pa
     ]
     write(tmp_path, 1, *(event("c", {"id": i, **row}, 110 + i) for i, row in enumerate(rows)))
     loaded = table(spark, tmp_path, contract=Typed, time_precision_mode="isostring")
-    found = sorted(judged(loaded, "id", "_reasons", "d", "ts", "other"))
+    found = sorted(validated(loaded, "id", "_reasons", "d", "ts", "other"))
     assert found[0] == (
         0, [], date(2026, 1, 2), datetime(2026, 1, 2, 3, 4, 5, 500000, UTC), datetime(2026, 1, 2, 3, 4, 5, 0, UTC)
     )  # fmt: skip
@@ -239,7 +239,7 @@ def test_precise_decimals_are_exactly_what_was_written_or_quarantined(spark: Spa
         spark, tmp_path, contract=Numbers, decimals="precise", encodings={"text": "decimal(2)", "data": "hex"}
     )  # fmt: skip
     names = ("amt", "big", "ratio", "text", "many", "data")
-    found = sorted(judged(loaded, "id", "_reasons", *names), key=lambda row: row[0])
+    found = sorted(validated(loaded, "id", "_reasons", *names), key=lambda row: row[0])
     expected = [(i, [], *(made.get(name) for name in names)) for i, (_, made) in enumerate(RIGHT)]
     assert found[: len(RIGHT)] == expected
     assert [rows[i] for i, reasons, *_ in found[len(RIGHT) :] if len(reasons) != 1] == []
@@ -289,9 +289,9 @@ def test_an_unavailable_value_is_none_whatever_its_form_and_unset_or_quarantined
     write(tmp_path, 1, event("u", {"id": 1, "n": 5, **of_placeholder(text)}, 110))
     kept = table(spark, tmp_path, contract=Stored, decimals=decimals, unavailable=placeholder)
     columns = [name for name in kept.table.columns if name not in ("id", "n", "cdc_sequence")]
-    assert judged(kept, "_reasons", "_unset", *columns) == [([], columns, *[None] * len(columns))]
+    assert validated(kept, "_reasons", "_unset", *columns) == [([], columns, *[None] * len(columns))]
     whole = table(
         spark, tmp_path, contract=Stored, decimals=decimals, unavailable=placeholder, replica_identity="full"
     )  # fmt: skip
-    [(kind, [reason])] = judged(whole, "_kind", "_reasons")
+    [(kind, [reason])] = validated(whole, "_kind", "_reasons")
     assert kind == "rejected" and reason.startswith(f"{', '.join(columns)}: not in this event")

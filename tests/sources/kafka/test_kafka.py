@@ -24,7 +24,7 @@ from incload_assets.declaration.window import Window
 from incload_assets.ingest.source_errors import read_error
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.sources.kafka.kafka import Kafka
-from incload_assets.sources.kafka.topic import KafkaLook
+from incload_assets.sources.kafka.topic import TopicMetadata
 from incload_assets.sources.kafka.windows import position_of, ranges_of
 from resources.errors import DeclarationError, SourceMissing, SourceUnavailable, SourceUnreadable
 from resources.kafka import KafkaCluster
@@ -201,8 +201,8 @@ class TestWindows:
         kafka.create(topic, 2)
         kafka.send(topic, [message(3.5), message(20.5, 1), message(20.7)])
         asked = []
-        real = KafkaLook._offsets
-        monkeypatch.setattr(KafkaLook, "_offsets", lambda look, spec: asked.append(spec) or real(look, spec))
+        real = TopicMetadata._offsets
+        monkeypatch.setattr(TopicMetadata, "_offsets", lambda look, spec: asked.append(spec) or real(look, spec))
         hours = [Window(at(n / 24), at((n + 1) / 24), f"{n}") for n in range(720)]
         look = Looking(topic, tmp_path)
         found = look.at(*hours)
@@ -292,7 +292,7 @@ ALL = ["id", "amount", "note", "kafka_key", "kafka_timestamp", "kafka_partition"
 
 def whole(topic: str, per_partition: dict[int, tuple[int, int]]) -> Position:
     """A position without a cut: the log as it is."""
-    identity = KafkaLook("orders", KafkaCluster.named("shop"), topic).identity
+    identity = TopicMetadata("orders", KafkaCluster.named("shop"), topic).identity
     return position_of(identity, per_partition, closed=True)
 
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from incload_assets.assets import Debezium, Files, ReplicationSlot
-from incload_assets.declaration.source import Headroom
+from incload_assets.declaration.source import RetentionMargin
 from resources.errors import DeclarationError, SourceUnavailable
 from tests.servers.postgres import PostgresServer, running_postgres
 
@@ -50,7 +50,7 @@ def reading(server: PostgresServer) -> Iterator[None]:
 
 
 def test_a_slot_says_how_much_more_may_be_written_until_it_is_dropped(server: PostgresServer) -> None:
-    assert SLOT.headroom("orders") == Headroom(
+    assert SLOT.headroom("orders") == RetentionMargin(
         "the replication slot debezium of shop is not there: what was changed since its reader's last look comes no "
         "more", 0,
     )  # fmt: skip

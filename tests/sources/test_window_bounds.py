@@ -1,4 +1,4 @@
-"""Cuts are written once, in order, whoever is faster."""
+"""WindowBounds are written once, in order, whoever is faster."""
 
 import multiprocessing
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from incload_assets.sources import cuts as module
-from incload_assets.sources.cuts import Cut, Cuts
+from incload_assets.sources import window_bounds as module
+from incload_assets.sources.window_bounds import Bound, WindowBounds
 from resources.lake import Lake
 
 
@@ -17,41 +17,41 @@ def noon(number: int) -> datetime:
     return datetime(2026, 1, number, 12, tzinfo=UTC)
 
 
-def ids(*numbers: int) -> dict[datetime, Cut]:
+def ids(*numbers: int) -> dict[datetime, Bound]:
     return {noon(number): {"id": number * 10} for number in numbers}
 
 
-def by_day(missing: Sequence[datetime], known: Mapping[datetime, Cut]) -> dict[datetime, Cut]:
+def by_day(missing: Sequence[datetime], known: Mapping[datetime, Bound]) -> dict[datetime, Bound]:
     return {at: {"id": at.day * 10} for at in missing}
 
 
 def test_a_cut_is_chosen_once_and_never_again(tmp_path: Path) -> None:
-    cuts = Cuts(Lake(str(tmp_path)), "shop/payments")
+    cuts = WindowBounds(Lake(str(tmp_path)), "shop/payments")
     assert cuts.known() == {}
     assert cuts.at([noon(2), noon(1)], by_day) == ids(1, 2)
-    seen: list[tuple[list[datetime], Mapping[datetime, Cut]]] = []
+    seen: list[tuple[list[datetime], Mapping[datetime, Bound]]] = []
 
-    def choose(missing: Sequence[datetime], known: Mapping[datetime, Cut]) -> dict[datetime, Cut]:
+    def choose(missing: Sequence[datetime], known: Mapping[datetime, Bound]) -> dict[datetime, Bound]:
         seen.append((list(missing), known))
         return {noon(3): {"id": 99}}
 
     assert cuts.at([noon(2), noon(4), noon(3)], choose) == ids(2) | {noon(3): {"id": 99}}, "none was chosen for the 4th"
     assert seen == [([noon(3), noon(4)], ids(1, 2))]
-    assert Cuts(Lake(str(tmp_path)), "shop/payments").known() == ids(1, 2) | {noon(3): {"id": 99}}
-    assert Cuts(Lake(str(tmp_path)), "shop/other").known() == {}
+    assert WindowBounds(Lake(str(tmp_path)), "shop/payments").known() == ids(1, 2) | {noon(3): {"id": 99}}
+    assert WindowBounds(Lake(str(tmp_path)), "shop/other").known() == {}
 
 
 def test_who_is_overtaken_between_reading_and_writing_looks_again(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path))
-    looked: list[Mapping[datetime, Cut]] = []
+    looked: list[Mapping[datetime, Bound]] = []
 
-    def choose(missing: Sequence[datetime], known: Mapping[datetime, Cut]) -> dict[datetime, Cut]:
+    def choose(missing: Sequence[datetime], known: Mapping[datetime, Bound]) -> dict[datetime, Bound]:
         looked.append(known)
         if len(looked) < 3:
-            Cuts(lake, "t").at([noon(len(looked))], lambda missing, _: {missing[0]: {"id": len(looked)}})
+            WindowBounds(lake, "t").at([noon(len(looked))], lambda missing, _: {missing[0]: {"id": len(looked)}})
         return {at: {"id": 7} for at in missing}
 
-    found = Cuts(lake, "t").at([noon(1), noon(5)], choose)
+    found = WindowBounds(lake, "t").at([noon(1), noon(5)], choose)
     assert [list(known) for known in looked] == [[], [noon(1)], [noon(1), noon(2)]]
     assert found == {noon(1): {"id": 1}, noon(5): {"id": 7}}, "what the other wrote stays"
 
@@ -62,22 +62,22 @@ def test_the_cuts_of_many_windows_are_in_few_files_and_who_is_overtaken_then_loo
     monkeypatch.setattr(module, "FILES", 4)
     lake = Lake(str(tmp_path))
 
-    def overtaken(missing: Sequence[datetime], known: Mapping[datetime, Cut]) -> dict[datetime, Cut]:
+    def overtaken(missing: Sequence[datetime], known: Mapping[datetime, Bound]) -> dict[datetime, Bound]:
         if noon(28) not in known:
-            Cuts(lake, "t").at([noon(28)], by_day)
+            WindowBounds(lake, "t").at([noon(28)], by_day)
         return by_day(missing, known)
 
     for number in range(1, 28):
-        Cuts(lake, "t").at([noon(number)], overtaken if number == 11 else by_day)
+        WindowBounds(lake, "t").at([noon(number)], overtaken if number == 11 else by_day)
     table = lake.delta(lake.cuts_uri(["t"]))
     assert table is not None and len(table.file_uris()) <= 4
-    assert Cuts(lake, "t").known() == ids(*range(1, 29))
+    assert WindowBounds(lake, "t").known() == ids(*range(1, 29))
 
 
-def write_all(folder: str, offset: int) -> dict[datetime, Cut]:
-    return Cuts(Lake(folder), "t").at(
+def write_all(folder: str, offset: int) -> dict[datetime, Bound]:
+    return WindowBounds(Lake(folder), "t").at(
         [noon(number) for number in range(1, 11)], lambda missing, _: {missing[0]: {"by": offset}}
-    ) and Cuts(Lake(folder), "t").at(
+    ) and WindowBounds(Lake(folder), "t").at(
         [noon(number) for number in range(1, 11)], lambda missing, _: {at: {"by": offset} for at in missing}
     )
 

@@ -7,13 +7,13 @@ from datetime import datetime
 from pyspark.sql import Column, SparkSession
 
 from incload_assets.declaration.own_fields import OwnField
-from incload_assets.declaration.source import Clock, Headroom, Position, Source, Survey
+from incload_assets.declaration.source import Clock, Position, RetentionMargin, Source, Survey
 from incload_assets.declaration.window import Window
 from resources.lake import Lake
 
 
 @dataclass(frozen=True)
-class Wrapping(Source):
+class SourceDecorator(Source):
     """All that is not about reading records is as the inner source has it.
 
     Args:
@@ -35,7 +35,7 @@ class Wrapping(Source):
         """See :meth:`Source.check_landed`."""
         self.source.check_landed(table_name, ingested)
 
-    def for_changes(self, unavailable: str | None, *, moves: bool) -> "Wrapping":
+    def for_changes(self, unavailable: str | None, *, moves: bool) -> "SourceDecorator":
         """See :meth:`Source.for_changes`."""
         return replace(self, source=self.source.for_changes(unavailable, moves=moves))
 
@@ -103,7 +103,7 @@ class Wrapping(Source):
         """See :meth:`Source.settled`."""
         return self.source.settled(position)
 
-    def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[Headroom]:
+    def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
         """See :meth:`Source.headroom`."""
         return self.source.headroom(table_name, positions, now)
 

@@ -16,10 +16,10 @@ from incload_assets.declaration import window as windows
 from resources.errors import SourceUnavailable
 from resources.lake import Lake
 
-Cut = Mapping[str, Any]
+Bound = Mapping[str, Any]
 """JSON-ready, of the source's own making."""
 
-Choose = Callable[[Sequence[datetime], Mapping[datetime, Cut]], Mapping[datetime, Cut]]
+Choose = Callable[[Sequence[datetime], Mapping[datetime, Bound]], Mapping[datetime, Bound]]
 """From the instants without a cut (ascending) and all cuts there are to the cuts to write, for all or some of them.
 
 A cut must not lie before that of an earlier instant, or behind that of a later one. Where another process was faster,
@@ -38,7 +38,7 @@ _SCHEMA = pa.schema(
 )
 
 
-class Cuts:
+class WindowBounds:
     """The cuts of one table, a small Delta table of its own.
 
     Each commit carries the number after the one its writer read, so that of two writers who read the same one loses
@@ -49,7 +49,7 @@ class Cuts:
         table: The table's name, its asset key with slashes.
 
     Example:
-        >>> cuts = Cuts(lake, "retail/payments")  # doctest: +SKIP
+        >>> cuts = WindowBounds(lake, "retail/payments")  # doctest: +SKIP
         >>> cuts.at([monday], lambda missing, known: {at: {"id": 17} for at in missing})  # doctest: +SKIP
         {datetime(2026, 1, 5, tzinfo=UTC): {'id': 17}}
     """
@@ -58,11 +58,11 @@ class Cuts:
         self._lake, self._table = lake, table_name
         self._uri = lake.cuts_uri(table_name.split("/"))
 
-    def known(self) -> dict[datetime, Cut]:
+    def known(self) -> dict[datetime, Bound]:
         """All cuts written, by instant, aware, UTC, ascending."""
         return _cuts(self._read()[0])
 
-    def at(self, instants: Sequence[datetime], choose: Choose) -> dict[datetime, Cut]:
+    def at(self, instants: Sequence[datetime], choose: Choose) -> dict[datetime, Bound]:
         """The cuts at some instants; those without one are given one, if ``choose`` names it.
 
         Args:
@@ -75,7 +75,7 @@ class Cuts:
         wanted = {instant.astimezone(UTC) for instant in instants}
         for _ in range(ATTEMPTS):
             rows, number = self._read()
-            known, chosen = _cuts(rows), dict[datetime, Cut]()
+            known, chosen = _cuts(rows), dict[datetime, Bound]()
             if missing := sorted(wanted - known.keys()):
                 chosen = dict(choose(missing, known))
             if not chosen or self._write(chosen, number + 1, rows):
@@ -95,7 +95,7 @@ class Cuts:
         rows = sorted(table.to_pyarrow_table().to_pylist(), key=lambda row: row["at"])
         return rows, table.transaction_version(self._app_id) or 0
 
-    def _write(self, cuts: Mapping[datetime, Cut], number: int, before: list[dict[str, Any]]) -> bool:
+    def _write(self, cuts: Mapping[datetime, Bound], number: int, before: list[dict[str, Any]]) -> bool:
         now, anew = windows.now(), number % FILES == 0
         new = [{"at": at, "cut": json.dumps(cut, sort_keys=True), "written_at": now} for at, cut in cuts.items()]
         rows = pa.Table.from_pylist([*before, *new] if anew else new, _SCHEMA)
@@ -106,5 +106,5 @@ class Cuts:
         return f"{self._table}/cuts"
 
 
-def _cuts(rows: list[dict[str, Any]]) -> dict[datetime, Cut]:
+def _cuts(rows: list[dict[str, Any]]) -> dict[datetime, Bound]:
     return {row["at"]: json.loads(row["cut"]) for row in rows}
