@@ -3,7 +3,7 @@
 from incload_assets.assets.derived import Upstream, derived_asset
 from incload_assets.assets.incremental import incremental_asset
 from incload_assets.declaration.changes import Changes
-from incload_assets.declaration.source import EXTRACTED_COLUMNS, Absent, Position, Sees, Source
+from incload_assets.declaration.source import EXTRACTED_COLUMNS, Absent, DetectRequest, Position, Shows, Source
 from incload_assets.declaration.table import Freshness, Quarantine
 from incload_assets.sources.debezium.debezium import Debezium
 from incload_assets.sources.files.files import Files
@@ -30,6 +30,7 @@ __all__ = [
     "Changes",
     "Debezium",
     "DeleteInsert",
+    "DetectRequest",
     "Files",
     "Fold",
     "Freshness",
@@ -43,8 +44,8 @@ __all__ = [
     "QueryById",
     "QueryByTime",
     "ReplicationSlot",
-    "Sees",
     "Several",
+    "Shows",
     "Snapshot",
     "Source",
     "Upstream",

@@ -184,7 +184,7 @@ def _verdict(
         "windows": records(COLUMNS, rows),
         FOUND: dg.MetadataValue.json(found),
     }
-    if wrong := sorted({*pending, *(differing if look.table.source.keeps else ())}):
+    if wrong := sorted({*pending, *(differing if look.table.source.retains_absent_keys else ())}):
         metadata[REPAIR] = dg.MetadataValue.json(wrong)
     if drifted:
         metadata["drifted"] = records(["window", "ingested", "now"], (_positions(look, key) for key in drifted))
@@ -224,7 +224,7 @@ def _described(look: Observation, found: Found, compared: Sequence[Compared], wi
             f"The table does not hold what the log says for {some(pending)}. The sensor asks for these partitions "
             "once; what to do if they are found again: ask who writes to the table beside the loads."
         )
-    if differing and look.table.source.keeps:
+    if differing and look.table.source.retains_absent_keys:
         parts.append(
             f"The source has rows that were not there when they were read: {some(differing)}. The sensor asks for "
             "these partitions once; what to do if this happens often: declare a longer lag."

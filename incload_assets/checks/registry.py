@@ -28,8 +28,8 @@ def cheap_checks(table: Table) -> list[str]:
     without = {
         freshness.NAME: table.freshness is None,
         source_files.NAME: not source.names_what_it_holds(),
-        headroom.NAME: not source.forgets,
-        clock.NAME: not source.dated,
+        headroom.NAME: not source.expires_rows,
+        clock.NAME: not source.has_row_times,
     }
     return [name for name in CHEAP if not without.get(name)]
 

@@ -62,7 +62,7 @@ def source_rows(spark: SparkSession, table: Table, window: Window, position: Pos
     fields = (*table.columns, *table.control_fields)
     extracted = table.source.extract_windows(spark, table.name, {window.key: position}, fields)
     validated = validate(extracted, table, [window]).filter(F.col("_kind").isin(*KINDS))
-    if table.source.keeps:
+    if table.source.retains_absent_keys:
         validated = validated.persist()
     try:
         yield validated
@@ -91,7 +91,7 @@ def log_content(
         at_source: The source's rows, see :func:`source_rows`.
     """
     rows = log.read(spark, version, [window.key]).filter(F.col("_kind").isin(*KINDS))
-    if table.source.keeps:
+    if table.source.retains_absent_keys:
         what, keeper = ["_kind", "_hash", "_keeper"], table.source.keeper(F.col("_source.file"))
         shown = at_source.withColumn("_keeper", keeper).select(*what)
         still_shown = rows.withColumn("_keeper", keeper).join(shown, what, "left_semi")

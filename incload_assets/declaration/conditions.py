@@ -86,7 +86,7 @@ def check_conditions(
                 rule="each tells another kind of change",
                 remedy=f"drop one of them, or write what tells them apart, for example {field}=\"op = 't'\"",
             )
-        if field in ("delete_when", "truncate_when") and not source.sees.deletes:
+        if field in ("delete_when", "truncate_when") and not source.shows.deletes:
             raise DeclarationError(
                 f"{table_name}: changes.{field} is {condition!r}, but {type(source).__name__} sees no deletes",
                 rule="a table asks only for what its source can show",

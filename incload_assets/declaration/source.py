@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.declared import Declared
+from incload_assets.declaration.former_source import adapt_former_source
 from incload_assets.declaration.own_fields import OwnField
 from incload_assets.declaration.window import Window
 from incload_assets.delta.sql import union_of
@@ -93,13 +94,33 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Sees:
+class Shows:
     """Which kinds of change a source can show; asking for more is refused when the table is declared."""
 
     inserts: bool = True
     updates: bool = False
     deletes: bool = False
     order: bool = False
+
+
+@dataclass(frozen=True)
+class DetectRequest:
+    """What a source is asked when a load, a sensor or a check looks for changes.
+
+    Args:
+        table_name: For messages.
+        windows: Oldest first. One request serves many windows with one look at the source where possible.
+        ingested: Positions of earlier loads by partition key (all of the table's, not only of ``windows``).
+        lake: Where the tables are: for a source that reads some of them, or that writes down where windows end.
+        first: Start of the table's first window, aware, UTC; a source that goes by time of arrival gives that window
+            whatever is older. None: what is older belongs to no window.
+    """
+
+    table_name: str
+    windows: Sequence[Window]
+    ingested: Mapping[str, Position]
+    lake: Lake
+    first: datetime | None = None
 
 
 class Source(ABC):
@@ -109,24 +130,28 @@ class Source(ABC):
     key, so that a source can remember (a flat folder: which window first saw a file; a removed file: what it held).
     """
 
-    sees: ClassVar[Sees]
-    keeps: ClassVar[bool] = False
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        adapt_former_source(cls)
+
+    shows: ClassVar[Shows]
+    retains_absent_keys: ClassVar[bool] = False
     """Whether a key that a later look no longer shows in a window keeps its rows there.
 
     True where a changed row leaves the window of its former change (a query by modified time), or old records expire.
     """
-    moves: ClassVar[bool] = False
+    changes_while_read: ClassVar[bool] = False
     """Whether the source goes on changing while it is read, without harm.
 
     What comes meanwhile makes another position, which the next look finds; what goes is newer elsewhere.
     """
     absent: Absent = "wait"
-    forgets: ClassVar[bool] = False
+    expires_rows: ClassVar[bool] = False
     """Whether the source may remove rows, be they loaded or not; then it has :meth:`headroom`."""
 
-    dated: ClassVar[bool] = False
+    has_row_times: ClassVar[bool] = False
     """Whether windows are of times that rows bear; then it has :meth:`clocks`."""
-    chooses: ClassVar[bool] = False
+    mixes_tables: ClassVar[bool] = False
     """Whether its records may be of other tables, too, which it skips; then it has :meth:`check_skipped`."""
 
     @property
@@ -137,7 +162,7 @@ class Source(ABC):
     def keeper(self, file: Column) -> Column:
         """For a ``_source.file``: whose rows stay while no row of the same key and keeper is shown; NULL: they do not.
 
-        Only asked where ``keeps`` is true. Default: of all rows alike.
+        Only called where ``retains_absent_keys`` is true. Default: of all rows alike.
         """
         return F.lit("")
 
@@ -210,58 +235,24 @@ class Source(ABC):
         return self
 
     @abstractmethod
-    def detect(
-        self,
-        table_name: str,
-        windows: Sequence[Window],
-        ingested: Mapping[str, Position],
-        *,
-        first: datetime | None = None,
-        lake: Lake | None = None,
-    ) -> dict[str, Position]:
+    def detect(self, request: DetectRequest) -> dict[str, Position]:
         """The position of each window that the source holds something for; a window without anything is left out.
-
-        Args:
-            table_name: For messages.
-            windows: Oldest first. One call serves many windows with one look at the source where possible.
-            ingested: Positions of earlier loads by partition key (all of the table's, not only of ``windows``).
-            first: Start of the table's first window, aware, UTC; a source that goes by time of arrival gives that
-                window whatever is older. None: what is older belongs to no window.
-            lake: Where the tables are: for a source that reads some of them, or that writes down where windows end.
 
         Raises:
             SourceUnavailable: The source does not answer.
             SourceUnreadable: It answers with a refusal (credentials, permissions, no such bucket).
         """
 
-    def survey(
-        self,
-        table_name: str,
-        windows: Sequence[Window],
-        ingested: Mapping[str, Position],
-        *,
-        first: datetime | None = None,
-        lake: Lake | None = None,
-    ) -> Survey:
+    def survey(self, request: DetectRequest) -> Survey:
         """The positions that :meth:`detect` finds, and what it leaves out, from one look. Default: nothing."""
-        return Survey(self.detect(table_name, windows, ingested, first=first, lake=lake))
+        return Survey(self.detect(request))
 
-    def prepare(  # noqa: B027 - nothing, by default
-        self,
-        spark: SparkSession,
-        table_name: str,
-        windows: Sequence[Window],
-        ingested: Mapping[str, Position],
-        lake: Lake,
-    ) -> None:
+    def prepare(self, spark: SparkSession, request: DetectRequest) -> None:  # noqa: B027 - nothing, by default
         """Find out, before a load looks, what only Spark can tell; ``detect`` is right without it, too.
 
         Args:
             spark: The session.
-            table_name: For messages.
-            windows: Those about to be looked at, oldest first.
-            ingested: As for :meth:`detect`.
-            lake: Where the tables are.
+            request: As for :meth:`detect`.
         """
 
     @abstractmethod

@@ -74,7 +74,7 @@ def _staying(load: LoadContext, ingestion: Ingestion, former: DataFrame, fresh: 
     """The old rows that stay although the source does not show them now: of files that are gone, or of absent keys."""
     source, changes = load.table.source, load.table.changes
     stay = []
-    if source.keeps:
+    if source.retains_absent_keys:
         row_id = F.expr(row_id_sql(changes.keys or load.table.columns))
         place = {"_id": row_id, "_keeper": source.keeper(F.col("_source.file"))}
         shown, rows = (frame.filter(F.col("_kind").isin(*STAYING)).withColumns(place) for frame in (fresh, former))

@@ -80,7 +80,7 @@ def asked(table: Table) -> list[Column]:
         F.count(F.when(kept & first.isNull(), 1)).alias("unordered"),
         everywhere.alias("everywhere"),
         F.slice(values, 1, MAX_PARTITIONS).alias("partitions"),
-        *(_skips(table) if table.source.chooses else ()),
+        *(_skips(table) if table.source.mixes_tables else ()),
     ]
 
 
@@ -93,7 +93,7 @@ def told(values: Mapping[str, Any], table: Table) -> Facts:
         replaced=values["replaced"],
         partitions=None if values["everywhere"] else sorted(values["partitions"]),
         first_sequence=None if values["unordered"] else values["first"],
-        only_skipped=_only_skipped(values["skips"], values["changed"]) if table.source.chooses else {},
+        only_skipped=_only_skipped(values["skips"], values["changed"]) if table.source.mixes_tables else {},
     )
 
 

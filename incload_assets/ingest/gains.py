@@ -56,8 +56,8 @@ def _judges_each_by_itself(table: Table) -> bool:
         or write.together()
         or tearing_column(table)
         or changes.snapshot_when
-        or table.source.chooses
-        or table.source.keeps
+        or table.source.mixes_tables
+        or table.source.retains_absent_keys
         or not write.marked(table.contract, changes)  # written by scope: guarded by what the whole window holds
     )
 

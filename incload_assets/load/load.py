@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.change_log.window_records import WindowRecord, window_records_of
-from incload_assets.declaration.source import Position
+from incload_assets.declaration.source import DetectRequest, Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, first_window
 from incload_assets.declaration.write import BUCKET
@@ -179,9 +179,9 @@ def detect(load: LoadContext, windows: list[Window]) -> dict[str, Position]:
     """What the source holds now for each of the windows that it has something for, or that may be empty."""
     table = load.table
     first = first_window(table.partitions_def).start
-    table.source.prepare(load.spark, table.name, windows, load.log.ingested, load.lake)
-    found = table.source.detect(table.name, windows, load.log.ingested, first=first, lake=load.lake)
-    return table.source.empty_positions(windows, load.lake) | found
+    request = DetectRequest(table.name, windows, load.log.ingested, load.lake, first)
+    table.source.prepare(load.spark, request)
+    return table.source.empty_positions(windows, load.lake) | table.source.detect(request)
 
 
 def _detect(load: LoadContext, window: Window) -> Position:
@@ -235,7 +235,7 @@ def _ingest(
             ingestion = Ingestion(window, position, before, at.version(), settled, fence)
             prefetch_delta_state(load)
             ingested = ingest(load, ingestion, guard) or ingested
-        if ingested and load.table.source.moves:
+        if ingested and load.table.source.changes_while_read:
             return True
     raise SourceChanged(
         f"{load.table.name} {window.key}: the source changed during each of {INGESTIONS} attempts to read it",

@@ -94,7 +94,7 @@ def _load_together(
     with load.phases.timed("detect"):  # looking again proves that what was ingested was read from a source at rest
         seen = {window.key: position.fingerprint for window, position in chunk.items()}
         now = seen
-        if not table.source.moves:
+        if not table.source.changes_while_read:
             now = {key: position.fingerprint for key, position in detect(load, sorted(chunk)).items()}
     ingested = tuple(w for w in sorted(chunk) if w.key in controls and now.get(w.key) == seen[w.key])
     if not ingested:

@@ -4,8 +4,11 @@ import warnings
 
 from incload_assets import assets
 
+_RENAMED = {"Sees": "Shows"}
+
 
 def __getattr__(name: str) -> object:
+    name = _RENAMED.get(name, name)
     if name not in assets.__all__:
         raise AttributeError(f"incload_assets.loading has no {name!r}; authors import from incload_assets.assets")
     warnings.warn(

@@ -10,7 +10,7 @@ from dagster._core.storage.partition_status_cache import AssetPartitionStatus  #
 
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
-from incload_assets.declaration.source import Position
+from incload_assets.declaration.source import DetectRequest, Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, window_between
 from incload_assets.progress.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
@@ -116,7 +116,7 @@ def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = N
         table.name, ((window, ingested[window.key]) for window in asked if window.key in ingested)
     )
     first = windows[0].start if windows else None
-    seen = table.source.survey(table.name, asked, ingested, first=first, lake=lake)
+    seen = table.source.survey(DetectRequest(table.name, asked, ingested, lake, first))
     positions = settled | seen.positions
     nothing_found = [window for window in windows if window.end <= now and window.key not in positions]
     positions |= table.source.empty_positions(nothing_found, lake)

@@ -7,7 +7,7 @@ from datetime import datetime
 from pyspark.sql import Column, SparkSession
 
 from incload_assets.declaration.own_fields import OwnField
-from incload_assets.declaration.source import Clock, Position, RetentionMargin, Source, Survey
+from incload_assets.declaration.source import Clock, DetectRequest, Position, RetentionMargin, Source, Survey
 from incload_assets.declaration.window import Window
 from resources.lake import Lake
 
@@ -22,9 +22,9 @@ class SourceDecorator(Source):
 
     source: Source
 
-    def adopt(self) -> None:
+    def inherit_capabilities(self) -> None:
         """Take over what the inner source says of itself; to be called when ``source`` is set."""
-        for name in ("absent", "keeps", "moves", "forgets", "dated"):
+        for name in ("absent", "retains_absent_keys", "changes_while_read", "expires_rows", "has_row_times"):
             object.__setattr__(self, name, getattr(self.source, name))
 
     def validate_windows(self, table_name: str, windows: Sequence[Window]) -> None:
@@ -52,40 +52,17 @@ class SourceDecorator(Source):
         """See :meth:`Source.own_fields`."""
         return self.source.own_fields
 
-    def detect(
-        self,
-        table_name: str,
-        windows: Sequence[Window],
-        ingested: Mapping[str, Position],
-        *,
-        first: datetime | None = None,
-        lake: Lake | None = None,
-    ) -> dict[str, Position]:
+    def detect(self, request: DetectRequest) -> dict[str, Position]:
         """See :meth:`Source.detect`."""
-        return self.source.detect(table_name, windows, ingested, first=first, lake=lake)
+        return self.source.detect(request)
 
-    def survey(
-        self,
-        table_name: str,
-        windows: Sequence[Window],
-        ingested: Mapping[str, Position],
-        *,
-        first: datetime | None = None,
-        lake: Lake | None = None,
-    ) -> Survey:
+    def survey(self, request: DetectRequest) -> Survey:
         """See :meth:`Source.survey`."""
-        return self.source.survey(table_name, windows, ingested, first=first, lake=lake)
+        return self.source.survey(request)
 
-    def prepare(
-        self,
-        spark: SparkSession,
-        table_name: str,
-        windows: Sequence[Window],
-        ingested: Mapping[str, Position],
-        lake: Lake,
-    ) -> None:
+    def prepare(self, spark: SparkSession, request: DetectRequest) -> None:
         """See :meth:`Source.prepare`."""
-        self.source.prepare(spark, table_name, windows, ingested, lake)
+        self.source.prepare(spark, request)
 
     def gained(self, before: Position, now: Position) -> Position | None:
         """See :meth:`Source.gained`."""

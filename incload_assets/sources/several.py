@@ -14,11 +14,19 @@ from pyspark.sql import functions as F
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.declared import Declared
 from incload_assets.declaration.own_fields import OwnField
-from incload_assets.declaration.source import Absent, Clock, Position, RetentionMargin, Sees, Source, Survey
+from incload_assets.declaration.source import (
+    Absent,
+    Clock,
+    DetectRequest,
+    Position,
+    RetentionMargin,
+    Shows,
+    Source,
+    Survey,
+)
 from incload_assets.declaration.window import Window
 from incload_assets.sources.several_rows import NAME, PRIORITY, SEPARATOR, SourceRows, source_of, together
 from resources.errors import DeclarationError
-from resources.lake import Lake
 
 _NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 
@@ -61,15 +69,15 @@ class Several(Source):
         named = self.sources if isinstance(self.sources, Mapping) else {}  # refused when the table is declared
         parts = [part for part in named.values() if isinstance(part, Source)]
         empty = all(part.absent == "empty" for part in parts)
-        kinds = {kind: any(getattr(part.sees, kind) for part in parts) for kind in ("inserts", "updates", "deletes")}
+        kinds = {kind: any(getattr(part.shows, kind) for part in parts) for kind in ("inserts", "updates", "deletes")}
         for name, value in {
             "absent": "empty" if empty else "wait",
-            "keeps": any(part.keeps for part in parts),
-            "moves": any(part.moves for part in parts),
-            "forgets": any(part.forgets for part in parts),
-            "dated": any(part.dated for part in parts),
-            "chooses": any(part.chooses for part in parts),
-            "sees": Sees(**kinds, order=all(part.sees.order for part in parts)),
+            "retains_absent_keys": any(part.retains_absent_keys for part in parts),
+            "changes_while_read": any(part.changes_while_read for part in parts),
+            "expires_rows": any(part.expires_rows for part in parts),
+            "has_row_times": any(part.has_row_times for part in parts),
+            "mixes_tables": any(part.mixes_tables for part in parts),
+            "shows": Shows(**kinds, order=all(part.shows.order for part in parts)),
         }.items():
             object.__setattr__(self, name, value)
 
@@ -168,35 +176,16 @@ class Several(Source):
         object.__setattr__(made, "contract", self.contract)
         return made
 
-    def detect(
-        self,
-        table_name: str,
-        windows: Sequence[Window],
-        ingested: Mapping[str, Position],
-        *,
-        first: datetime | None = None,
-        lake: Lake | None = None,
-    ) -> dict[str, Position]:
+    def detect(self, request: DetectRequest) -> dict[str, Position]:
         """What each of the sources holds for the windows; see :meth:`Source.detect`."""
-        return self.survey(table_name, windows, ingested, first=first, lake=lake).positions
+        return self.survey(request).positions
 
-    def survey(
-        self,
-        table_name: str,
-        windows: Sequence[Window],
-        ingested: Mapping[str, Position],
-        *,
-        first: datetime | None = None,
-        lake: Lake | None = None,
-    ) -> Survey:
+    def survey(self, request: DetectRequest) -> Survey:
         """The same, with what each of the sources leaves out; see :meth:`Source.survey`."""
-        seen = {
-            name: part.survey(_named(table_name, name), windows, _OfOne(ingested, name), first=first, lake=lake)
-            for name, part in self.sources.items()
-        }
+        seen = {name: part.survey(_request_of(request, name)) for name, part in self.sources.items()}
         found = {name: of_one.positions for name, of_one in seen.items()}
         positions = {}
-        for window in windows:
+        for window in request.windows:
             waits = any(part.absent == "wait" and window.key not in found[name] for name, part in self.sources.items())
             if not waits and any(window.key in of_one for of_one in found.values()):
                 positions[window.key] = _position(
@@ -207,17 +196,10 @@ class Several(Source):
                 )
         return Survey(positions, [place for name, one in seen.items() for place in _placed(name, one.left_out)])
 
-    def prepare(
-        self,
-        spark: SparkSession,
-        table_name: str,
-        windows: Sequence[Window],
-        ingested: Mapping[str, Position],
-        lake: Lake,
-    ) -> None:
+    def prepare(self, spark: SparkSession, request: DetectRequest) -> None:
         """See :meth:`Source.prepare`."""
         for name, part in self.sources.items():
-            part.prepare(spark, _named(table_name, name), windows, _OfOne(ingested, name), lake)
+            part.prepare(spark, _request_of(request, name))
 
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows of all sources; see :meth:`Source.extract`."""
@@ -279,7 +261,12 @@ class Several(Source):
     def keeper(self, file: Column) -> Column:
         """The name of the source, unless it is one that keeps no rows; see :meth:`Source.keeper`."""
         name = source_of(file)
-        return F.when(~name.isin([name for name, part in self.sources.items() if not part.keeps]), name)
+        return F.when(~name.isin([name for name, part in self.sources.items() if not part.retains_absent_keys]), name)
+
+
+def _request_of(request: DetectRequest, name: str) -> DetectRequest:
+    """The request for one of the sources."""
+    return replace(request, table_name=_named(request.table_name, name), ingested=_OfOne(request.ingested, name))
 
 
 class _OfOne(Mapping[str, Position]):

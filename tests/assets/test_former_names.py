@@ -2,18 +2,25 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import pytest
 
 from incload_assets import assets, loading
+from incload_assets.declaration.source import Position
+from incload_assets.declaration.window import Window
 from incload_assets.loading import sources
+from tests.support.detection import detected
+from tests.support.files import days
+from tests.support.literal_source import LiteralSource
 
 TABLE = """
 import dagster as dg
 import pandera.pyspark as pa
 import pyspark.sql.types as T
 from incload_assets.loading import Changes, Files, Merge, incremental_asset
-from incload_assets.loading.sources import Position, Source, staged_json
+from incload_assets.loading.sources import Position, Sees, Source, staged_json
 
 class Order(pa.DataFrameModel):
     order_id: T.StringType = pa.Field(nullable=False)
@@ -38,6 +45,25 @@ def test_a_table_that_imports_the_former_names_loads_and_says_where_they_live_no
     assert done.stdout == "orders\n"
     assert "write `from incload_assets.assets import incremental_asset`" in done.stderr
     assert "write `from incload_assets.assets import staged_json`" in done.stderr
+
+
+def test_a_source_with_the_former_flags_and_arguments_works_and_says_what_to_write() -> None:
+    with pytest.warns(FutureWarning) as warned:
+
+        class Former(LiteralSource):
+            keeps: ClassVar[bool] = True
+
+            def detect(  # type: ignore[override]
+                self, table: str, windows: Sequence[Window], landed: Mapping[str, Position], **more: Any
+            ) -> dict[str, Position]:
+                return {window.key: Position(f"{table} {more['lake'].root}") for window in windows if not landed}
+
+    assert [str(warning.message).partition(": ")[2] for warning in warned] == [
+        "keeps is retains_absent_keys now",
+        "detect takes one argument now, a DetectRequest",
+    ]
+    assert Former({}).retains_absent_keys and not LiteralSource({}).retains_absent_keys
+    assert detected(Former({}), "orders", days(1), {})["2026-01-01"].fingerprint == "orders /nowhere"
 
 
 @pytest.mark.parametrize("former", [loading, sources])

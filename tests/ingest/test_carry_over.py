@@ -10,6 +10,7 @@ from incload_assets.assets import Quarantine
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.source_comparison import content_of, log_content, source_rows
 from incload_assets.declaration.window import window_of
+from tests.support.detection import detected
 from tests.support.literal_source import LiteralSource
 from tests.support.tables import GoodItem, Loaded, day, item, make
 
@@ -18,7 +19,7 @@ from tests.support.tables import GoodItem, Loaded, day, item, make
 class CurrentRows(LiteralSource):
     """Each row stands in the window of its newest change only."""
 
-    keeps: ClassVar[bool] = True
+    retains_absent_keys: ClassVar[bool] = True
 
 
 def table_of(spark: SparkSession, folder: Path, **windows: list[dict[str, str | None]]) -> Loaded:
@@ -51,7 +52,7 @@ def test_reconciliation_asks_whether_all_that_the_source_shows_was_landed(spark:
 
     def agrees() -> bool:
         window, log = window_of(table.table.partitions_def, day(1)), ChangeLog(table.table, table.lake)
-        position = table.table.source.detect("", [window], {})[day(1)]
+        position = detected(table.table.source, "", [window], {})[day(1)]
         version = log.version()
         assert version is not None
         with source_rows(spark, table.table, window, position) as rows:

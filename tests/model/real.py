@@ -24,6 +24,7 @@ from resources.spark.resource import open_session
 from tests.model.gates import HERE, IDLE, SENT, Place, Run, pair, stop
 from tests.model.protocol import Model
 from tests.model.terms import Change, Content, Landed, State
+from tests.support.detection import detected
 from tests.support.literal_source import LiteralSource, Record
 from tests.support.tables import DAYS, day, item, make
 
@@ -259,4 +260,4 @@ def _held(content: Content) -> tuple[list[Record], str]:
     """The records of a window that holds the content, and their fingerprint."""
     records = [item("k", VALUES[value], sequence, "d" if delete else "u") for sequence, delete, value in content]
     window = window_of(DAYS, day(1))
-    return records, LiteralSource({window.key: records}).detect("", [window], {})[window.key].fingerprint
+    return records, detected(LiteralSource({window.key: records}), "", [window], {})[window.key].fingerprint

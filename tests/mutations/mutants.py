@@ -572,7 +572,7 @@ MUTANTS = [
            "if carried := source.carried(landing.position):", "if False:",
            (f"{LOAD}rows_of_a_file_that_is_gone_stay_and_are_judged_by_a_new_contract_or_leave_where_that_is_declared",)),
     Mutant("rows that left their window", CONVERGENCE, "ingest.carry_over:_staying",
-           "if source.keeps:", "if False:",
+           "if source.retains_absent_keys:", "if False:",
            ("tests/ingest/test_carry_over.py::test_a_row_that_left_its_window_stays_until_it_is_loaded_where_it_went",)),
     Mutant("the number of the cuts", CONVERGENCE, "resources.lake:Lake.append",
            "if (table.transaction_version(app_id) or 0) != number - 1:", "if False:",

@@ -66,7 +66,7 @@ MUTANTS_OF_SOURCES = [
            "if not waits and any(", "if any(",
            (f"{SEVERAL}test_a_window_waits_for_the_sources_that_are_not_declared_empty",)),
     Mutant("several: rows of another source do not go for those shown", CONVERGENCE, "sources.several:Several.keeper",
-           "for name, part in self.sources.items() if not part.keeps]), name)", "for name in ()]), name)",
+           "for name, part in self.sources.items() if not part.retains_absent_keys]), name)", "for name in ()]), name)",
            (f"{SEVERAL}test_only_a_source_that_keeps_rows_keeps_those_it_no_longer_shows",)),
     Mutant("several: rows stay whose file is gone", CONVERGENCE, "sources.several:Several.carried",
            "for place in _placed(name, part.carried(of))]", "for place in part.carried(of)]",

@@ -18,6 +18,7 @@ from incload_assets.load.reconcile import examine
 from incload_assets.writes.merge_into import app_id, merge
 from incload_assets.writes.strategy import strategy_of
 from resources.lake import Lake, data_files
+from tests.support.detection import detected
 from tests.support.literal_source import Record
 from tests.support.tables import DAYS, DatedItem, Loaded, day, item, make
 
@@ -130,7 +131,7 @@ def test_a_landing_that_was_held_back_is_refused_after_its_repetition(spark: Spa
     assert control is not None
     assert version is not None
     wrong: dict[str, list[Record]] = {day(1): [item("k", "wrong", 1)]}
-    position = make(spark, tmp_path, wrong).table.source.detect("items", [FIRST], {})[FIRST.key]
+    position = detected(make(spark, tmp_path, wrong).table.source, "items", [FIRST], {})[FIRST.key]
     held = Ingestion(FIRST, position, control, version, settled=False)
     table.load(1)
     assert not ingest(context(table), held, strategy_of(table.table).guard)

@@ -28,6 +28,7 @@ from resources.errors import ContractViolation
 from resources.lake import Lake
 from resources.settings import Settings
 from tests.shop.conftest import MONDAY
+from tests.support.detection import detected
 from tests.writes.case import EXAMPLES, SEED
 
 Row = dict[str, Any]
@@ -259,7 +260,7 @@ def test_a_derived_sample_table_is_what_its_source_tables_make(
         marks = {key: position.fingerprint for key, position in landed.items()}
         keys = derived.partitions_def.get_partition_keys(current_time=start + 7 * DAY)
         windows = [window for window in known_windows(derived.partitions_def, keys) if window.start >= start]
-        found = derived.source.detect(name, windows, landed, lake=lake)
+        found = detected(derived.source, name, windows, landed, lake=lake)
         for window in windows:
             if window.key in found and found[window.key].fingerprint != marks.get(window.key):
                 load_window(spark, derived, lake, window)

@@ -35,6 +35,7 @@ from resources.lake import Lake
 from resources.settings import Settings
 from tests.servers.kafka import KafkaServer
 from tests.shop.conftest import MONDAY
+from tests.support.detection import detected
 
 Row = dict[str, Any]
 PLATFORM = midnight(MONDAY + PLATFORM_AFTER)
@@ -219,7 +220,7 @@ def changed(table: Table, lake: Lake, now: datetime) -> set[str]:
     keys = table.partitions_def.get_partition_keys(current_time=now)
     windows = known_windows(table.partitions_def, keys)
     first = windows[0].start if windows else None
-    found = table.source.detect(table.name, windows, landed, first=first, lake=lake)
+    found = detected(table.source, table.name, windows, landed, first=first, lake=lake)
     marks = {key: position.fingerprint for key, position in landed.items()}
     return {key for key, at in found.items() if at.size and marks.get(key) != at.fingerprint}
 

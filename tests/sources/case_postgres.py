@@ -16,6 +16,7 @@ from resources.lake import Lake
 from tests.servers.postgres import PostgresServer
 from tests.servers.switch import switched
 from tests.sources.case import TYPES, Case, Content, Place
+from tests.support.detection import detected
 
 SQL_TYPES = {
     "str": "text", "Decimal": "numeric", "int": "bigint", "float": "float8", "bool": "boolean", "date": "date",
@@ -107,4 +108,4 @@ class PostgresById(PostgresCase):
             self.fill_window(window, content[window])
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(database_source, "server_of", lambda c, end=ended.end: replace(ask(c), now=end))
-                self.source().detect("items", [ended], {}, first=first, lake=lake)
+                detected(self.source(), "items", [ended], {}, first=first, lake=lake)

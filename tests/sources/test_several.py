@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import pandera.pyspark as pa
 import pyarrow as arrow
@@ -16,12 +15,13 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import Changes, Files, Merge, Quarantine, Several
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.source_comparison import content_of, log_content, source_rows
-from incload_assets.declaration.source import Position, Source
+from incload_assets.declaration.source import DetectRequest, Position, Source
 from incload_assets.declaration.window import window_of
 from incload_assets.sources.window_bounds import WindowBounds
 from resources.errors import DeclarationError
 from resources.lake import Lake
 from tests.ingest.test_carry_over import CurrentRows
+from tests.support.detection import detected
 from tests.support.files import FIRST, days, write
 from tests.support.literal_source import LiteralSource, Record
 from tests.support.tables import Item, day, item, make
@@ -63,12 +63,12 @@ def test_a_full_extract_with_changes_on_top_gives_one_table_in_any_order(
 
 def test_a_window_waits_for_the_sources_that_are_not_declared_empty(landing: Path) -> None:
     both = Several({"full": FULL, "changes": CHANGES})
-    assert both.detect("items", days(5), {}, first=FIRST).keys() == {day(1), day(2), day(3)}
+    assert detected(both, "items", days(5), {}, first=FIRST).keys() == {day(1), day(2), day(3)}
     (landing / "changes/2026-01-02.json").unlink()
-    assert both.detect("items", days(5), {}, first=FIRST).keys() == {day(1), day(3)}
+    assert detected(both, "items", days(5), {}, first=FIRST).keys() == {day(1), day(3)}
     neither = Several({"full": FULL, "more": Files("{landing}/more/{window:%Y-%m-%d}.csv", absent="empty")})
     assert neither.absent == "empty"
-    assert neither.detect("items", days(5), {}, first=FIRST).keys() == {day(2)}
+    assert detected(neither, "items", days(5), {}, first=FIRST).keys() == {day(2)}
 
 
 def test_the_rows_of_a_file_that_is_gone_stay_and_it_is_named_with_its_source(
@@ -93,14 +93,15 @@ def test_each_source_writes_down_where_its_own_windows_end(tmp_path: Path) -> No
     class Counted(LiteralSource):
         start: int = 0
 
-        def detect(self, table: str, *args: Any, lake: Lake | None = None, **options: Any) -> dict[str, Position]:
-            assert lake is not None
-            cuts = WindowBounds(lake, table).at([FIRST], lambda missing, _: {at: {"id": self.start} for at in missing})
+        def detect(self, request: DetectRequest) -> dict[str, Position]:
+            cuts = WindowBounds(request.lake, request.table_name).at(
+                [FIRST], lambda missing, _: {at: {"id": self.start} for at in missing}
+            )
             return {day(1): Position(str(cuts[FIRST]["id"]))}
 
     both = Several({"ten": Counted({}, start=10), "twenty": Counted({}, start=20)})
     for _ in range(2):
-        [position] = both.detect("items", days(1), {}, lake=Lake(root=str(tmp_path))).values()
+        [position] = detected(both, "items", days(1), {}, lake=Lake(root=str(tmp_path))).values()
         parts = position.detail["sources"]
         assert {name: part["fingerprint"] for name, part in parts.items()} == {"ten": "10", "twenty": "20"}
 
@@ -181,7 +182,7 @@ def test_a_row_that_one_source_keeps_is_not_taken_for_an_equal_one_of_another(
     files[day(1)], rows[day(1)] = [item("a", "1", 1)], [item("b", "1", 1)]
     table.load(1)
     window, log = window_of(table.table.partitions_def, day(1)), ChangeLog(table.table, table.lake)
-    position, version = table.table.source.detect("items", [window], {})[day(1)], log.version()
+    position, version = detected(table.table.source, "items", [window], {})[day(1)], log.version()
     assert version is not None
     with source_rows(spark, table.table, window, position) as at_source:
         held = log_content(spark, table.table, log, version, window, position, at_source)

@@ -26,6 +26,7 @@ from resources.settings import Settings
 from resources.spark.resource import open_session
 from tests.sources.case import Case, Content, Everything, Named, Place, Row
 from tests.sources.cases import CASES
+from tests.support.detection import detected
 from tests.support.tables import Loaded, day, make
 from tests.support.watched import Watched
 
@@ -115,7 +116,7 @@ def table_of(case: Case, contract: type[pa.DataFrameModel] = Everything) -> Load
 def look(table: Loaded, asked: Sequence[Window], landed: Mapping[str, Position] | None = None) -> dict[str, Position]:
     source = table.table.source
     first = first_window(table.table.partitions_def).start
-    return source.detect(table.table.name, asked, landed or {}, first=first, lake=table.lake)
+    return detected(source, table.table.name, asked, landed or {}, first=first, lake=table.lake)
 
 
 def as_stored(position: Position) -> Position:

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window
 from incload_assets.sources.files.files import Files
+from tests.support.detection import detected
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -39,7 +40,7 @@ def keys(position: Position, kind: str = "files") -> list[str]:
 
 def extracted(spark: SparkSession, source: Files, fields: Sequence[str]) -> list[dict[str, Any]]:
     """The rows of the first day, in the order of file and row, ``_raw`` and ``_source`` as plain Python."""
-    position = source.detect("orders", [day(1)], {}, first=FIRST)[day(1).key]
+    position = detected(source, "orders", [day(1)], {}, first=FIRST)[day(1).key]
     rows = source.extract(spark, "orders", position, fields).collect()
     found = [row.asDict(recursive=True) for row in rows]
     return sorted(found, key=lambda row: tuple(row["_source"].values()))

@@ -2,18 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import ClassVar
 
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.declaration.source import Position, Sees, Source
-from incload_assets.declaration.window import Window
-from resources.lake import Lake
+from incload_assets.declaration.source import DetectRequest, Position, Shows, Source
 
 Record = dict[str, str | None]
 
@@ -23,22 +20,14 @@ class LiteralSource(Source):
     """Windows hold exactly ``content[key]``; tests change it between loads."""
 
     content: dict[str, list[Record]] = field(default_factory=dict, hash=False)
-    sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True)
+    shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True)
 
     def validate(self, table: str) -> None:
         """Nothing to check."""
 
-    def detect(
-        self,
-        table: str,
-        windows: Sequence[Window],
-        landed: Mapping[str, Position],
-        *,
-        first: datetime | None = None,
-        lake: Lake | None = None,
-    ) -> dict[str, Position]:
+    def detect(self, request: DetectRequest) -> dict[str, Position]:
         """The content itself is the position."""
-        found = {w.key: self.content[w.key] for w in windows if w.key in self.content}
+        found = {w.key: self.content[w.key] for w in request.windows if w.key in self.content}
         return {
             key: Position(hashlib.sha1(json.dumps(rows).encode()).hexdigest()[:16], {"rows": rows}, f"{len(rows)} rows")
             for key, rows in found.items()

@@ -14,6 +14,7 @@ from incload_assets.declaration.write import Write
 from incload_assets.load.reconcile import Evidence
 from incload_assets.writes.history import History
 from resources.errors import DeclarationError
+from tests.support.detection import detected
 from tests.support.tables import DAYS, day, make
 
 
@@ -111,7 +112,7 @@ def test_json_tells_null_from_absent_and_csv_has_the_columns_of_its_header(spark
     (folder / "a.json").write_text('{"id": "1", "a": null}\n{"id": "2", "b": 1, "other": 2}\n')
     (folder / "b.csv").write_text("id,b\n3,\n")
     source = Files(f"{tmp_path}/{{window:%Y-%m-%d}}/*")
-    position = source.detect("pairs", [window_of(DAYS, day(1))], {})[day(1)]
+    position = detected(source, "pairs", [window_of(DAYS, day(1))], {})[day(1)]
     rows = source.extract(spark, "pairs", position, ["id", "a", "b"]).select("_raw.id", "_present").collect()
     assert {row["id"]: sorted(row["_present"]) for row in rows} == {
         "1": ["a", "id"],

@@ -13,7 +13,7 @@ from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.declared import Declared
 from incload_assets.declaration.field_types import as_columns, check_types
 from incload_assets.declaration.own_fields import OwnField
-from incload_assets.declaration.source import Absent, Position, RetentionMargin, Sees, Source
+from incload_assets.declaration.source import Absent, Position, RetentionMargin, Shows, Source
 from incload_assets.declaration.window import Window
 from incload_assets.sources.debezium.declaration import OWN_FIELDS, check_events
 from incload_assets.sources.debezium.envelope import ENVELOPE, PAYLOAD
@@ -104,16 +104,16 @@ class Debezium(SourceDecorator):
     kept: bool = field(init=False, default=False, repr=False, compare=False)
     moves_kept: bool = field(init=False, default=False, repr=False, compare=False)
 
-    chooses: ClassVar[bool] = True
-    sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=True)
+    mixes_tables: ClassVar[bool] = True
+    shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True, order=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", as_columns(self.keys))
         object.__setattr__(self, "other_tables", as_columns(self.other_tables))
         if isinstance(self.source, Source):
-            self.adopt()
+            self.inherit_capabilities()
         if self.slot is not None:
-            object.__setattr__(self, "forgets", True)
+            object.__setattr__(self, "expires_rows", True)
 
     def __str__(self) -> str:
         return f"Debezium({self.source}, table={self.table!r})"

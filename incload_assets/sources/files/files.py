@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.field_types import check_types
-from incload_assets.declaration.source import Absent, Position, Sees, Source, Survey
+from incload_assets.declaration.source import Absent, DetectRequest, Position, Shows, Source, Survey
 from incload_assets.declaration.window import Window
 from incload_assets.sources.files.assignment import by_window
 from incload_assets.sources.files.compressed import Format, format_of
@@ -23,7 +23,6 @@ from incload_assets.sources.files.position import File, files_in, gone_from, pos
 from incload_assets.sources.files.reading import read
 from incload_assets.sources.files.template import Template
 from resources.errors import DeclarationError, SchemaMismatch
-from resources.lake import Lake
 from resources.settings import current_settings
 
 Deleted = Literal["keep", "retract"]
@@ -65,7 +64,7 @@ class Files(Source):
     asked: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
     required: Callable[[], Collection[str]] = field(init=False, default=frozenset, repr=False, compare=False)
 
-    sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=False)
+    shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True, order=False)
 
     def __str__(self) -> str:
         return f"Files({self.path!r})"
@@ -155,15 +154,7 @@ class Files(Source):
                 remedy="write ',' or ';' or a tab, '\\t', or the encoding of the files",
             ) from None
 
-    def detect(
-        self,
-        table_name: str,
-        windows: Sequence[Window],
-        ingested: Mapping[str, Position],
-        *,
-        first: datetime | None = None,
-        lake: Lake | None = None,
-    ) -> dict[str, Position]:
+    def detect(self, request: DetectRequest) -> dict[str, Position]:
         """The files of each window; see :meth:`Source.detect`.
 
         Raises:
@@ -171,31 +162,23 @@ class Files(Source):
             SourceUnavailable: The store does not answer, or its root folder is gone.
             SourceUnreadable: The store refuses.
         """
-        return self.survey(table_name, windows, ingested, first=first, lake=lake).positions
+        return self.survey(request).positions
 
-    def survey(
-        self,
-        table_name: str,
-        windows: Sequence[Window],
-        ingested: Mapping[str, Position],
-        *,
-        first: datetime | None = None,
-        lake: Lake | None = None,
-    ) -> Survey:
+    def survey(self, request: DetectRequest) -> Survey:
         """The same, with the files that the path leaves out by their names; see :mod:`.left_out`."""
-        template = self._template(table_name)
-        listed = _listed(table_name, template, windows, ingested)
-        present = _present(table_name, template, listed, windows, ingested, first)
+        template = self._template(request.table_name)
+        listed = _listed(request.table_name, template, request.windows, request.ingested)
+        present = _present(request.table_name, template, listed, request.windows, request.ingested, request.first)
         positions = {}
-        for window in windows:
-            before = ingested.get(window.key)
+        for window in request.windows:
+            before = request.ingested.get(window.key)
             files = present.get(window.key, [])
             gone = _gone(before, files) if self.deleted == "keep" else []
             # A window that was ingested keeps having a position: without files it is ingested empty.
             emptied = self.deleted == "retract" and before is not None and before.fingerprint != "empty"
             if files or gone or emptied:
                 positions[window.key] = position_of(files, gone)
-        times = None if template.is_flat else {template.times_of(window) for window in windows}
+        times = None if template.is_flat else {template.times_of(window) for window in request.windows}
         others = left_out(template, self.format, listed, times)
         return Survey(positions, sorted(template.name_of(file.path) for file in others))
 

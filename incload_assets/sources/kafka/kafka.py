@@ -14,7 +14,7 @@ from incload_assets.declaration import window as windows_of
 from incload_assets.declaration.declared import Declared
 from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.own_fields import OwnField
-from incload_assets.declaration.source import Absent, Position, RetentionMargin, Sees, Source
+from incload_assets.declaration.source import Absent, DetectRequest, Position, RetentionMargin, Shows, Source
 from incload_assets.declaration.window import Window
 from incload_assets.sources.kafka.errors import kafka_error
 from incload_assets.sources.kafka.messages import ABOUT, json_messages, read_messages
@@ -22,7 +22,6 @@ from incload_assets.sources.kafka.topic import TopicMetadata
 from incload_assets.sources.kafka.windows import Chooser, check_identity, identity_of, positions, ranges_of
 from resources.errors import DeclarationError, SourceUnreadable
 from resources.kafka import NAME, KafkaCluster
-from resources.lake import Lake
 
 
 @dataclass(frozen=True)
@@ -61,9 +60,9 @@ class Kafka(Source):
     absent: Absent = "wait"
     per_task: int = field(default=200_000, repr=False)
 
-    sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=True)
-    moves: ClassVar[bool] = True
-    forgets: ClassVar[bool] = True
+    shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True, order=True)
+    changes_while_read: ClassVar[bool] = True
+    expires_rows: ClassVar[bool] = True
 
     def __str__(self) -> str:
         return f"Kafka({self.cluster!r}, {self.topic!r})"
@@ -99,28 +98,26 @@ class Kafka(Source):
                 remedy=f"name one of them, add {self.key!r} to {contract.model_name}, or drop key",
             )
 
-    def detect(
-        self,
-        table_name: str,
-        windows: Sequence[Window],
-        ingested: Mapping[str, Position],
-        *,
-        first: datetime | None = None,
-        lake: Lake | None = None,
-    ) -> dict[str, Position]:
+    def detect(self, request: DetectRequest) -> dict[str, Position]:
         """The offsets of each window; see :meth:`Source.detect`.
 
         Raises:
             SourceUnavailable: The cluster does not answer.
             SourceUnreadable: It refuses, has no such topic, or has another one of that name.
         """
-        if lake is None:
-            raise ValueError(f"{table_name}: where windows end is written down in the lake")
-        look = self._look(table_name)
+        look = self._look(request.table_name)
         so_far = {
-            w.end: {p: end for p, (_, end) in ranges_of(ingested[w.key]).items()} for w in windows if w.key in ingested
+            w.end: {p: end for p, (_, end) in ranges_of(request.ingested[w.key]).items()}
+            for w in request.windows
+            if w.key in request.ingested
         }
-        return positions(table_name, look, lake, windows, Chooser(look, first, so_far, windows_of.now()))
+        return positions(
+            request.table_name,
+            look,
+            request.lake,
+            request.windows,
+            Chooser(look, request.first, so_far, windows_of.now()),
+        )
 
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The messages between the offsets of a position; see :meth:`Source.extract`.

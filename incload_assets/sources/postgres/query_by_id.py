@@ -7,15 +7,13 @@ from typing import Any
 
 import psycopg
 
-from incload_assets.declaration.source import Position
-from incload_assets.declaration.window import Window
+from incload_assets.declaration.source import DetectRequest, Position
 from incload_assets.sources.postgres.closing import Closing, closing, closing_of, position_of
 from incload_assets.sources.postgres.ranges import Range, found_in
 from incload_assets.sources.postgres.relation import INTEGERS, Column, Relation, quoted
 from incload_assets.sources.postgres.source import DatabaseSource
 from incload_assets.sources.window_bounds import Bound, Choose, WindowBounds
-from resources.errors import DeclarationError, SourceUnreadable
-from resources.lake import Lake
+from resources.errors import SourceUnreadable
 
 _LEAST = 1 - 2**63
 
@@ -56,43 +54,32 @@ class QueryById(DatabaseSource):
         """The column of numbers."""
         return self.id
 
-    def detect(
-        self,
-        table_name: str,
-        windows: Sequence[Window],
-        ingested: Mapping[str, Position],
-        *,
-        first: datetime | None = None,
-        lake: Lake | None = None,
-    ) -> dict[str, Position]:
+    def detect(self, request: DetectRequest) -> dict[str, Position]:
         """Count and hash of the rows of each window, by one query for all; see :meth:`Source.detect`.
 
         Raises:
             SourceUnreadable: The numbers no longer grow, or the table is another one.
         """
-        if not windows:
+        if not request.windows:
             return {}
-        if lake is None:
-            raise DeclarationError(
-                f"{table_name}: {self} was looked at without a lake",
-                rule="the numbers that windows end with are kept there",
-            )
-        cuts = WindowBounds(lake, table_name)
+        cuts = WindowBounds(request.lake, request.table_name)
         written = cuts.known()  # before the database is looked at, which then shows no less than these saw
-        with self.look(table_name) as look:
+        with self.look(request.table_name) as look:
             server, relation, column = look.server, look.relation, look.column
             highest = _highest(look.connection, relation, column)
-            _check_growth(table_name, relation, column, highest, written.values())
-            begun = [window for window in windows if window.start <= server.now]
-            instants = {w.start for w in begun if w.start != first} | {w.end for w in begun if w.end <= server.now}
+            _check_growth(request.table_name, relation, column, highest, written.values())
+            begun = [window for window in request.windows if window.start <= server.now]
+            instants = {w.start for w in begun if w.start != request.first} | {
+                w.end for w in begun if w.end <= server.now
+            }
             now = {"id": highest, "oid": relation.oid, "sequence": column.last, "looked_at": server.now.isoformat()}
             known = cuts.at(sorted(instants), _chosen(now))
             ends = {w.key: known.get(w.end, now) for w in begun}
-            ranges = {w.key: _range(None if w.start == first else known[w.start], ends[w.key]) for w in begun}
+            ranges = {w.key: _range(None if w.start == request.first else known[w.start], ends[w.key]) for w in begun}
             found = found_in(look.connection, relation, column, ranges)
         positions = {}
         for window in begun:
-            key, before = window.key, ingested.get(window.key)
+            key, before = window.key, request.ingested.get(window.key)
             edge = datetime.fromisoformat(ends[key]["looked_at"]) + self.lag if window.end in known else None
             state = closing(edge, closing_of(before), server, by_session=(column.cache or 1) > 1)
             if edge is not None and ranges[key].empty:

@@ -1,19 +1,18 @@
 """Rows of a database table by the time of their last change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 import psycopg
 
-from incload_assets.declaration.source import Clock, Position
+from incload_assets.declaration.source import Clock, DetectRequest, Position
 from incload_assets.declaration.window import Window
 from incload_assets.sources.postgres.closing import closing, closing_of, position_of
 from incload_assets.sources.postgres.ranges import Range, found_in, literal, micros
 from incload_assets.sources.postgres.relation import TIMES, Column, Relation, quoted
 from incload_assets.sources.postgres.source import DatabaseSource
-from resources.lake import Lake
 
 
 @dataclass(frozen=True)
@@ -46,38 +45,32 @@ class QueryByTime(DatabaseSource):
     lag: timedelta = timedelta(minutes=5)
 
     types = TIMES
-    dated: ClassVar[bool] = True
+    has_row_times: ClassVar[bool] = True
 
     @property
     def by(self) -> str:
         """The column of times."""
         return self.modified
 
-    def detect(
-        self,
-        table_name: str,
-        windows: Sequence[Window],
-        ingested: Mapping[str, Position],
-        *,
-        first: datetime | None = None,
-        lake: Lake | None = None,
-    ) -> dict[str, Position]:
+    def detect(self, request: DetectRequest) -> dict[str, Position]:
         """Count and hash of the rows of each window, by one query for all; see :meth:`Source.detect`."""
-        if not windows:
+        if not request.windows:
             return {}
-        ranges = {w.key: Range(None if w.start == first else micros(w.start), micros(w.end)) for w in windows}
-        with self.look(table_name) as look:
+        ranges = {
+            w.key: Range(None if w.start == request.first else micros(w.start), micros(w.end)) for w in request.windows
+        }
+        with self.look(request.table_name) as look:
             found = found_in(look.connection, look.relation, look.column, ranges)
             ahead = _ahead(look.connection, look.relation, look.column, look.server.now + self.lag)
         positions = {}
-        for window in windows:
-            before = ingested.get(window.key)
+        for window in request.windows:
+            before = request.ingested.get(window.key)
             state = closing(window.end + self.lag, closing_of(before), look.server)
             if found[window.key].rows or before or look.server.now >= window.end + self.lag:
                 positions[window.key] = position_of(
                     look.relation, ranges[window.key], found[window.key], state, look.server
                 )
-        return _with_ahead(positions, windows, ahead)
+        return _with_ahead(positions, request.windows, ahead)
 
     def clocks(self, table_name: str) -> list[Clock]:
         """The server's; see :meth:`Source.clocks`."""

@@ -11,7 +11,7 @@ import psycopg
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.declaration.field_types import check_types
-from incload_assets.declaration.source import Position, Sees, Source
+from incload_assets.declaration.source import Position, Shows, Source
 from incload_assets.declaration.window import Window
 from incload_assets.sources.postgres.closing import NOTHING, Server, check_lag, closing_of, server_of
 from incload_assets.sources.postgres.errors import looking
@@ -51,9 +51,9 @@ class DatabaseSource(Source):
     table: str
     asked: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
 
-    sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True, order=False)
-    keeps: ClassVar[bool] = True
-    moves: ClassVar[bool] = True
+    shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True, order=False)
+    retains_absent_keys: ClassVar[bool] = True
+    changes_while_read: ClassVar[bool] = True
     types: ClassVar[Mapping[str, str]]
     """What the column may be; see :meth:`Relation.column`."""
 

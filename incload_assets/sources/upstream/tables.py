@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.declaration.source import Absent, Position, Sees, Source
+from incload_assets.declaration.source import Absent, DetectRequest, Position, Shows, Source
 from incload_assets.declaration.window import Window
 from incload_assets.declaration.window_rules import inside_sql
 from incload_assets.delta.sql import col
@@ -61,7 +61,7 @@ class Tables(Source):
     timezone: str = "UTC"
     absent: Absent = "wait"
 
-    sees: ClassVar[Sees] = Sees(inserts=True, updates=True, deletes=True)
+    shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True)
 
     def __str__(self) -> str:
         return f"Tables({', '.join('/'.join(upstream.path) for upstream in self.of)})"
@@ -76,59 +76,49 @@ class Tables(Source):
                 remedy=f"write one of {choices}",
             )
 
-    def detect(
-        self,
-        table_name: str,
-        windows: Sequence[Window],
-        ingested: Mapping[str, Position],
-        *,
-        first: datetime | None = None,
-        lake: Lake | None = None,
-    ) -> dict[str, Position]:
+    def detect(self, request: DetectRequest) -> dict[str, Position]:
         """The data files of each window; see :meth:`Source.detect`. Each table's log is read once for all windows."""
-        lake = lake or _lake()
-        looks = self._looks(lake, windows)
-        notes = read_notes(lake, table_name) if self._refers else {}
+        looks = self._looks(request.lake, request.windows)
+        notes = read_notes(request.lake, request.table_name) if self._refers else {}
         positions = {}
-        for window in windows if looks else ():
-            before = ingested.get(window.key)
+        for window in request.windows if looks else ():
+            before = request.ingested.get(window.key)
             there = any(look.upstream.partition is not None and look.files(window) for look in looks)
             # A window that was ingested keeps having a position: without rows it is ingested empty.
             if there or (before is not None and before.fingerprint != "empty"):
                 positions[window.key] = _position(window, looks, states_of(window, looks, before, notes), there)
         return positions
 
-    def prepare(
-        self,
-        spark: SparkSession,
-        table_name: str,
-        windows: Sequence[Window],
-        ingested: Mapping[str, Position],
-        lake: Lake,
-    ) -> None:
+    def prepare(self, spark: SparkSession, request: DetectRequest) -> None:
         """Find out, for all ingested windows at once, which of them a change of a table with ``on`` does not concern.
 
         Raises:
             SourceMissing: A table is not there.
         """
-        if missing := ", ".join(self._missing(lake)):
+        if missing := ", ".join(self._missing(request.lake)):
             raise SourceMissing(
-                f"{table_name}: it is made of {missing}, not there yet, or gone",
+                f"{request.table_name}: it is made of {missing}, not there yet, or gone",
                 rule="a window waits until all tables upstream are there, and keeps what it holds until then",
                 remedy=f"load {missing} first",
             )
         if not self._refers:
             return
-        notes, looks = read_notes(lake, table_name), self._looks(lake, windows)
-        if not open_questions(windows, looks, ingested, notes):
+        notes, looks = read_notes(request.lake, request.table_name), self._looks(request.lake, request.windows)
+        if not open_questions(request.windows, looks, request.ingested, notes):
             return
-        known = sorted(_window_in(key, position) for key, position in ingested.items() if "window" in position.detail)
+        known = sorted(
+            _window_in(key, position) for key, position in request.ingested.items() if "window" in position.detail
+        )
         if any(one.end > next_one.start for one, next_one in pairwise(known)):  # of a former partitions definition, too
-            known = list(windows)
-        looks = self._looks(lake, known)
-        for look, questions in open_questions(known, looks, ingested, notes).items():
-            notes |= unconcerned(spark, lake, look, looks, questions)
-        write_notes(lake, table_name, {place: note for place, note in notes.items() if place[0] in ingested})
+            known = list(request.windows)
+        looks = self._looks(request.lake, known)
+        for look, questions in open_questions(known, looks, request.ingested, notes).items():
+            notes |= unconcerned(spark, request.lake, look, looks, questions)
+        write_notes(
+            request.lake,
+            request.table_name,
+            {place: note for place, note in notes.items() if place[0] in request.ingested},
+        )
 
     def empty_positions(self, windows: Sequence[Window], lake: Lake) -> dict[str, Position]:
         """None where a table is not there; else as :meth:`Source.empty_positions` tells."""

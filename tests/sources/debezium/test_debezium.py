@@ -19,6 +19,7 @@ from incload_assets.ingest.validate import validate
 from incload_assets.load.reconcile import Evidence
 from incload_assets.sources.decorator import SourceDecorator
 from resources.errors import DeclarationError
+from tests.support.detection import detected
 from tests.support.tables import Loaded, day, make
 
 MARKER = "__debezium_unavailable_value"
@@ -82,7 +83,7 @@ def validated(loaded: Loaded, *columns: str) -> list[tuple[Any, ...]]:
     """What the rows of the first window are to be, before they are landed."""
     declared = loaded.table
     window = window_of(declared.partitions_def, day(1))
-    positions = {window.key: declared.source.detect(declared.name, [window], {})[window.key]}
+    positions = {window.key: detected(declared.source, declared.name, [window], {})[window.key]}
     fields = (*declared.columns, *declared.control_fields)
     rows = validate(declared.source.extract_windows(loaded.spark, declared.name, positions, fields), declared, [window])
     return [tuple(row.values()) for row in rows.select(*columns).toArrow().to_pylist()]

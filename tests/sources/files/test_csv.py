@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.sources.files.files import Files
 from resources.errors import SourceUnreadable
+from tests.support.detection import detected
 from tests.support.files import FIRST, column, day, extracted, raw, write
 
 SOURCE = Files("{landing}/{window:%Y-%m-%d}/*.csv*")
@@ -187,7 +188,7 @@ def test_compressed_files(spark: SparkSession, landing: Path) -> None:
     write(landing / FOLDER / "a.csv.gz", gzip.compress(b"id,name\n1,a\n"))
     write(landing / FOLDER / "b.csv.zst", zstandard.compress(b"name,id\n" + b"b,2\n" * 50_000))
     write(landing / FOLDER / "c.csv.gz", gzip.compress(b"id,name\n"))
-    position = SOURCE.detect("orders", [day(1)], {}, first=FIRST)[FOLDER]
+    position = detected(SOURCE, "orders", [day(1)], {}, first=FIRST)[FOLDER]
     frame = SOURCE.extract(spark, "orders", position, ["id", "name"])
     assert sorted(map(tuple, frame.groupBy("_raw.id", "_raw.name").count().collect())) == [
         ("1", "a", 1),
@@ -277,7 +278,7 @@ def test_any_one_character_is_a_delimiter(spark: SparkSession, landing: Path, de
 
 def test_malformed_records_can_be_counted_without_reading_anything_else(spark: SparkSession, landing: Path) -> None:
     write(landing / FOLDER / "a.csv", "id,name\n1,a\n2\n3,b,c\n")
-    position = SOURCE.detect("orders", [day(1)], {}, first=FIRST)[FOLDER]
+    position = detected(SOURCE, "orders", [day(1)], {}, first=FIRST)[FOLDER]
     frame = SOURCE.extract(spark, "orders", position, ["id", "name"])
     assert frame.where("_malformed IS NOT NULL").count() == 2
     assert frame.select("_malformed").where("_malformed IS NULL").count() == 1

@@ -26,6 +26,7 @@ from incload_assets.sources.files.template import Template
 from resources.errors import IncrementalLoadError, SourceChanged, SourceUnavailable, SourceUnreadable
 from resources.local_servers.files import free_port
 from tests.servers.s3 import S3Server
+from tests.support.detection import detected, surveyed
 from tests.support.files import FIRST, day, days, keys
 
 pytestmark = pytest.mark.integration
@@ -63,7 +64,7 @@ def test_positions_name_objects_by_key_etag_and_size(s3_server: S3Server, use: U
             "orders/2026-01-01/a.json": b"{}",
         },
     )
-    found = DAILY.detect("orders", days(4), {})
+    found = detected(DAILY, "orders", days(4), {})
     assert {key: position.detail["files"] for key, position in found.items()} == {
         "2026-01-01": [
             ["orders/2026-01-01/a.json", md5(b"{}\n{}").hexdigest(), 5],
@@ -71,7 +72,7 @@ def test_positions_name_objects_by_key_etag_and_size(s3_server: S3Server, use: U
         ],
         "2026-01-03": [["orders/2026-01-03/a.json", md5(b"").hexdigest(), 0]],
     }
-    assert found == DAILY.detect("orders", days(300), {})
+    assert found == detected(DAILY, "orders", days(300), {})
 
 
 @pytest.mark.parametrize("count", [1, 20])
@@ -84,26 +85,26 @@ def test_objects_that_the_path_leaves_out_because_of_their_names_are_told_of_the
     others = ["a.json", "_SUCCESS", "a.json.md5", "sub/_a.json"]
     s3_server.put(bucket, {f"in/orders/2026-01-01/{name}": b"{}" for name in (*names, *others)})
     s3_server.put(bucket, {"in/orders/2026-01-01/_empty.json": b"", "in/orders/2026-01-01//a.json": b"{}"})
-    seen = DAILY.survey("orders", days(count), {})
+    seen = surveyed(DAILY, "orders", days(count), {})
     assert seen.left_out == [f"orders/2026-01-01/{name}" for name in names]
-    assert seen.positions == DAILY.detect("orders", days(count), {})
+    assert seen.positions == detected(DAILY, "orders", days(count), {})
     assert keys(seen.positions["2026-01-01"]) == ["orders/2026-01-01/a.json"]
 
 
 def test_a_rewritten_object_of_the_same_size_is_another_position(s3_server: S3Server, use: Use) -> None:
     use(s3_server, "rewritten")
     s3_server.put("rewritten", {"in/orders/2026-01-01/a.json": b'{"a":1}'})
-    before = DAILY.detect("orders", [day(1)], {})
+    before = detected(DAILY, "orders", [day(1)], {})
     s3_server.put("rewritten", {"in/orders/2026-01-01/a.json": b'{"a":2}'})
-    assert DAILY.detect("orders", [day(1)], {})["2026-01-01"].fingerprint != before["2026-01-01"].fingerprint
+    assert detected(DAILY, "orders", [day(1)], {})["2026-01-01"].fingerprint != before["2026-01-01"].fingerprint
 
 
 def test_a_deleted_object_is_reported_and_its_rows_are_kept(s3_server: S3Server, use: Use) -> None:
     use(s3_server, "deleted")
     s3_server.put("deleted", {"in/orders/2026-01-01/a.json": b"{}"})
-    landed = DAILY.detect("orders", [day(1)], {})
+    landed = detected(DAILY, "orders", [day(1)], {})
     s3_server.delete("deleted", "in/orders/2026-01-01/a.json")
-    after = DAILY.detect("orders", [day(1)], landed)["2026-01-01"]
+    after = detected(DAILY, "orders", [day(1)], landed)["2026-01-01"]
     assert (after.fingerprint, keys(after)) == (landed["2026-01-01"].fingerprint, [])
     assert DAILY.missing("orders", [day(1)], landed) == {"2026-01-01": ["orders/2026-01-01/a.json"]}
 
@@ -113,7 +114,7 @@ def test_a_flat_object_belongs_to_the_window_of_its_upload(s3_server: S3Server, 
     s3_server.put("flat", {"in/a.json": b"{}"})
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     around = [Window(today + timedelta(days=n), today + timedelta(days=n + 1), f"{n}") for n in (-1, 0, 1)]
-    found = Files("{landing}/*.json").detect("orders", around, {}, first=FIRST)
+    found = detected(Files("{landing}/*.json"), "orders", around, {}, first=FIRST)
     assert [keys(position) for position in found.values()] == [["a.json"]]
 
 
@@ -130,9 +131,9 @@ def test_ten_thousand_objects_are_listed_completely_and_soon(use: Use) -> None:
         for name in (*names, *before):
             s3_backends["123456789012"]["aws"].put_object("many", f"in/{name}", b"{}")
         began = time.monotonic()
-        found = DAILY.detect("orders", days(300), {})
+        found = detected(DAILY, "orders", days(300), {})
         took = time.monotonic() - began
-        second = DAILY.detect("orders", [day(2)], {})
+        second = detected(DAILY, "orders", [day(2)], {})
     finally:
         server.stop()
     assert sorted(key for position in found.values() for key in keys(position)) == sorted(names)
@@ -182,7 +183,7 @@ def refused(source: Files = DAILY) -> tuple[IncrementalLoadError, float]:
     """What detection raises, and after how many seconds."""
     began = time.monotonic()
     with pytest.raises(IncrementalLoadError) as raised:
-        source.detect("orders", [day(1)], {})
+        detected(source, "orders", [day(1)], {})
     assert "not-to-be-shown" not in str(raised.value)
     assert raised.value.__cause__ is None
     return raised.value, time.monotonic() - began

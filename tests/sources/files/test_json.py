@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from incload_assets.declaration.source import EXTRACTED_COLUMNS
 from incload_assets.sources.files import records
 from incload_assets.sources.files.files import Files
+from tests.support.detection import detected
 from tests.support.files import FIRST, column, day, extracted, raw, write
 
 SOURCE = Files("{landing}/{window:%Y-%m-%d}/*.json*")
@@ -138,7 +139,7 @@ def test_a_byte_order_mark_is_no_part_of_a_record(spark: SparkSession, landing: 
 
 def test_a_string_of_ten_megabytes(spark: SparkSession, landing: Path) -> None:
     write(landing / FOLDER / "a.json", json.dumps({"id": 1, "text": "x" * 10_000_000}))
-    position = SOURCE.detect("orders", [day(1)], {}, first=FIRST)[FOLDER]
+    position = detected(SOURCE, "orders", [day(1)], {}, first=FIRST)[FOLDER]
     frame = SOURCE.extract(spark, "orders", position, ["id", "text"])
     assert frame.selectExpr("_raw.id", "length(_raw.text) AS n", "_malformed").first() == ("1", 10_000_000, None)
 

@@ -18,6 +18,7 @@ from incload_assets.declaration.window import window_of
 from incload_assets.load.ranges import load_first_windows
 from incload_assets.progress.status import table_status
 from resources.errors import SchemaMismatch
+from tests.support.detection import detected
 from tests.support.files import keys, write
 from tests.support.tables import Loaded, declared, make
 
@@ -84,12 +85,12 @@ def test_a_window_has_the_files_that_are_named_by_its_start_in_the_zone_of_its_p
     declared(partitions_def=partitions_def, source=source)
     write(landing / f"at/{name}.csv", "id\n1\n")
     every = partitions_def.get_partition_keys(current_time=datetime(2026, 6, 1, tzinfo=UTC))
-    found = source.detect("items", [window_of(partitions_def, each) for each in every], {})
+    found = detected(source, "items", [window_of(partitions_def, each) for each in every], {})
     assert {window: keys(position) for window, position in found.items()} == {key: [f"at/{name}.csv"]}
 
 
 def test_a_path_can_be_in_utc_all_the_same(landing: Path) -> None:
-    found = IN_UTC.detect("items", [window_of(BERLIN, "2026-03-26")], {})
+    found = detected(IN_UTC, "items", [window_of(BERLIN, "2026-03-26")], {})
     assert keys(found["2026-03-26"]) == ["items/2026-03-25.csv"]
 
 
@@ -183,6 +184,6 @@ def test_a_table_in_utc_reads_its_path_as_it_always_did(a_table: Declare) -> Non
 
 def test_a_source_around_files_asks_them(landing: Path) -> None:
     around = Debezium(Files("{landing}/items/{window:%Y-%m-%d}.csv"), table="public.items", keys=["id"])
-    held = IN_UTC.detect("items", [window_of(BERLIN, "2026-03-26")], {})
+    held = detected(IN_UTC, "items", [window_of(BERLIN, "2026-03-26")], {})
     with pytest.raises(SchemaMismatch, match=r"holds the file items/2026-03-25\.csv"):
         around.check_landed("items", [(window_of(BERLIN, "2026-03-26"), held["2026-03-26"])])

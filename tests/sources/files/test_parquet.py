@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.sources.files.files import Files
 from resources.errors import SourceUnreadable
+from tests.support.detection import detected
 from tests.support.files import FIRST, column, day, extracted, raw, write
 
 SOURCE = Files("{landing}/{window:%Y-%m-%d}/*.parquet")
@@ -38,7 +39,7 @@ def test_values_keep_their_types(spark: SparkSession, landing: Path) -> None:
         at=pa.array([NOON, None], pa.timestamp("us", "UTC")),
         extra=pa.array([[1, 2], None], pa.list_(pa.int32())),
     )
-    position = SOURCE.detect("orders", [day(1)], {}, first=FIRST)[FOLDER]
+    position = detected(SOURCE, "orders", [day(1)], {}, first=FIRST)[FOLDER]
     frame = SOURCE.extract(spark, "orders", position, ["id", "price", "at", "none"])
     assert frame.select("_raw.*").dtypes == [
         ("id", "bigint"), ("price", "decimal(38,18)"), ("at", "timestamp"), ("none", "string"),
@@ -53,7 +54,7 @@ def test_values_keep_their_types(spark: SparkSession, landing: Path) -> None:
 
 
 def read_as(spark: SparkSession, *names: str) -> list[tuple[Any, ...]]:
-    position = SOURCE.detect("orders", [day(1)], {}, first=FIRST)[FOLDER]
+    position = detected(SOURCE, "orders", [day(1)], {}, first=FIRST)[FOLDER]
     frame = SOURCE.extract(spark, "orders", position, names).orderBy("_source.row").select("_raw.*")
     return [tuple(row) for row in frame.collect()]
 
@@ -106,7 +107,7 @@ def test_nanoseconds_within_lists_structs_and_maps_are_text_as_well(spark: Spark
         deep=pa.array([[[{"at": NOON, "i": 1, "x.y": []}, None]], [None]], pa.list_(pa.large_list(inner))),
         plain=pa.array([[1], None], pa.list_(pa.int64())),
     )
-    position = SOURCE.detect("orders", [day(1)], {}, first=FIRST)[FOLDER]
+    position = detected(SOURCE, "orders", [day(1)], {}, first=FIRST)[FOLDER]
     names = ["list", "struct", "map", "deep", "plain"]
     frame = SOURCE.extract(spark, "orders", position, names).orderBy("_source.row")
     struct = "struct<at:string,i:bigint,x.y:array<string>>"
@@ -150,7 +151,7 @@ def test_times_written_as_int96_are_instants_also_beside_other_ways_to_write_tim
     put(landing / FOLDER / "b.parquet", **columns(pa.timestamp("us", "UTC"), times))
     short = columns(pa.timestamp("ns", "UTC"), [NOON, None])
     put(landing / FOLDER / "c.parquet", **{name: column for name, column in short.items() if name != "2"})
-    position = SOURCE.detect("orders", [day(1)], {}, first=FIRST)[FOLDER]
+    position = detected(SOURCE, "orders", [day(1)], {}, first=FIRST)[FOLDER]
     frame = SOURCE.extract(spark, "orders", position, ["at", "0", "1"])
     found = frame.orderBy("_source.file", "_source.row").selectExpr("_raw.at::string", "_payload").collect()
     assert [at for at, _ in found[:5]] == [

@@ -26,6 +26,7 @@ from incload_assets.sources.files.records import reader_of
 from resources.errors import DeclarationError, SourceChanged, SourceUnreadable
 from tests.sources.case import Place
 from tests.sources.case_files import S3Files
+from tests.support.detection import detected
 from tests.support.files import FIRST, day, days, extracted, raw, write
 
 SOURCE = Files("{landing}/{window:%Y-%m-%d}/*.json*")
@@ -54,7 +55,7 @@ def as_nobody() -> Iterator[None]:
 
 
 def position_of(source: Files) -> Position:
-    return source.detect("orders", [day(1)], {}, first=FIRST)[FOLDER]
+    return detected(source, "orders", [day(1)], {}, first=FIRST)[FOLDER]
 
 
 def test_any_file_name_is_its_key(spark: SparkSession, landing: Path) -> None:
@@ -87,7 +88,7 @@ def test_every_file_is_read_once_whatever_its_name_and_the_checksum_file_beside_
             write(landing / window.key / name, written_as(kind, number))
             write(landing / window.key / f".{name}.crc", STALE)
     source = Files(f"{{landing}}/{{window:%Y-%m-%d}}/*.{kind}")
-    positions = source.detect("orders", days(2), {})
+    positions = detected(source, "orders", days(2), {})
     rows = source.extract_windows(spark, "orders", positions, ["id"]).collect()
     assert sorted((row["_window"], row["_source"]["file"], row["_raw"]["id"]) for row in rows) == sorted(
         (window.key, f"{window.key}/{name}", str(number)) for number, name in enumerate(names) for window in days(2)
@@ -288,7 +289,7 @@ def test_a_file_without_permission_belongs_to_its_window_and_is_named(
             folder.chmod(0o755)
     path.chmod(0)
     with as_nobody():
-        found = SOURCE.detect("orders", [day(1), day(2)], {})
+        found = detected(SOURCE, "orders", [day(1), day(2)], {})
         with pytest.raises(SourceUnreadable, match=r"the file 2026-01-01/a.json cannot be opened"):
             SOURCE.extract(spark, "orders", found[FOLDER], ["id"])
     assert set(found) == {day(1).key, day(2).key}
@@ -305,7 +306,7 @@ def test_a_folder_without_permission_is_named(landing: Path) -> None:
             as_nobody(),
             pytest.raises(SourceUnreadable, match=r"folder .*2026-01-01 cannot be read \(PermissionError\)"),
         ):
-            SOURCE.detect("orders", [day(1)], {})
+            detected(SOURCE, "orders", [day(1)], {})
     finally:
         path.parent.chmod(0o755)
 

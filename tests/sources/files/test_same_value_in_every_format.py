@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.contract.contract import Contract, compile_contract
 from incload_assets.sources.files.files import Files
+from tests.support.detection import detected
 from tests.support.files import FIRST, day, write
 
 REFUSED = "refused"
@@ -258,7 +259,7 @@ def check(spark: SparkSession, held: dict[str, dict[str, str]], patterns: Sequen
         ]
         of = contract(names)
         source = Files(f"{{landing}}/{{window:%Y-%m-%d}}/{pattern}").for_contract(of)
-        position = source.detect("cases", [day(1)], {}, first=FIRST)[day(1).key]
+        position = detected(source, "cases", [day(1)], {}, first=FIRST)[day(1).key]
         outcomes |= found(source.extract(spark, "cases", position, names), of)
     wrong = [
         f"{case.target.simpleString()} from {forms[name]} in {file}: {outcomes[file][name]}, not {case.outcome}"

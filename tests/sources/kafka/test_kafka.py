@@ -30,6 +30,7 @@ from resources.errors import DeclarationError, SourceMissing, SourceUnavailable,
 from resources.kafka import KafkaCluster
 from resources.lake import Lake
 from tests.servers.kafka import KafkaServer, Message, running_kafka
+from tests.support.detection import detected
 from tests.support.tables import Item, Loaded, day, make
 
 pytestmark = pytest.mark.integration
@@ -85,7 +86,7 @@ class Looking:
         self.ingested: dict[str, Position] = {}
 
     def at(self, *windows: Window, first: datetime | None = FIRST) -> dict[str, Position]:
-        return self.source.detect("orders", windows, self.ingested, first=first, lake=self.lake)
+        return detected(self.source, "orders", windows, self.ingested, first=first, lake=self.lake)
 
     def ranges(self, *windows: Window) -> dict[str, dict[int, tuple[int, int]]]:
         return ranges(self.at(*windows))
@@ -482,7 +483,7 @@ def test_a_window_that_has_expired_fails_and_one_that_was_landed_stays(
     kafka.send(topic, [message(days, key="a", id=f"{days}", value="1") for days in (0.1, 0.2, 1.1, 1.2)])
     orders = table(spark, tmp_path, topic)
     landed = orders.load(1)
-    second = orders.table.source.detect("items", [window(2)], {}, first=FIRST, lake=orders.lake)
+    second = detected(orders.table.source, "items", [window(2)], {}, first=FIRST, lake=orders.lake)
     kafka.expire(topic, 0, 3)
     assert not orders.replay(landed).ingested
     for number, gone in ((1, "offsets 0 to 1"), (2, "offsets 2 to 3")):

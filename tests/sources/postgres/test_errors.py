@@ -31,6 +31,7 @@ from resources.errors import IncrementalLoadError, SourceUnavailable, SourceUnre
 from resources.lake import Lake
 from resources.local_servers.files import free_port
 from tests.support.databases import NAME, Shop, put, shop, window
+from tests.support.detection import detected
 
 __all__ = ["shop"]
 pytestmark = pytest.mark.integration
@@ -42,7 +43,7 @@ BY_ID = QueryById("shop", "public.items", id="no", lag=timedelta(0))
 def failed_look(source: Source) -> IncrementalLoadError:
     begun = time.monotonic()
     with pytest.raises(IncrementalLoadError) as caught:
-        source.detect("items", [window(1)], {}, first=window(1).start, lake=Lake("/nowhere"))
+        detected(source, "items", [window(1)], {}, first=window(1).start, lake=Lake("/nowhere"))
     assert time.monotonic() - begun < 20
     assert "not-to-be-shown" not in str(caught.value)
     return caught.value
@@ -115,7 +116,7 @@ def test_a_permission_that_is_taken_away_before_the_read_is_named(
 ) -> None:
     as_reader(shop, monkeypatch, "GRANT SELECT ON items TO weak")
     shop.run(put("a", "", 1, "2026-01-01 10:00"))
-    positions = BY_TIME.detect("items", [window(1)], {}, first=window(1).start)
+    positions = detected(BY_TIME, "items", [window(1)], {}, first=window(1).start)
     shop.run("REVOKE SELECT ON items FROM weak")
     with pytest.raises(SourceUnreadable) as caught:
         BY_TIME.extract_windows(spark, "items", positions, ["id"])
@@ -157,7 +158,7 @@ def test_a_lock_on_the_table_does_not_hold_a_look_for_ever(shop: Shop, monkeypat
     with shop.connect() as owner:
         owner.execute("LOCK TABLE items IN ACCESS EXCLUSIVE MODE")
         assert isinstance(failed_look(BY_TIME), SourceUnavailable)
-    assert BY_TIME.detect("items", [window(1)], {}, first=window(1).start)
+    assert detected(BY_TIME, "items", [window(1)], {}, first=window(1).start)
 
 
 def test_a_server_that_proves_who_it_is_is_read_over_tls_and_another_one_is_refused(
@@ -169,7 +170,7 @@ def test_a_server_that_proves_who_it_is_is_read_over_tls_and_another_one_is_refu
     with tls_in_front_of(shop, trusted) as port:
         url = f"postgresql://127.0.0.1:{port}/{NAME}?sslmode=verify-full&sslrootcert="
         monkeypatch.setenv("INCLOAD_DATABASE_SHOP_URL", url + str(trusted))
-        positions = BY_TIME.detect("items", [window(1)], {}, first=window(1).start)
+        positions = detected(BY_TIME, "items", [window(1)], {}, first=window(1).start)
         rows = BY_TIME.extract_windows(spark, "items", positions, ["id"]).select("_raw.id").head(2)
         assert [row.id for row in rows] == ["a"]
 

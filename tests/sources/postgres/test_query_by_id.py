@@ -17,6 +17,7 @@ from incload_assets.sources.postgres.query_by_id import QueryById
 from resources.errors import SourceUnreadable
 from resources.lake import Lake
 from tests.support.databases import NEWEST, Shop, at, put, shop, window
+from tests.support.detection import detected
 from tests.support.tables import day, make
 
 __all__ = ["shop"]
@@ -60,7 +61,7 @@ class Watch:
     def look(self, *numbers: int) -> dict[str, tuple[int, str]]:
         """Rows and state of each window."""
         windows: list[Window] = [window(number) for number in numbers]
-        found = self.source.detect("items", windows, self.ingested, first=window(1).start, lake=self.lake)
+        found = detected(self.source, "items", windows, self.ingested, first=window(1).start, lake=self.lake)
         self.ingested |= found
         return {key: (position.detail["rows"], position.detail["state"]) for key, position in found.items()}
 

@@ -22,6 +22,7 @@ from resources.databases import Database
 from resources.errors import DeclarationError, SourceUnavailable, SourceUnreadable
 from tests.servers.postgres import running_postgres
 from tests.support.databases import NAME, NEWEST, Shop, lag_until, put, shop, window
+from tests.support.detection import detected
 from tests.support.tables import day, make
 
 __all__ = ["shop"]
@@ -32,7 +33,7 @@ FIRST = window(1).start
 
 
 def look(source: QueryByTime, *windows: Window, landed: dict[str, Position] | None = None) -> dict[str, Position]:
-    return source.detect("items", windows, landed or {}, first=FIRST)
+    return detected(source, "items", windows, landed or {}, first=FIRST)
 
 
 def ids(spark: SparkSession, source: QueryByTime, positions: dict[str, Position]) -> set[tuple[str, str]]:

@@ -81,7 +81,7 @@ def test_a_slot_says_how_much_more_may_be_written_until_it_is_dropped(server: Po
 
 def test_a_table_of_events_has_the_room_of_its_slot_beside_that_of_its_topic(server: PostgresServer) -> None:
     events = Debezium(Files("{landing}/{window:%Y}/*.json"), table="public.orders", keys=["id"], slot=SLOT)
-    assert events.forgets
+    assert events.expires_rows
     assert events.headroom("orders", {}, datetime.now(UTC)) == [SLOT.headroom("orders")]
 
 

@@ -28,6 +28,7 @@ from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.progress.progress import source_state
 from resources.errors import SourceChanged, SourceMissing
 from resources.lake import Lake
+from tests.support.detection import detected
 from tests.support.literal_source import LiteralSource, Record
 from tests.support.tables import DAYS, Loaded, day
 
@@ -162,7 +163,7 @@ class Warehouse:
         of = table or self.sales
         windows = [window_of(of.table.partitions_def, key) for key in of.table.partitions_def.get_partition_keys()[:12]]
         landed = ChangeLog(of.table, self.lake).ingested
-        found = of.table.source.detect(of.table.name, windows, landed, lake=self.lake)
+        found = detected(of.table.source, of.table.name, windows, landed, lake=self.lake)
         marks = {key: position.fingerprint for key, position in landed.items()}
         return [key for key, position in found.items() if marks.get(key) != position.fingerprint]
 
