@@ -1,1 +1,1 @@
-"""Tables that load incrementally: a Dagster code location on Spark and Delta Lake."""
+"""A Dagster code location that loads tables incrementally with Spark and Delta Lake."""

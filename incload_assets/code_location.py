@@ -1,4 +1,4 @@
-"""From assets to a code location: every table gets its checks, its sensor, its job; the same policy for all."""
+"""The definitions of a code location: checks, a sensor and a job for every table, with one policy for all."""
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
@@ -20,31 +20,31 @@ from resources.settings import Settings
 from resources.spark.resource import SparkResource
 
 CHECK_SCHEDULES = {
-    "check_tables": ("*/10 * * * *", tuple(CHEAP), "What can be told without Spark: freshness, gaps, volume and so on"),
+    "check_tables": ("*/10 * * * *", tuple(CHEAP), "Runs the checks without Spark: freshness, gaps, volume and so on"),
     "check_uniqueness": (
         "10 4 * * *",
         tuple(WHOLE),
-        "Reads the keys of every table, and the logs of those of several sources",
+        "Reads the keys of every table, and the logs of tables with several sources",
     ),
     "check_reconciliation": ("40 4 * * *", ("reconciliation",), "Reads the sources again and compares"),
 }
-"""Jobs over the checks of all tables: when (UTC), which, and what for."""
+"""Jobs over the checks of all tables, by name: cron schedule (UTC), checks, and description."""
 
 
 def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Settings) -> dg.Definitions:
-    """Everything that follows from the assets of a code location.
+    """All definitions for the assets of a code location.
 
-    For each incremental table: its checks, a sensor on its source and a job that loads it. For all of them together:
-    schedules of the checks, of the compaction of files and logs and of their vacuum, and a sensor on runs whose
-    process is gone. Other assets are taken as they are. Each run is one process: a load is one step, and further
-    processes would each import everything again.
+    Each incremental table gets its checks, a sensor on its source and a job that loads it. All tables together get
+    schedules for checks, compaction of files and logs, and vacuum, and a sensor for runs whose process is gone. Other
+    assets are included unchanged. Each run is one process: a load is one step, and every further process would import
+    everything again.
 
     Args:
-        assets: Of any kind.
-        settings: Say where the tables are.
+        assets: Assets of any kind.
+        settings: Settings with the location of the tables.
 
     Raises:
-        DeclarationError: Two tables would share one place in the lake, or the name of their sensors.
+        DeclarationError: Two tables would share one folder in the lake, or the name of their sensors.
 
     Example:
         >>> incremental_definitions([], Settings()).resolve_all_job_names()
@@ -89,7 +89,7 @@ def _load_job(table: Table) -> UnresolvedAssetJobDefinition:
     return dg.define_asset_job(
         load_job_name(table),
         selection=dg.AssetSelection.assets(table.key),
-        description=f"Loads partitions of {table.name}, then looks at the table.",
+        description=f"Loads partitions of {table.name}, then checks the table.",
         tags={TABLE_TAG: table.name} | ({SERIALIZED_TAG: table.name} if table.write.serialized else {}),
     )
 
@@ -105,7 +105,7 @@ def _sensor(asset: dg.AssetsDefinition, table: Table, job: UnresolvedAssetJobDef
 
 
 def _check_job(name: str, tables: Sequence[Table]) -> UnresolvedAssetJobDefinition | None:
-    """None where no table has any of its checks: a job has something to do."""
+    """The job over some checks of all tables; None if no table has any of these checks."""
     _, checks, about = CHECK_SCHEDULES[name]
     keys = [dg.AssetCheckKey(table.key, check) for table in tables for check in check_names(table) if check in checks]
     if not keys:
@@ -120,9 +120,9 @@ def _check_schedule(job: UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
 
 
 def _expect_distinct_targets(tables: Sequence[Table], lake: Lake) -> None:
-    """Refuse the same folder for two tables, and one inside the other, where cleaning up the outer ruins the inner.
+    """Refuses two tables in the same folder, or in nested ones, where a vacuum of the outer would destroy the inner.
 
-    Upper and lower case count as the same, as they are for some file systems. Two sensors of one name are refused, too.
+    The comparison ignores case, because some file systems do. It also refuses two sensors of the same name.
     """
     for one, other in combinations(tables, 2):
         uris = [lake.table_uri(table.key.path) for table in (one, other)]
@@ -137,7 +137,7 @@ def _expect_distinct_targets(tables: Sequence[Table], lake: Lake) -> None:
         if _identifier(one) == _identifier(other):
             raise DeclarationError(
                 f"{_described(one)} and {_described(other)} would both have the sensor {source_sensor_name(one)}",
-                rule="jobs and sensors are named after the asset key of their table, its parts joined by '__'",
+                rule="jobs and sensors are named after their table's asset key, with its parts joined by '__'",
                 remedy="give one of them another name or key_prefix",
             )
 

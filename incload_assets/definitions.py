@@ -1,4 +1,4 @@
-"""The code location. Every table in ``incload_assets.tables`` is part of it: to add one, add a module there."""
+"""The code location. It contains every table in ``incload_assets.tables``; to add a table, add a module there."""
 
 import pkgutil
 from collections.abc import Iterator
@@ -18,18 +18,18 @@ SAMPLES = f"{tables.__name__}.retail"
 
 
 def assets_in(package: ModuleType, leave_out: str | None = None) -> list[dg.AssetsDefinition]:
-    """The assets of all modules of a package and of the packages in it.
+    """The assets of all modules of a package, including nested packages.
 
     Args:
-        package: Where to look.
+        package: The package.
         leave_out: Full name of a module or package to leave out.
 
     Raises:
-        DeclarationError: A table is declared wrongly, or two have one asset key.
+        DeclarationError: A table's declaration is wrong, or two tables have the same asset key.
     """
     modules = [package, *(import_module(name) for name in _module_names(package, leave_out))]
     try:
-        # without specs and source assets, which are not asked for, all of these are definitions
+        # specs and source assets are not requested, so all results are definitions
         return cast(list[dg.AssetsDefinition], list(dg.load_assets_from_modules(modules)))
     except dg.DagsterInvalidDefinitionError as error:
         raise DeclarationError(
@@ -40,7 +40,7 @@ def assets_in(package: ModuleType, leave_out: str | None = None) -> list[dg.Asse
 
 
 def code_location(settings: Settings) -> dg.Definitions:
-    """The tables, and the sample shop with its tables if it is wanted."""
+    """The tables, and the sample shop with its tables if the settings include it."""
     if not settings.samples:
         return incremental_definitions(assets_in(tables, leave_out=SAMPLES), settings)
     return dg.Definitions.merge(incremental_definitions(assets_in(tables), settings), shop_definitions())

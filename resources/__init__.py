@@ -1,1 +1,1 @@
-"""What the environment names: servers, stores, settings; nothing here knows a table."""
+"""The resources that the environment configures: servers, stores, settings. Independent of any table."""

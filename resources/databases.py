@@ -1,4 +1,4 @@
-"""Databases by name, from the environment: looked at with psycopg, read by Spark over JDBC."""
+"""Databases by name, from the environment: queried with psycopg, read by Spark over JDBC."""
 
 import os
 import re
@@ -15,12 +15,12 @@ import psycopg
 from resources.errors import SourceUnreadable
 
 APPLICATION = "incload"
-"""What the database's own views call our connections."""
+"""The name of our connections in the database's own views."""
 CONNECT_SECONDS = 10
 DRIVER = "org.postgresql.Driver"
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
-# libpq's names and the JDBC driver's are the same for these; a password is no part of an address
+# libpq and the JDBC driver have the same names for these; passwords do not belong in an address
 _TLS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 _provided: "dict[str, Callable[[], Database]]" = {}
 
@@ -29,17 +29,17 @@ _provided: "dict[str, Callable[[], Database]]" = {}
 class Database:
     """A PostgreSQL database and the account that reads it.
 
-    Connections are read-only, in UTC, and bounded in time: ten seconds to connect, ``timeout`` seconds per statement.
-    One that the network has swallowed is given up after twice that time.
+    Connections are read-only, in UTC, and limited in time: ten seconds to connect, ``timeout`` seconds per statement. A
+    connection on which the network drops all packets is closed after twice that time.
 
     Args:
-        name: As in the names of its environment variables, in lower case.
-        host: Name or address.
-        port: Of the server.
-        catalog: What the server calls the database.
-        user: The account; it needs to read, and nothing else.
-        password: Never shown.
-        tls: ``sslmode``, ``sslrootcert``, ``sslcert``, ``sslkey``, as libpq and the JDBC driver call them.
+        name: The name in the environment variables, in lower case.
+        host: Host name or address.
+        port: The server's port.
+        catalog: The database's name on the server.
+        user: The account; it needs only read access.
+        password: The account's password. Never shown.
+        tls: ``sslmode``, ``sslrootcert``, ``sslcert``, ``sslkey``, with the meaning that libpq and JDBC give them.
         timeout: Seconds.
     """
 
@@ -54,18 +54,18 @@ class Database:
 
     @classmethod
     def named(cls, name: str, otherwise: "Callable[[], Database] | None" = None) -> "Database":
-        """The database that the environment gives for a name, or, where that says nothing, the one provided for it.
+        """The database that the environment configures for a name, or else the one provided for it.
 
         ``INCLOAD_DATABASE_<NAME>_URL`` is ``postgresql://host:port/database?sslmode=verify-full``, ``…_USER`` and
         ``…_PASSWORD`` are the account, ``…_TIMEOUT`` is optional.
 
         Args:
             name: Letters, digits and ``_``, in lower case.
-            otherwise: Where the environment says nothing; default: what :func:`provide` was told.
+            otherwise: Used if the environment does not configure the name; default: the provider of :func:`provide`.
 
         Raises:
-            SourceUnreadable: A variable is missing or wrong; its value is not shown, it may hold a password.
-            SourceUnavailable: The database that is provided is not there.
+            SourceUnreadable: A variable is missing or wrong; its value is not shown, because it may hold a password.
+            SourceUnavailable: The provided database is not available.
 
         Example:
             >>> # INCLOAD_DATABASE_SHOP_URL=postgresql://db.example:5432/shop?sslmode=require
@@ -74,7 +74,7 @@ class Database:
         """
         prefix = f"INCLOAD_DATABASE_{name.upper()}_"
         if not NAME.fullmatch(name):
-            raise _wrong(name, "it is no name of a database", "a name is letters, digits and _, in lower case")
+            raise _wrong(name, "invalid name", "a name is letters, digits and _, in lower case")
         given = {part: os.environ.get(prefix + part, "") for part in ("URL", "USER", "PASSWORD")}
         otherwise = otherwise or _provided.get(name)
         if otherwise and not given["URL"] and not given["USER"]:
@@ -89,22 +89,22 @@ class Database:
                 dict(parse_qsl(url.query, strict_parsing=bool(url.query))),
             )
         except ValueError:
-            raise _wrong(name, f"{prefix}URL is no URL, or its port or …_TIMEOUT no number") from None
+            raise _wrong(name, f"{prefix}URL is no URL, or its port or {prefix}TIMEOUT is no number") from None
         catalog = unquote(url.path.removeprefix("/"))
         if url.scheme not in ("postgresql", "postgres") or not host or not catalog or timeout <= 0:
-            raise _wrong(name, f"{prefix}URL lacks its host or database, or is of another kind")
+            raise _wrong(name, f"{prefix}URL lacks the host or the database, or has another scheme")
         if url.username or url.password:
-            raise _wrong(name, f"{prefix}URL holds an account", f"accounts are in {prefix}USER and {prefix}PASSWORD")
+            raise _wrong(name, f"{prefix}URL holds an account", f"accounts belong in {prefix}USER and {prefix}PASSWORD")
         if unknown := sorted(options.keys() - set(_TLS)):
             raise _wrong(name, f"{prefix}URL has the options {unknown}", f"options are {', '.join(_TLS)}")
         return cls(name, host, port, catalog, given["USER"], given["PASSWORD"], options, timeout)
 
     @contextmanager
     def connect(self) -> Iterator[psycopg.Connection[Any]]:
-        """A connection for looks, each statement a transaction of its own.
+        """A connection for small queries, in autocommit mode.
 
         Raises:
-            psycopg.Error: As the server or the network has it.
+            psycopg.Error: The server or the network failed.
         """
         connection = psycopg.connect(
             host=self.host,
@@ -118,7 +118,7 @@ class Database:
             autocommit=True,
             **self.tls,  # type: ignore[arg-type]
         )
-        # where the way to the server is lost without a word, no time-out of the server's helps
+        # if the network drops packets silently, the server's time-outs do not help
         watch = Timer(2 * self.timeout + CONNECT_SECONDS, _cut, [connection.fileno()])
         watch.daemon = True
         with connection:
@@ -130,7 +130,7 @@ class Database:
 
     @property
     def jdbc_url(self) -> str:
-        """For Spark; without the account."""
+        """The JDBC URL for Spark, without the account."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         options = {
             **self.tls,
@@ -146,7 +146,7 @@ class Database:
 
     @property
     def _session(self) -> str:
-        # how values look as text decides about hashes of rows: not the account's or the server's defaults
+        # hashes of rows depend on values as text, so the defaults of the account or the server must not apply
         settings = {
             "default_transaction_read_only": "on",
             "statement_timeout": f"{self.timeout * 1000}",
@@ -160,13 +160,13 @@ class Database:
 
 
 def provide(name: str, provider: Callable[[], Database]) -> None:
-    """Say what a name stands for where the environment does not.
+    """Registers a database for a name that the environment does not configure.
 
-    Dagster's runs are processes of their own, so this belongs into the module that declares the tables of the database.
+    Dagster's runs are separate processes, so call this in the module that declares the tables of the database.
 
     Args:
-        name: As for :meth:`Database.named`.
-        provider: Asked each time the database is needed; raises SourceUnavailable where it cannot be had.
+        name: The name, see :meth:`Database.named`.
+        provider: Called each time the database is needed; raises SourceUnavailable if it is not available.
 
     Example:
         >>> provide("archive", lambda: Database("archive", "db.example", 5432, "archive", "reader", ""))
@@ -177,7 +177,7 @@ def provide(name: str, provider: Callable[[], Database]) -> None:
 
 
 def _cut(descriptor: int) -> None:
-    """End a connection from outside: whoever waits for its answer is told that it is closed."""
+    """Closes a connection from outside, so that a thread that waits for its answer gets an error."""
     with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as same:
         same.shutdown(socket.SHUT_RDWR)
 

@@ -1,4 +1,4 @@
-"""Kafka clusters by name, from the environment: looked at with librdkafka, read by Spark with the Java client."""
+"""Kafka clusters by name, from the environment: queried with librdkafka, read by Spark with the Java client."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from resources.errors import SourceUnreadable
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 REQUEST_SECONDS = 10
-"""How long a request may take; a cluster that is down is known after one or two of them."""
+"""The time limit of a request; a cluster that is down is noticed after one or two of them."""
 
 _LOGIN = {"PLAIN": "plain.PlainLoginModule", "SCRAM-SHA-256": "scram.ScramLoginModule",
           "SCRAM-SHA-512": "scram.ScramLoginModule"}  # fmt: skip
@@ -21,14 +21,15 @@ _provided: "dict[str, Callable[[], KafkaCluster]]" = {}
 
 @dataclass(frozen=True)
 class KafkaCluster:
-    """Where a cluster is, and how it is to be asked.
+    """The address and the client options of a Kafka cluster.
 
     Args:
-        name: As in the names of its environment variables, in lower case.
+        name: The name in the environment variables, in lower case.
         servers: ``host:port``, separated by commas.
-        options: librdkafka's names: ``security.protocol``, ``sasl.mechanism``, ``sasl.username``, ``sasl.password``,
-            ``ssl.ca.location``, ``ssl.certificate.location``, ``ssl.key.location`` and so on. Never shown.
-        spark_only: More options, or others, under the Java client's names, for Spark alone. Never shown.
+        options: Options by librdkafka's names: ``security.protocol``, ``sasl.mechanism``, ``sasl.username``,
+            ``sasl.password``, ``ssl.ca.location``, ``ssl.certificate.location``, ``ssl.key.location`` and so on. Never
+            shown.
+        spark_only: Additional or overriding options for Spark only, by the Java client's names. Never shown.
     """
 
     name: str
@@ -38,17 +39,17 @@ class KafkaCluster:
 
     @classmethod
     def named(cls, name: str, otherwise: "Callable[[], KafkaCluster] | None" = None) -> "KafkaCluster":
-        """The cluster that the environment gives for a name, or, where that says nothing, the one provided for it.
+        """The cluster that the environment configures for a name, or else the one provided for it.
 
         ``INCLOAD_KAFKA_<NAME>_SERVERS`` is its address; ``…_OPTIONS`` and ``…_SPARK_OPTIONS`` are JSON objects.
 
         Args:
             name: Letters, digits and ``_``, in lower case.
-            otherwise: Where the environment says nothing; default: what :func:`provide` was told.
+            otherwise: Used if the environment does not configure the name; default: the provider of :func:`provide`.
 
         Raises:
-            SourceUnreadable: A variable is missing or wrong; its value is not shown, it may hold a password.
-            SourceUnavailable: The cluster that is provided is not there.
+            SourceUnreadable: A variable is missing or wrong; its value is not shown, because it may hold a password.
+            SourceUnavailable: The provided cluster is not available.
 
         Example:
             >>> os.environ["INCLOAD_KAFKA_SHOP_SERVERS"] = "kafka-1:9093,kafka-2:9093"
@@ -66,10 +67,10 @@ class KafkaCluster:
         return cls(name, servers, _options(name, f"{prefix}OPTIONS"), _options(name, f"{prefix}SPARK_OPTIONS"))
 
     def client_options(self, on_error: Callable[[Any], None]) -> dict[str, Any]:
-        """For confluent-kafka's clients.
+        """The options for confluent-kafka's clients.
 
         Args:
-            on_error: Called with what goes wrong between requests, such as a refused login.
+            on_error: Called with errors between requests, such as a refused login.
         """
         return {
             "client.id": "incload",
@@ -83,10 +84,10 @@ class KafkaCluster:
 
     @property
     def spark_options(self) -> dict[str, str]:
-        """For Spark's reader: the same under the names of the Java client; files are read here and sent along.
+        """The options for Spark's reader, by the Java client's names; the content of files is included.
 
         Raises:
-            SourceUnreadable: A file that the options name cannot be read.
+            SourceUnreadable: A file named in the options cannot be read.
         """
         bounds = {"request.timeout.ms": f"{REQUEST_SECONDS * 1000}", "default.api.timeout.ms": f"{REQUEST_SECONDS}500"}
         java = {**bounds, **self._java(), **self.spark_only, "bootstrap.servers": self.servers}
@@ -120,11 +121,11 @@ class KafkaCluster:
 
 
 def provide(name: str, provider: Callable[[], KafkaCluster]) -> None:
-    """Say what a name stands for where the environment does not, as :func:`resources.databases.provide` does.
+    """Registers a cluster for a name that the environment does not configure, see :func:`resources.databases.provide`.
 
     Args:
-        name: As for :meth:`KafkaCluster.named`.
-        provider: Asked each time the cluster is needed; raises SourceUnavailable where it cannot be had.
+        name: The name, see :meth:`KafkaCluster.named`.
+        provider: Called each time the cluster is needed; raises SourceUnavailable if it is not available.
 
     Example:
         >>> provide("archive", lambda: KafkaCluster("archive", "kafka.example:9092"))
@@ -145,7 +146,7 @@ def _options(name: str, variable: str) -> dict[str, str]:
 
 
 def _quoted(value: str) -> str:
-    """A value as a JAAS configuration has it."""
+    """A value quoted for a JAAS configuration."""
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -153,7 +154,7 @@ def _wrong(name: str, problem: str, example: str = "") -> Exception:
     prefix = f"INCLOAD_KAFKA_{name.upper()}_"
     return SourceUnreadable(
         f"Kafka cluster {name!r}: {problem}",
-        rule=f"{prefix}SERVERS is host:port, several separated by commas; {prefix}OPTIONS a JSON object"
+        rule=f"{prefix}SERVERS is host:port, several separated by commas; {prefix}OPTIONS is a JSON object"
         + (f", for example {example}" if example else ""),
         remedy="set them where the code location runs",
     )

@@ -1,4 +1,4 @@
-"""Where the Delta tables are, how Spark names them, and what is read of them without Spark."""
+"""The lake: paths of the Delta tables, their names in Spark, and reads and small writes without Spark."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,22 +21,22 @@ from resources.object_store import S3Endpoint
 from resources.settings import Settings
 
 LOG_FOLDER = "_changes"
-"""Folder under the lake's root that holds the change log of each table."""
+"""Folder under the lake's root with the change log of each table."""
 CUTS_FOLDER = "_cuts"
-"""Likewise, where the windows of tables end whose sources have no reliable times."""
+"""Folder under the lake's root with the window bounds of tables whose sources have no reliable times."""
 REFERENCES_FOLDER = "_references"
-"""Likewise, what is known of the references from derived tables to others."""
+"""Folder under the lake's root with the references from derived tables to others."""
 OWN_FOLDERS = (LOG_FOLDER, CUTS_FOLDER, REFERENCES_FOLDER)
-"""All folders of the lake that hold no tables of people's own."""
+"""All folders of the lake that are reserved for the loader."""
 
 
 @dataclass(frozen=True)
 class Lake:
     """The Delta tables under one root.
 
-    Reading small facts (does it exist, its version, its transaction versions, its schema) needs no Spark:
-    deltalake reads them in milliseconds, with the configuration of dagster-deltalake. Neither that package's resource,
-    which takes longer to make than a table to open, nor its IO manager is used: it deletes other partitions than the
+    Reading metadata of a table (existence, version, transaction versions, schema) needs no Spark: deltalake reads it in
+    milliseconds, with the configuration classes of dagster-deltalake. That package's resource is not used, because
+    creating it takes longer than opening a table. Nor is its IO manager, because it deletes other partitions than the
     one it writes.
 
     Args:
@@ -54,17 +54,17 @@ class Lake:
 
     @classmethod
     def of(cls, settings: Settings) -> "Lake":
-        """The lake of these settings."""
+        """The lake of the settings."""
         return cls(settings.lake_root)
 
     def table_uri(self, key_path: Sequence[str]) -> str:
-        """Where the table of an asset is.
+        """The URI of an asset's table.
 
         Args:
-            key_path: The parts of its asset key.
+            key_path: The parts of the asset key.
 
         Raises:
-            ValueError: A part cannot be a folder's name, or is the log's.
+            ValueError: A part cannot be a folder's name, or the first one is reserved.
         """
         for part in key_path:
             if not part or part in (".", "..") or "/" in part:
@@ -74,35 +74,35 @@ class Lake:
         return "/".join([self.root, *key_path])
 
     def log_uri(self, key_path: Sequence[str]) -> str:
-        """Where the change log of an asset's table is; raises as :meth:`table_uri` does."""
+        """The URI of the change log of an asset's table; raises the errors of :meth:`table_uri`."""
         return self._beside(LOG_FOLDER, key_path)
 
     def cuts_uri(self, key_path: Sequence[str]) -> str:
-        """Where it is written down where the windows of an asset's table end; raises as :meth:`table_uri` does."""
+        """The URI of the stored window bounds of an asset's table; raises the errors of :meth:`table_uri`."""
         return self._beside(CUTS_FOLDER, key_path)
 
     def references_uri(self, key_path: Sequence[str]) -> str:
-        """Where it is written down what is known of an asset's references; raises as :meth:`table_uri` does."""
+        """The URI of the stored references of an asset's table; raises the errors of :meth:`table_uri`."""
         return self._beside(REFERENCES_FOLDER, key_path)
 
     def _beside(self, folder: str, key_path: Sequence[str]) -> str:
         return "/".join([self.root, folder, self.table_uri(key_path)[len(self.root) + 1 :]])
 
     def spark_uri(self, uri: str) -> str:
-        """``uri`` as Spark's file systems name it: S3 is ``s3a://`` there."""
+        """``uri`` for Spark's file systems, which use ``s3a://`` for S3."""
         return f"s3a://{uri.removeprefix('s3://')}" if uri.startswith("s3://") else uri
 
     def sql_name(self, uri: str) -> str:
-        """``uri`` as a table name in SQL."""
+        """The table name in SQL for ``uri``."""
         return "delta.`{}`".format(self.spark_uri(uri).replace("`", "``"))
 
     def delta(self, uri: str, version: int | None = None) -> DeltaTable | None:
         """The table at ``uri``, at its newest or the given version; None if there is none (yet).
 
         Raises:
-            SparkUnavailable: The object store does not answer (transient, as it is when Spark reads the table).
+            SparkUnavailable: The object store does not answer (transient, like the same error in Spark).
             IncrementalLoadError: The object store refuses: no such bucket, credentials, permission.
-            deltalake.exceptions.DeltaError: The table is there and cannot be read, or has no such version.
+            deltalake.exceptions.DeltaError: The table exists but cannot be read, or has no such version.
         """
         with _translated(uri):
             try:
@@ -111,7 +111,7 @@ class Lake:
                 return None
 
     def followed(self) -> "Lake":
-        """The same lake for one load, which looks at its tables a dozen times: see :class:`FollowedLake`."""
+        """The same lake for one load, which opens its tables a dozen times: see :class:`FollowedLake`."""
         return FollowedLake(self.root)
 
     def version(self, uri: str) -> int | None:
@@ -126,22 +126,22 @@ class Lake:
 
     @contextmanager
     def files(self, uri: str) -> Iterator[pafs.FileSystem]:
-        """The files below ``uri``, read and written as deltalake does it.
+        """The file system below ``uri``, with deltalake's access to the object store.
 
         Raises:
-            SparkUnavailable, IncrementalLoadError: As :meth:`delta` does.
+            SparkUnavailable, IncrementalLoadError: As in :meth:`delta`.
         """
         with _translated(uri):
             yield pafs.PyFileSystem(DeltaStorageHandler(uri, _options(uri)))
 
     def forget_checksum(self, uri: str) -> None:
-        """Remove what Hadoop may have noted beside a local table's pointer to its newest checkpoint.
+        """Removes the checksum file that Hadoop may have written beside a local table's ``_last_checkpoint``.
 
-        Our Spark keeps no such notes (``resources/spark/conf.py``), others do. When the pointer moves the old note is
-        wrong, and whoever opens the table next tries for seven seconds to read it before doing without.
+        Our Spark writes no such files (``resources/spark/conf.py``), but others do. When ``_last_checkpoint`` changes,
+        the old checksum is wrong, and the next reader of the table retries for seven seconds before ignoring it.
         """
         if not _is_on_s3(uri):
-            with suppress(OSError):  # none, or not ours to remove
+            with suppress(OSError):  # there is none, or it belongs to another account
                 (Path(uri) / "_delta_log" / "._last_checkpoint.crc").unlink()
 
     def commit(
@@ -154,19 +154,20 @@ class Lake:
         replaced: Mapping[str, Sequence[str]] | None = None,
         note: str = "",
     ) -> bool:
-        """Add data files that are written already, without Spark, as commit ``number`` of ``app_id``.
+        """Commits data files that are written already, without Spark, as commit ``number`` of ``app_id``.
 
         Args:
-            table: As it is now.
-            added: The files; none: the commit carries the fence alone.
+            table: The table at its present version.
+            added: The files; if empty, the commit contains only the fence.
             app_id: Identifier of the fence.
-            number: Its number.
-            replaced: Values of partition columns; all files that have them are removed. None: no file is.
-            note: What the commit says of itself to people.
+            number: Number of the fence.
+            replaced: Values by partition column; all files with these values are removed. None: no file is removed.
+            note: Description of the commit for readers.
 
         Returns:
-            Whether it was made; False where as great a number was committed before, or another writer has committed
-            under this identifier, changed what is removed, or changed the table's columns since ``table`` was read.
+            Whether the commit succeeded. False if this or a greater number was committed before, or if since ``table``
+            was read another writer has committed under this identifier, changed the removed files, or changed the
+            table's columns.
         """
         uri = table.table_uri
         if (table.transaction_version(app_id) or 0) >= number:
@@ -185,20 +186,20 @@ class Lake:
         return True
 
     def append(self, uri: str, rows: pa.Table, app_id: str, number: int, *, anew: bool = False) -> bool:
-        """Append a few rows without Spark, as commit ``number`` of ``app_id``; creates the table if there is none.
+        """Appends a few rows without Spark, as commit ``number`` of ``app_id``; creates the table if there is none.
 
         Args:
-            uri: Of the table.
-            rows: A few.
+            uri: The table's URI.
+            rows: The rows; meant for a few.
             app_id: Identifier of the fence.
-            number: Its number.
-            anew: Whether they take the place of all that is there, in one file.
+            number: Number of the fence.
+            anew: Whether the rows replace all rows of the table, in one file.
 
         Returns:
-            Whether they were written; False where another writer committed this number, or any after the last read.
+            Whether the rows were written; False if another writer committed this number, or any since the last read.
 
         Raises:
-            SparkUnavailable, IncrementalLoadError: As :meth:`delta` does.
+            SparkUnavailable, IncrementalLoadError: As in :meth:`delta`.
         """
         with _translated(uri):
             try:
@@ -217,17 +218,17 @@ class Lake:
 
 @dataclass(frozen=True)
 class FollowedLake(Lake):
-    """A lake whose tables stay open: a further look reads what was committed since, and not the whole Delta log anew.
+    """A lake whose tables stay open: opening one again reads only the commits since, not the whole Delta log.
 
-    With 10,000 files that takes 1 ms where nothing was, instead of 12. A table that was given out is at its newest
-    version after the next look at it. Not for what outlives a load: a table that is removed and made anew meanwhile is
-    taken for the one that was there.
+    With 10,000 files and no new commit that takes 1 ms instead of 12. Opening a table again also moves the objects
+    returned before to the newest version. Not for anything that outlives a load: a table that is deleted and created
+    again meanwhile is mistaken for the old one.
     """
 
     _opened: dict[str, DeltaTable] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def delta(self, uri: str, version: int | None = None) -> DeltaTable | None:
-        """As of any lake."""
+        """The table at ``uri``, see :meth:`Lake.delta`."""
         if version is not None:
             return super().delta(uri, version)
         if (opened := self._opened.get(uri)) is not None:
@@ -239,7 +240,7 @@ class FollowedLake(Lake):
 
 
 def data_files(delta: DeltaTable) -> pa.Table:
-    """The data files of a table, as its Delta log tells: sizes, rows, partitions, maxima.
+    """The data files of a table from its Delta log: sizes, rows, partitions, maxima.
 
     Columns: ``path`` (percent-encoded), ``size_bytes``, ``num_records``, ``partition.<column>``, ``max.<column>``.
     """
@@ -247,30 +248,30 @@ def data_files(delta: DeltaTable) -> pa.Table:
 
 
 def bytes_of(files: pa.Table) -> int:
-    """Size of :func:`data_files`."""
+    """Total size of :func:`data_files`, in bytes."""
     return sum(files["size_bytes"].to_pylist())
 
 
 def rows_of(files: pa.Table) -> int:
-    """Rows of :func:`data_files`; 0 where one of them does not tell."""
-    told = files["num_records"].to_pylist() if "num_records" in files.schema.names else []
-    return 0 if None in told else sum(told)
+    """Number of rows of :func:`data_files`; 0 if a file lacks statistics."""
+    counts = files["num_records"].to_pylist() if "num_records" in files.schema.names else []
+    return 0 if None in counts else sum(counts)
 
 
 def bytes_in(files: pa.Table, column: str, values: Sequence[str]) -> int:
-    """Size of :func:`files_in` certain partitions."""
+    """Total size of :func:`files_in` the given partitions, in bytes."""
     return bytes_of(files_in(files, column, values))
 
 
 def files_in(files: pa.Table, column: str, values: Sequence[str]) -> pa.Table:
-    """Those :func:`data_files` that lie in certain partitions, whose values are given as strings."""
+    """The :func:`data_files` in the given partitions, whose values are given as strings."""
     inside = pc.is_in(files[f"partition.{column}"].cast(pa.string()), value_set=pa.array(values, pa.string()))
     return files.filter(inside)
 
 
 @contextmanager
 def _translated(uri: str) -> Iterator[None]:
-    """What an object store says of a table, in the words of this package."""
+    """Translates errors of the object store within the block into this package's errors."""
     try:
         yield
     except OSError as error:
@@ -285,9 +286,10 @@ def _is_on_s3(uri: str) -> bool:
 
 
 def _options(uri: str) -> dict[str, str]:
-    """What the object store has to be told, as deltalake takes it.
+    """The options for deltalake to reach the object store.
 
-    One that is down is known in seconds: the default is to try for three minutes.
+    With few retries, so that a store that is down is noticed in seconds; by default deltalake retries for three
+    minutes.
     """
     if not _is_on_s3(uri):
         return {}

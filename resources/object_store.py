@@ -1,4 +1,4 @@
-"""How S3 is reached, from the environment variables that every AWS tool reads; credentials are never touched."""
+"""The S3 endpoint, from the environment variables that every AWS tool reads. Credentials are never read here."""
 
 import os
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class S3Endpoint:
-    """Where S3 is.
+    """An S3 endpoint.
 
     Args:
-        url: Address of an S3 service other than AWS, for example ``http://localhost:9000``; None is AWS.
-        region: Region to sign for; None leaves it to the provider chain.
+        url: Address of an S3 service other than AWS, for example ``http://localhost:9000``; None: AWS.
+        region: Region to sign for; None: the provider chain decides.
 
     Example:
         >>> S3Endpoint("http://localhost:9000", "us-east-1").tls
@@ -22,7 +22,7 @@ class S3Endpoint:
 
     @classmethod
     def from_env(cls) -> "S3Endpoint":
-        """``AWS_ENDPOINT_URL_S3`` or ``AWS_ENDPOINT_URL``, and ``AWS_REGION`` or ``AWS_DEFAULT_REGION``."""
+        """The endpoint in ``AWS_ENDPOINT_URL[_S3]`` and ``AWS_REGION`` or ``AWS_DEFAULT_REGION``."""
         url = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or None
         return cls(url, region or ("us-east-1" if url else None))
@@ -34,5 +34,5 @@ class S3Endpoint:
 
 
 def is_s3(path: str) -> bool:
-    """Whether a full path, as templates make them, is on S3."""
+    """Whether a full path, as templates produce it, is on S3."""
     return path.startswith("s3://")

@@ -1,7 +1,7 @@
-"""What takes long, told while it goes on, to whoever shows it.
+"""Progress messages of long steps, passed to whoever shows them.
 
-Jars are fetched and servers started deep inside whatever needs them first; only a command line knows whether somebody
-is watching.
+Jars are fetched and servers are started deep inside the code that first needs them, while only the command line can
+show progress to a person.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,10 +11,10 @@ _shown_by: list[Callable[[str], None]] = []
 
 
 def tell(what: str) -> None:
-    """Say what is under way, in one line that replaces the one before; without anybody to show it, to nobody.
+    """Reports the current step in one line, which replaces the previous line. Does nothing if nobody shows it.
 
     Args:
-        what: The line; empty when it is over.
+        what: The line; empty when the step is over.
 
     Example:
         >>> with shown_by(print):
@@ -27,10 +27,10 @@ def tell(what: str) -> None:
 
 @contextmanager
 def shown_by(show: Callable[[str], None]) -> Iterator[None]:
-    """Have what is told in the block shown.
+    """Shows the progress messages of a block.
 
     Args:
-        show: Called with each line, several times a second at most, by the thread that does the work.
+        show: Called with each line, at most several times a second, by the working thread.
     """
     _shown_by.append(show)
     try:

@@ -1,4 +1,4 @@
-"""Where things are, from the environment (``INCLOAD_*``), with defaults that work on a laptop."""
+"""The settings, from the environment (``INCLOAD_*``), with defaults that work on a laptop."""
 
 import json
 import os
@@ -13,41 +13,41 @@ SparkMode = Literal["local", "in-process", "remote"]
 
 
 def _conf_value(value: Any) -> str:
-    """A Spark conf value as Spark writes it: JSON's ``true`` is the string ``true``, not ``True``."""
+    """A Spark conf value in Spark's notation: JSON's ``true`` is the string ``true``, not ``True``."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 class Settings(BaseSettings):
-    """The settings of this code location; every field is the environment variable ``INCLOAD_<FIELD>``.
+    """The settings of this code location; every field is read from the environment variable ``INCLOAD_<FIELD>``.
 
     Args:
-        home: Folder for everything the code location keeps on a laptop (lake, landing, Spark's state).
+        home: Folder for everything that the code location keeps on a laptop (lake, landing area, Spark's state).
         landing: Root of the landing area, a folder or ``s3://bucket/prefix``; default ``<home>/landing``.
         lake: Root of the Delta tables, a folder or ``s3://bucket/prefix``; default ``<home>/lake``.
         spark: ``local`` (a shared Spark Connect server on this machine, started on demand), ``in-process`` (a session
-            inside each run), or the ``sc://…`` address of a Spark Connect server. On S3, let every load use one server:
-            Delta's commits there are safe from one Spark driver only.
+            inside each run), or the ``sc://…`` address of a Spark Connect server. On S3, all loads must use one server:
+            Delta's commits there are safe only from a single Spark driver.
         spark_memory: Heap of a Spark that is started here, for example ``2g`` or ``900m``.
-        spark_idle_minutes: Minutes without a connection after which the local Spark server stops itself, and likewise
-            the sample shop's PostgreSQL and Kafka.
-        spark_conf: More Spark configuration for a Spark that is started here, as a JSON object; it wins over ours.
+        spark_idle_minutes: Minutes without a connection after which the local Spark server and the sample shop's
+            PostgreSQL and Kafka stop themselves.
+        spark_conf: Additional configuration of a Spark that is started here, as a JSON object; it overrides ours.
         maven_repositories: Maven repositories (URLs, separated by commas) to use in place of the default one.
-        jars: Folder that already holds Spark's jars, for machines without any Maven repository.
-        s3: Fetch the S3 jars although neither ``landing`` nor ``lake`` is on S3 (a table names a bucket itself).
-        kafka: Fetch the jars for tables that read from Kafka; by default only for the sample shop, if they can be had.
-            With ``false`` the shop does without a Kafka, too.
-        warm_runs: Whether the processes of runs are forked from one that has loaded the code location.
+        jars: Folder with Spark's jars, for machines without access to a Maven repository.
+        s3: Fetch the S3 jars although neither ``landing`` nor ``lake`` is on S3 (if a table names a bucket itself).
+        kafka: Fetch the jars for tables that read from Kafka; by default only for the sample shop, if available. With
+            ``false`` the shop runs without Kafka, too.
+        warm_runs: Whether runs are forked from a process that has loaded the code location.
         samples: Whether the sample shop and its tables are part of the code location.
 
     Raises:
-        ValidationError: A value is not one of the above; the message names the field.
+        ValidationError: A value is invalid; the message names the field.
 
     Example:
         >>> Settings(lake="s3://lake/prod").lake_root
         's3://lake/prod'
     """
 
-    # Values are hidden in errors: an address may carry a token, a conf value a key.
+    # Values are hidden in errors: an address may contain a token, a conf value a key.
     model_config = SettingsConfigDict(env_prefix="INCLOAD_", extra="ignore", hide_input_in_errors=True)
 
     home: Path = Path(".incload")
@@ -93,19 +93,19 @@ class Settings(BaseSettings):
 
     @property
     def spark_mode(self) -> SparkMode:
-        """Which kind of Spark ``spark`` asks for."""
+        """The kind of Spark that ``spark`` selects."""
         if self.spark.startswith("sc://"):
             return "remote"
         return "in-process" if self.spark == "in-process" else "local"
 
 
 def _root(location: str) -> str:
-    """A folder made absolute, because the Spark server has a working directory of its own; a URI as it is."""
+    """A folder as an absolute path, because the Spark server has another working directory; a URI unchanged."""
     return (location if "://" in location else str(Path(location).absolute())).rstrip("/")
 
 
 def current_settings() -> Settings:
-    """The settings of the environment as it is now, read anew only if it has changed: that takes milliseconds."""
+    """The settings of the present environment, parsed only if it has changed, because parsing takes milliseconds."""
     return _of_environment(
         frozenset(item for item in os.environ.items() if item[0].upper().startswith("INCLOAD_")), os.getcwd()
     )

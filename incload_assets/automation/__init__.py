@@ -1,4 +1,4 @@
-"""What starts a load: news at a source, a window that was missed, a failure whose time has come."""
+"""Sensors that start loads: for new data at a source, missed windows, due retries and runs whose process is gone."""
 
 from incload_assets.automation.orphans import fail_orphans, orphaned_runs
 from incload_assets.automation.source_sensor import source_sensor

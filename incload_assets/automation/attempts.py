@@ -1,4 +1,4 @@
-"""What became of the last attempt at a partition, as Dagster's history tells it."""
+"""The outcome of the last attempt at a partition, from Dagster's history."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ class Attempt:
 
     Args:
         run_id: The run.
-        outcome: ``loaded``, or why not: ``transient`` (only time is needed; also a process that died), ``missing`` (the
+        outcome: ``loaded``, or why not: ``transient`` (a retry may succeed; also a process that died), ``missing`` (the
             source held nothing), ``contract`` (too many rejected rows), ``error`` (anything else), ``range`` (another
             partition of the same run may be the reason), ``cancelled`` (by a person).
-        number: Which attempt at ``fingerprint`` it was; 0 for a run that was not asked for by a sensor.
-        fingerprint: The position it was asked to load, None if not known.
-        code_version: Of the table when it was asked for, None if not known.
-        ended: When, aware, UTC.
+        number: The number of the attempt at ``fingerprint``; 0 for a run that no sensor requested.
+        fingerprint: The position that the run was requested to load, None if unknown.
+        code_version: The table's code version when the run was requested, None if unknown.
+        ended: When the run ended, aware, UTC.
     """
 
     run_id: str
@@ -41,12 +41,12 @@ class Attempt:
 
 
 def last_attempts(instance: dg.DagsterInstance, table: Table, pending: Iterable[WindowProgress]) -> dict[str, Attempt]:
-    """The last attempt at each of the windows that was tried at all, by partition key.
+    """The last attempt at each pending window that was ever tried, by partition key.
 
     Args:
-        instance: Where runs are.
+        instance: The instance with the runs.
         table: The declaration.
-        pending: Windows that no run has now.
+        pending: Windows that no run is loading now.
     """
     keys = {window.key for window in pending}
     unloaded = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(
@@ -58,7 +58,7 @@ def last_attempts(instance: dg.DagsterInstance, table: Table, pending: Iterable[
     return {
         key: _described(run_id, outcomes[run_id], record.dagster_run.tags, key, _ended(record))
         for key, run_id in run_of.items()
-        if (record := records.get(run_id)) is not None  # a deleted run is as if it had never been
+        if (record := records.get(run_id)) is not None  # a deleted run counts as never started
     }
 
 
@@ -86,13 +86,13 @@ def _ended(record: dg.RunRecord) -> float:
 
 def _outcome(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Outcome:
     if run.status is dg.DagsterRunStatus.CANCELED:
-        # A run that ends with its terminal is cancelled, too, but nobody asked for that.
+        # A run whose terminal is closed is cancelled, too, but no person requested that.
         asked = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.PIPELINE_CANCELING)
         return "cancelled" if asked else "transient"
     if run.status is not dg.DagsterRunStatus.FAILURE:
         return "error"
     cause = own_tag(run, FAILURE_TAG)
-    if cause is None:  # nothing of ours ran any more: the process was killed, or Dagster could not start it
+    if cause is None:  # our code could not record one: the process was killed, or Dagster could not start it
         return "transient"
     if is_range(run.tags):
         return "range"

@@ -1,8 +1,8 @@
 """Runs whose process is gone.
 
-Dagster's default launcher notices a run that dies while its code server lives. When both go at once (the machine
-restarts, the server is killed), the run stays STARTED for ever: it keeps its pool's slot, and its partitions count as
-in progress.
+Dagster's default launcher notices a run that dies while its code server is alive. When both die at once (the machine
+restarts, the server is killed), the run stays STARTED forever: it keeps its pool's slot, and its partitions stay in
+progress.
 """
 
 from typing import Any
@@ -18,15 +18,15 @@ LOCATION_TAG = "dagster/code_location"
 
 
 def fail_orphans(instance: dg.DagsterInstance, location: str | None = None) -> list[str]:
-    """Report runs as failed whose process on this machine is gone, and free their pools' slots.
+    """Reports runs as failed if their process on this machine is gone, and frees their pools' slots.
 
-    A run on another machine is left to Dagster's ``max_runtime_seconds``, one that never started to its
+    Runs on other machines are left to Dagster's ``max_runtime_seconds``, runs that never started to its
     ``start_timeout_seconds``.
 
     Args:
-        instance: Whose runs.
-        location: Name of a code location. Its runs that died before they could mark themselves are validated by the
-            process id in their log; give it only on the machine where they are launched.
+        instance: The instance with the runs.
+        location: Name of a code location. Its runs that died before they could record their process are checked by the
+            process id in their log; pass it only on the machine where they are launched.
 
     Returns:
         The ids of the runs.
@@ -36,9 +36,9 @@ def fail_orphans(instance: dg.DagsterInstance, location: str | None = None) -> l
     for run in instance.get_runs(dg.RunsFilter(statuses=statuses)):
         why = gone(mark) if (mark := own_tag(run, PROCESS_TAG)) else _gone_by_log(instance, run, location)
         current = instance.get_run_by_id(run.run_id)
-        if why is None or current is None or current.is_finished:  # it may have ended while it was looked at
+        if why is None or current is None or current.is_finished:  # it may have ended in the meantime
             continue
-        instance.report_run_failed(current, f"{why} The run is over; its partitions will be asked for again.")
+        instance.report_run_failed(current, f"{why} The run is over; its partitions will be requested again.")
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
         failed.append(run.run_id)
     return failed
@@ -48,17 +48,17 @@ def fail_orphans(instance: dg.DagsterInstance, location: str | None = None) -> l
     name="orphaned_runs",
     minimum_interval_seconds=INTERVAL_SECONDS,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Fails runs whose process is gone, so that their partitions are asked for again and pools are freed.",
+    description="Fails runs whose process is gone, so that their partitions are requested again and pools are freed.",
 )
 def orphaned_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-    """Look for runs that cannot end by themselves any more."""
+    """Fails runs that can no longer end by themselves."""
     location = None
     if context.code_location_origin and isinstance(context.instance.run_launcher, DefaultRunLauncher):
         location = context.code_location_origin.location_name
     failed = fail_orphans(context.instance, location)
     if failed:
         return dg.SkipReason(f"Failed because their process is gone: {', '.join(failed)}")
-    return dg.SkipReason("Every run that is under way has its process.")
+    return dg.SkipReason("The process of every run under way is alive.")
 
 
 def _gone_by_log(instance: dg.DagsterInstance, run: dg.DagsterRun, location: str | None) -> str | None:

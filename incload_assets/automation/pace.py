@@ -1,29 +1,29 @@
-"""How often a sensor looks at all of a source: so often that this takes a twentieth of its time.
+"""How often a sensor checks its whole source: as often as takes a twentieth of its time.
 
-News are in the newest partitions, nearly always; an older one has some where files come late or are written anew. So
-between two looks at everything a sensor looks at the newest partitions alone. At an interval of 15 seconds this makes
-no difference to a source that is looked at in less than one; where it has a hundred thousand files, to be listed page
-by page, it is the difference between a sensor that does nothing else and one that costs little.
+New data is nearly always in the newest partitions; older ones change only if files come late or are rewritten. So
+between two full checks a sensor checks only the newest partitions. At an interval of 15 seconds this makes no
+difference to a source that is checked in less than a second. For a source with a hundred thousand files, listed page by
+page, it is the difference between a sensor that does nothing else and one that costs little.
 """
 
 import time
 
 SHARE = 20
-"""How many times as long as a look at everything took, the next one waits."""
+"""The wait until the next full check, as a multiple of the time the last one took."""
 NEWEST = 3
-"""Partitions that each look is at."""
+"""Number of newest partitions that every check includes."""
 
 
 class Pace:
-    """When one sensor is to look at everything; begins anew with its process."""
+    """The schedule of one sensor's full checks; starts over with each process."""
 
     def __init__(self) -> None:
         self._due = time.monotonic()
 
     def is_due(self) -> bool:
-        """Whether a look at everything is due."""
+        """Whether a full check is due."""
         return time.monotonic() >= self._due
 
     def took(self, seconds: float) -> None:
-        """Tell how long it took."""
+        """Records how long a full check took."""
         self._due = time.monotonic() + SHARE * seconds

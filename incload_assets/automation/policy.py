@@ -1,4 +1,4 @@
-"""Which partitions to ask for now, and which to leave alone until when."""
+"""The decision which partitions a sensor requests now, and which are retried later or wait for a person."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,27 +12,26 @@ from incload_assets.load.range_fences import WINDOWS_AT_ONCE
 from incload_assets.progress.progress import WindowProgress
 
 DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15), timedelta(hours=1))
-"""From the end of a failed attempt to the next; the last one for all further attempts."""
+"""Delays from the end of a failed attempt to the next; the last delay applies to all further attempts."""
 
 MOST_ATTEMPTS: Mapping[Outcome, int] = {"contract": 1, "error": 5, "loaded": 2}
-"""At one position with one code; other outcomes are tried again for as long as it takes.
+"""Most attempts at one position with one code version; other outcomes are retried without limit.
 
-A window that differs from its source right after it was loaded, twice, is a question for a person, not for a third
-load.
+A window that differs from its source right after two loads needs a person, not a third load.
 """
 
 RIGHT_AFTER = timedelta(days=1)
-"""Within this of a load, a window that differs again was not put right by it; later, something else has happened."""
+"""A window that differs again this soon after a load was not fixed by it; later, something else has happened."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What one look at a table leads to.
+    """The decision about a table's pending windows.
 
     Args:
         asks: Partitions to load now, oldest first.
-        later: When the others that failed are tried again, by partition key.
-        stopped: Why the others wait for a person, by partition key.
+        later: When failed partitions are retried, by partition key.
+        stopped: Why partitions wait for a person, by partition key.
     """
 
     asks: list[Ask] = field(default_factory=list)
@@ -41,7 +40,7 @@ class Decision:
 
 
 def is_pending(window: WindowProgress) -> bool:
-    """Whether the source holds something for a window that no load has or had."""
+    """Whether the source holds data for a window that is neither loaded nor being loaded."""
     return window.position is not None and window.status in ("missing", "failed", "drifted")
 
 
@@ -52,21 +51,22 @@ def plan(
     now: datetime,
     limit: int = WINDOWS_AT_ONCE,
 ) -> Decision:
-    """Decide about each window that is not loaded.
+    """Decides about each window that is not loaded.
 
-    - What was not tried in its present position and with the present code is asked for at once.
-    - A failed attempt is repeated after a growing delay, unless only a person can help. If the source has moved since,
-      the first time at once: it may be what was missing, but a source that always moves is no reason to try always.
-    - What was repaired and is found wrong again waits for a person.
-    - What was loaded and differs in the same position is loaded again, twice in a day; the third time is for a person.
-    - A cancelled one is repeated after the longest delay: a cancelled run must not leave a gap.
+    - A window that was not tried at its present position with the present code is requested at once.
+    - A failed attempt is repeated after a growing delay, unless only a person can help. If the source has changed
+      since, the first retry is immediate, because the change may be the fix; further retries are delayed, because a
+      source that changes all the time is no reason to retry all the time.
+    - A window that was repaired and is found wrong again waits for a person.
+    - A window that was loaded and differs at the same position is loaded again, twice in a day; then it waits.
+    - A cancelled load is repeated after the longest delay, so that it leaves no gap.
 
     Args:
-        progress: Of all windows, oldest first.
-        attempt_at: The last attempt at a pending window.
-        code_version: Of the table now.
-        now: Aware.
-        limit: Most partitions to ask for.
+        progress: The progress of all windows, oldest first.
+        attempt_at: Returns the last attempt at a pending window.
+        code_version: The table's present code version.
+        now: The instant, aware.
+        limit: Most partitions to request.
     """
     result = Decision()
     for window in progress:
@@ -88,7 +88,7 @@ def plan(
             result.asks.append(Ask(partition=window.key, fingerprint=fingerprint, after=attempt.run_id))
             continue
         if attempt.outcome == "loaded" and attempt.fingerprint is None:
-            # Loaded by hand: which position that load saw is its checkpoint, and the window has drifted from it.
+            # Loaded by hand: the position of that load is its checkpoint, and the window has drifted from it.
             result.asks.append(Ask(partition=window.key, fingerprint=fingerprint, after=attempt.run_id))
             continue
         is_new = attempt.outcome == "loaded" and now >= attempt.ended + RIGHT_AFTER
@@ -103,7 +103,7 @@ def plan(
 
 
 def _goes_on(attempt: Attempt) -> bool:
-    """Whether attempts at other positions follow on this one, and do not begin anew."""
+    """Whether attempts at later positions continue the count of this one."""
     return attempt.outcome in ("transient", "error") and 0 < attempt.number < MOST_ATTEMPTS.get(attempt.outcome, inf)
 
 

@@ -1,4 +1,4 @@
-"""Windows that a check found wrong and that a load puts right: asked for once per finding."""
+"""Repairs: windows that a check found wrong and that a load can fix, requested once per finding."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,19 +18,19 @@ _PREFIX = "repair of "
 
 
 def is_repair(fingerprint: str | None) -> bool:
-    """Whether a window was asked for because of a finding, and not because of its source's position."""
+    """Whether a window was requested because of a finding, and not because of its source's position."""
     return fingerprint is not None and fingerprint.startswith(_PREFIX)
 
 
 def with_repairs(
     instance: dg.DagsterInstance, table: Table, progress: Sequence[WindowProgress]
 ) -> list[WindowProgress]:
-    """The progress, where loaded windows that are to be repaired have drifted, each finding being another position.
+    """The progress, with loaded windows that need a repair marked as drifted. Each finding is a new position.
 
     Args:
-        instance: Where verdicts and checkpoints are.
+        instance: The instance with check results and checkpoints.
         table: The declaration.
-        progress: As seen from source and checkpoints.
+        progress: The progress from source and checkpoints.
     """
     wrong = _found_wrong(instance, table) | _undone(instance, table)
 
@@ -45,7 +45,7 @@ def with_repairs(
 
 
 def _found_wrong(instance: dg.DagsterInstance, table: Table) -> dict[str, tuple[datetime, Position]]:
-    """What the reconciliation found, and when: another finding is another position."""
+    """Windows that the reconciliation found wrong: when, and a position that is new for each finding."""
     last = last_verdict(instance, dg.AssetCheckKey(table.key, reconciliation.NAME))
 
     def position(found: datetime) -> Position:
@@ -55,7 +55,7 @@ def _found_wrong(instance: dg.DagsterInstance, table: Table) -> dict[str, tuple[
 
 
 def _undone(instance: dg.DagsterInstance, table: Table) -> dict[str, tuple[datetime, Position]]:
-    """What is no longer in the table, and when that was seen: the same rollback is the same position."""
+    """Windows that the table has lost: when that was found, and a position that is the same for the same rollback."""
     finding = last_finding(instance, dg.AssetCheckKey(table.key, rollback.NAME), rollback.REPAIR)
     if finding is None:
         return {}

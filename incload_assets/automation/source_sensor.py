@@ -1,4 +1,4 @@
-"""A sensor per table: what the source holds and the table does not have yet is asked for."""
+"""The sensor of a table: it requests loads of what the source holds and the table does not have yet."""
 
 import hashlib
 import time
@@ -21,24 +21,23 @@ from incload_assets.progress.run_tags import PRIORITY_TAG
 from resources.lake import Lake
 
 URGENT = timedelta(minutes=15)
-"""A table that may be late by no more than this is loaded before others that wait for a slot; not its backlog."""
+"""A table that may be no later than this is loaded before others that wait for a slot; its backlog is not."""
 
 
 def source_sensor(
     table: Table, *, name: str, job_name: str, partitions_per_run: int = WINDOWS_AT_ONCE
 ) -> dg.SensorDefinition:
-    """A sensor that asks for the partitions whose source has news, oldest first.
+    """A sensor that requests the partitions for which the source has new data, oldest first.
 
-    New and changed files, windows missed while everything was switched off, windows that are over and declared empty,
-    failed ones when their time has come, and those that the last reconciliation found wrong. What a run already has,
-    waiting or running, is not asked for again. It needs no Spark. Where the source does not answer, the tick fails with
-    the source's message; other tables' sensors go on. See :mod:`incload_assets.automation.pace` for how much of the
-    source it looks at.
+    It covers new and changed files, windows missed during downtime, windows that are over and declared empty, failed
+    windows whose retry is due, and windows that a check found wrong. It does not request what a queued or running run
+    already covers. It needs no Spark. If the source does not answer, the tick fails with the source's message; the
+    sensors of other tables go on. See :mod:`incload_assets.automation.pace` for how much of the source it checks.
 
     Args:
         table: The declaration.
-        name: Of the sensor.
-        job_name: Of the job that loads the table.
+        name: The sensor's name.
+        job_name: The name of the job that loads the table.
         partitions_per_run: Most adjacent partitions in one run.
     """
     pace = Pace()
@@ -48,7 +47,7 @@ def source_sensor(
         job_name=job_name,
         minimum_interval_seconds=round(table.interval.total_seconds()),
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Asks for the partitions of {table.name} that its source has news for: {table.source}",
+        description=f"Requests the partitions of {table.name} for which its source has new data: {table.source}",
         required_resource_keys={"lake"},
         tags={"incload/table": table.name.replace("/", ".")},
     )
@@ -57,7 +56,7 @@ def source_sensor(
         at, lake = now(), context.resources.lake
         progress, planned = look(context.instance, table, lake, at, newest=newest)
         if newest is not None and any(is_new(window, at) for window in progress[-newest:]):
-            newest = None  # others before it may wait, too, and are asked for together with it
+            newest = None  # older windows may wait, too, and are requested together with it
             progress, planned = look(context.instance, table, lake, at)
         if newest is None:
             pace.took(time.monotonic() - began)
@@ -72,14 +71,14 @@ def source_sensor(
 def look(
     instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime, *, newest: int | None = None
 ) -> tuple[list[WindowProgress], Decision]:
-    """The table's progress and what follows from it.
+    """The table's progress, and the decision about its pending windows.
 
     Args:
-        instance: Where the checkpoints are.
+        instance: The instance with the checkpoints.
         table: The declaration.
-        lake: Where its log is.
+        lake: The lake with the table's log.
         at: The present instant, aware.
-        newest: Look at so many of the newest windows only; None: at all.
+        newest: Check only this many of the newest windows; None: all.
 
     Raises:
         SourceUnavailable, SourceUnreadable: From the source.
@@ -96,7 +95,7 @@ def look(
 
 
 def is_new(window: WindowProgress, at: datetime) -> bool:
-    """Whether a window is over, its source holds something, and it was never loaded nor failed."""
+    """Whether a window is over, its source holds data, and no load ever succeeded or failed."""
     return window.status == "missing" and window.window.end <= at
 
 
@@ -108,18 +107,18 @@ def run_requests(
     at: datetime,
     most: int = WINDOWS_AT_ONCE,
 ) -> list[dg.RunRequest]:
-    """One run for each stretch of adjacent windows that are over and were never tried; one for each other window.
+    """Run requests: one run per stretch of adjacent windows that are over and untried, and one per other window.
 
-    Windows that nobody has tried can be loaded together. A failed one is tried again by itself, so that it cannot fail
-    because of another; one that is open or was rewritten does not wait for others, nor they for it.
+    Untried windows can be loaded together. A failed window is retried by itself, so that it cannot fail because of
+    another. A window that is open or was rewritten does not wait for others, nor do others wait for it.
 
     Args:
-        instance: Where runs are.
+        instance: The instance with the runs.
         table: The declaration.
-        progress: Of all windows, oldest first.
-        asks: What to load, oldest first.
+        progress: The progress of all windows, oldest first.
+        asks: The partitions to load, oldest first.
         at: The present instant, aware; decides which windows are open.
-        most: Windows in one run.
+        most: Most windows in one run.
     """
     return [_request(instance, table, group) for group in _groups(progress, asks, at, most)]
 
@@ -151,11 +150,11 @@ def _request(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask]) ->
 
 
 def _run_key(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask]) -> str:
-    """Dagster starts at most one run for a key, ever.
+    """The run key of a request. Dagster never starts a second run for the same key.
 
-    So it names the run that came before: a file that is changed and then changed back is asked for a third time. Where
-    Dagster's history of the partitions does not tell of that run, because it was wiped or a person reported something,
-    the runs that were started for the key do.
+    The key therefore contains the previous run, so that a file that is changed and then changed back is requested a
+    third time. If Dagster's history of the partitions lacks that run, because it was wiped or a person reported a
+    materialization, the previous run is found by its key.
     """
     first, last = asks[0], asks[-1]
     if first is last:
@@ -176,11 +175,11 @@ def _digest(parts: Iterator[str]) -> str:
 
 
 def summary(table: Table, progress: Sequence[WindowProgress], planned: Decision, newest: int | None = None) -> str:
-    """Why nothing is asked for, in one line."""
+    """Why nothing is requested, in one line."""
     counts = {status: sum(w.status == status for w in progress) for status in ("loaded", "in_progress", "waiting")}
     parts = [
         f"{counts['loaded']} of {len(progress)} windows loaded",
-        f"only the newest {newest} were looked at" if newest is not None and newest < len(progress) else "",
+        f"only the newest {newest} were checked" if newest is not None and newest < len(progress) else "",
         f"{counts['in_progress']} in progress" if counts["in_progress"] else "",
         f"{counts['waiting']} waiting for their source" if counts["waiting"] else "",
         *(f"{key} is tried again at {due:%Y-%m-%d %H:%M:%S} UTC" for key, due in list(planned.later.items())[:3]),

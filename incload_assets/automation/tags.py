@@ -1,4 +1,4 @@
-"""The tags by which a run says what it was asked to load, and why."""
+"""The tags of a requested run: what to load, for which position and at which attempt."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ FINGERPRINT_TAG = "incload/fingerprint"
 ATTEMPT_TAG = "incload/attempt"
 CODE_VERSION_TAG = "incload/code_version"
 SERIALIZED_TAG = "incload/serialized"
-"""The tag of loads that may touch any row of their table; ``dagster.yaml`` has the queue launch one at a time."""
+"""The tag of loads that may touch any row of their table; ``dagster.yaml`` lets the queue launch one at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,9 +21,9 @@ class Ask:
     """One partition to load.
 
     Args:
-        partition: Its key.
-        fingerprint: Of the position that the source has now.
-        number: Which attempt at this position this is, from 1.
+        partition: The partition key.
+        fingerprint: Fingerprint of the source's present position.
+        number: The number of the attempt at this position, from 1.
         after: The run that last tried the partition, empty if none did.
     """
 
@@ -54,7 +54,7 @@ def tags_of(table_name: str, code_version: str, asks: Sequence[Ask]) -> dict[str
 
 
 def fingerprint_in(tags: Mapping[str, str], partition: str) -> str | None:
-    """The fingerprint for which a run was asked to load a partition; None if it was not asked by a sensor."""
+    """The fingerprint that a run was requested to load for a partition; None if no sensor requested the run."""
     value = tags.get(FINGERPRINT_TAG)
     if value is None or PARTITIONS_TAG not in tags:
         return value

@@ -1,4 +1,4 @@
-"""What is watched about a table, one module per check; :func:`checks_for` makes them Dagster asset checks."""
+"""The checks of a table, one module each; :func:`checks_for` defines them as Dagster asset checks."""
 
 from incload_assets.checks.definitions import checks_for
 from incload_assets.checks.reconciliation import ReconciliationConfig

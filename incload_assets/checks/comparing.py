@@ -1,4 +1,4 @@
-"""One ingested window, compared with table and source."""
+"""Comparison of one ingested window with the table and with the source."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -26,17 +26,17 @@ LOOKS = 3
 
 @dataclass(frozen=True)
 class Compared:
-    """The comparison of one window.
+    """The result of comparing one window.
 
     Args:
-        window: Which.
+        window: The window.
         drifted: Whether the source's position is no longer the ingested one.
-        code_changed: Whether the log's rows were validated by another version of the code; they are not compared then.
-        removed: Changes that a compaction has removed from the log; if there are any, it is not compared.
+        code_changed: Whether another version of the code validated the log's rows; they are not compared then.
+        removed: How many changes a compaction has removed from the log; if any, the log is not compared.
         source, log: Content of both sides; None where not compared.
-        evidence: Of the keys in table and log; None where there is no table.
+        evidence: Comparison of the keys in table and log; None where there is no table.
         trouble: Why the source could not be read again.
-        transient: Whether it may be read a little later.
+        transient: Whether reading the source may succeed a little later.
     """
 
     window: Window
@@ -51,17 +51,17 @@ class Compared:
 
     @property
     def differs(self) -> bool:
-        """Whether the source gives other rows than the log has, although its position is the same."""
+        """Whether the source returns other rows than the log has, although its position is the same."""
         return self.source != self.log
 
     @property
     def pending(self) -> int:
-        """Keys that the table does not hold as the log says."""
+        """The number of keys whose state in the table differs from the log."""
         return self.evidence.pending if self.evidence else 0
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """The result in words."""
         found = [
             "unreadable" if self.trouble else "",
             "drifted" if self.drifted else "",
@@ -75,12 +75,12 @@ class Compared:
 
 
 def compare(spark: SparkSession, look: Observation, window: Window) -> Compared:
-    """Compare one ingested window with source and table."""
+    """Compares one ingested window with source and table."""
     table, control, position = look.table, look.controls[window.key], look.state.positions.get(window.key)
     log = ChangeLog(table, look.lake)
     drifted = position is not None and position.fingerprint != control.fingerprint
     compared = Compared(window, drifted, control.code_version != table.code_version, control.removed)
-    for _ in range(LOOKS):  # a load may be between its ingestion and its merge just now
+    for _ in range(LOOKS):  # a load may be between its ingestion and its merge right now
         compared = replace(compared, evidence=table_evidence(spark, table, look.lake, log, window))
         if not compared.pending:
             break
@@ -89,7 +89,7 @@ def compare(spark: SparkSession, look: Observation, window: Window) -> Compared:
     version = log.version()
     assert version is not None
     now = log.control(window.key, version)
-    if now != control:  # ingested again, or compacted, since the look
+    if now != control:  # ingested again, or compacted, since the observation
         return compared
     with ExitStack() as held:
         try:
@@ -107,11 +107,11 @@ COLUMNS = (
     "window", "verdict", "rows at source", "rows in log", "source hash", "log hash", "keys", "keys pending",
     "keys in effect", "hash in log", "hash in table", "trouble",
 )  # fmt: skip
-"""The columns in which each comparison is shown."""
+"""The columns of the comparisons in the check's metadata."""
 
 
 def row_of(c: Compared) -> Sequence[object]:
-    """A comparison by :data:`COLUMNS`."""
+    """A comparison as a row of :data:`COLUMNS`."""
     e = c.evidence
     return (
         c.window.key,

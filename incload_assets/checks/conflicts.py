@@ -1,7 +1,7 @@
-"""Do several sources of one table contradict each other?
+"""The check ``conflicts``: sources of one table that contradict each other.
 
-The table is right by the declared order all the same: the source with the higher priority counts. But whoever owns the
-sources wants to know, and only the log still has what both of them said.
+The table is right all the same, by the declared order: the source with the higher priority wins. But the owners of the
+sources should learn of the contradiction, and only the log still has the rows of both.
 """
 
 import dagster as dg
@@ -20,18 +20,18 @@ from incload_assets.sources.several_rows import PRIORITY, source_of
 from resources.lake import Lake
 
 NAME = "conflicts"
-DESCRIPTION = "No two sources of the table tell different things of one key at the same position."
+DESCRIPTION = "No two sources of the table have different values for one key at the same position."
 
 SAMPLED = 10
 
 
 def can_conflict(table: Table) -> bool:
-    """Whether two sources can tell different things of one key at the same position."""
+    """Whether two sources can have different values for one key at the same position."""
     return bool(isinstance(table.source, Several) and table.changes.keys and table.changes.sequence_by)
 
 
 def conflicts(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckResult:
-    """Keys of which two sources tell different things at the same position; WARN if there are any."""
+    """Keys for which two sources have different values at the same position; WARN if there are any."""
     log = ChangeLog(table, lake)
     version = log.version()
     if version is None:
@@ -40,25 +40,25 @@ def conflicts(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckRes
     count = found.count()
     metadata: dict[str, dg.MetadataValue] = {"conflicts": dg.MetadataValue.int(count)}
     if not count:
-        return _result(table, True, "No source contradicts another one.", metadata)
+        return _result(table, True, "No source contradicts another.", metadata)
     shown = found.orderBy(*map(col, place)).head(SAMPLED)
     personal = table.contract.personal
     metadata["sample"] = records(
         [*place, "sources"],
         ([*(MASK if name in personal else row[name] for name in place), ", ".join(row["_sources"])] for row in shown),
     )
-    first = "counts" if PRIORITY in table.changes.sequence_by else "would count with source_priority in sequence_by"
+    first = "wins" if PRIORITY in table.changes.sequence_by else "would win with source_priority in sequence_by"
     return _result(
         table,
         False,
-        f"Contradicting each other: {several(count, 'key')} at one position. The source named first {first}. What to "
-        "do: look at the sample, and have the owners of the sources settle which of them is right.",
+        f"Sources contradict each other for {several(count, 'key')} at the same position. The source named first "
+        f"{first}. What to do: look at the sample, and let the owners of the sources settle which of them is right.",
         metadata,
     )
 
 
 def _place(table: Table) -> list[str]:
-    """What names a thing and a position of it."""
+    """The columns that identify a key and a position in its history."""
     return list(dict.fromkeys(n for n in (*table.identity, *table.changes.sequence_by) if n != PRIORITY))
 
 

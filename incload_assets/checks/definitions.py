@@ -17,15 +17,15 @@ from incload_assets.progress.verdicts import as_seen, have_the_last_word
 
 
 def checks_for(table: Table) -> list[dg.AssetChecksDefinition]:
-    """All checks that a table has something to look for; none blocks, because a load reconciles before its checkpoint.
+    """All checks that apply to a table. None blocks, because a load reconciles before its checkpoint.
 
-    Freshness, gaps, volume, quarantine, source files and so on are one step without Spark, which looks once at
-    source, log and Dagster: cheap enough to run with every load. Uniqueness reads the key columns of the table,
-    conflicts (of a table with several sources) its log; with loads they run once a day, for tables of up to 5
-    million rows, and until what they found wrong is mended. Reconciliation reads the source again; with loads it only
-    looks again at what it found wrong and is loaded since, and the first time at positions. Otherwise a run that loads
-    repeats their last verdict. A check that cannot be evaluated fails its run, which tells why; all others are
-    evaluated.
+    Freshness, gaps, volume, quarantine, source files and the other cheap checks are one step without Spark. It observes
+    source, log and Dagster once, which is cheap enough for every load. Uniqueness reads the key columns of the table;
+    conflicts (of a table with several sources) reads its log. With loads, both run once a day for tables of up to 5
+    million rows, and again with each load until their finding is fixed. Reconciliation reads the source again. With
+    loads, its first run compares positions only, and later runs compare only windows with a finding that were loaded
+    since. Otherwise a run that loads repeats the last result. A check that cannot be evaluated fails its run with the
+    reason; all other checks are still evaluated.
 
     Args:
         table: The declaration.
@@ -53,14 +53,15 @@ def _cheap(table: Table) -> dg.AssetChecksDefinition:
         seen = evaluations.attempt(names, lambda: look(context.instance, table, lake, windows.now()))
         if seen is not None:
             for name in names:
-                yield from _told(context, table, name, evaluations.attempt([name], partial(cheap_verdict, name, seen)))
+                found = evaluations.attempt([name], partial(cheap_verdict, name, seen))
+                yield from _reported(context, table, name, found)
         evaluations.raise_what_failed()
 
     return check
 
 
 def _whole(table: Table, name: str) -> dg.AssetChecksDefinition:
-    """A check that reads all of a table, or of its log."""
+    """A check that reads the whole table, or its whole log."""
     about, verdict = WHOLE[name]
 
     @dg.multi_asset_check(
@@ -100,10 +101,10 @@ def _reconciliation(table: Table) -> dg.AssetChecksDefinition:
     return check
 
 
-def _told(
+def _reported(
     context: dg.AssetCheckExecutionContext, table: Table, name: str, result: dg.AssetCheckResult | None
 ) -> Iterator[dg.AssetCheckResult]:
-    """A verdict, if there is one; others may have come meanwhile, and be taken for newer."""
+    """Yields a check result, if there is one, and makes sure that no result recorded meanwhile hides it."""
     if result is not None:
         yield result
         have_the_last_word(context.instance, dg.AssetCheckKey(table.key, name), result, context.run.run_id)
@@ -115,12 +116,12 @@ def _evaluated(
     name: str,
     evaluate: Callable[[], dg.AssetCheckResult | None],
 ) -> Iterator[dg.AssetCheckResult]:
-    """The verdict of a check that is a step of its own."""
+    """The result of a check that is its own step."""
     evaluations = Evaluations(table, context.resources.lake, context.log)
-    yield from _told(context, table, name, evaluations.attempt([name], evaluate))
+    yield from _reported(context, table, name, evaluations.attempt([name], evaluate))
     evaluations.raise_what_failed()
 
 
 def _with_load(context: dg.AssetCheckExecutionContext, table: Table) -> bool:
-    """Whether the run also materializes the table: unless told otherwise, a run includes every check of its assets."""
+    """Whether the run also materializes the table: by default, a run includes every check of its assets."""
     return table.key in context.job_def.asset_layer.selected_asset_keys

@@ -1,4 +1,4 @@
-"""Evaluating checks one by one, so that one that raises hides neither its reason nor what the others say."""
+"""Evaluation of checks one by one: a check that raises hides neither its reason nor the results of the others."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -13,25 +13,25 @@ Found = TypeVar("Found")
 
 
 class Evaluations:
-    """Evaluates checks of a table and remembers which ones could not be.
+    """Evaluates checks of a table and records which ones failed.
 
     Args:
         table: The declaration.
-        lake: Where the table is.
-        log: Of the run.
+        lake: The lake with the table.
+        log: The run's logger.
     """
 
     def __init__(self, table: Table, lake: Lake, log: dg.DagsterLogManager) -> None:
         self.table, self.lake, self.log = table, lake, log
         self.reasons: dict[str, str] = {}
-        """Why a check could not be evaluated, by its name."""
+        """Why a check could not be evaluated, by check name."""
 
     def attempt(self, names: Sequence[str], evaluate: Callable[[], Found]) -> Found | None:
-        """The verdict that ``evaluate`` returns, None if it raises.
+        """The value that ``evaluate`` returns, None if it raises.
 
         Args:
-            names: The checks that need it, and cannot be evaluated without.
-            evaluate: May raise whatever it likes.
+            names: The checks that cannot be evaluated without this value.
+            evaluate: Computes the value; may raise any exception.
         """
         try:
             return evaluate()
@@ -43,10 +43,10 @@ class Evaluations:
             return None
 
     def raise_what_failed(self) -> None:
-        """Fail the run if a check could not be evaluated, naming each of them with its reason.
+        """Fails the run if a check could not be evaluated.
 
         Raises:
-            dg.Failure: Its metadata has the reasons by the names of the checks.
+            dg.Failure: Names each such check with its reason; the metadata has the reasons by check name.
         """
         if self.reasons:
             lines = "\n".join(f"- {reason}" for reason in dict.fromkeys(self.reasons.values()))

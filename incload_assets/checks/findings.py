@@ -1,4 +1,4 @@
-"""The findings of a reconciliation, window by window: a later look need only see what became of them."""
+"""The findings of a reconciliation by window. A later run only has to check whether they still hold."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -9,39 +9,39 @@ import dagster as dg
 from incload_assets.declaration.table import Table
 
 FOUND, REPAIR = "found", "repair"
-"""Metadata of a reconciliation: all that it found, and the partition keys among them that a load puts right."""
+"""Metadata of a reconciliation: all its findings, and the partition keys that a load can repair."""
 
 PENDING, DIFFERING, UNREADABLE, UNAVAILABLE = "pending", "differing", "unreadable", "unavailable"
-"""Found by comparing rows: keys that the table lacks, rows that the source gives otherwise, a window that the source
-refuses to give, and one that it did not give just then."""
+"""Found by comparing rows: keys that the table lacks, rows that differ at the source, a window that the source cannot
+return, and one that it could not return at that moment."""
 DRIFTED, UNSEEN = "drifted", "unseen"
-"""Found by looking at the source: a window that changed there, or that it could not be looked at at all."""
+"""Found by comparing positions: a window that changed at the source, or a source that could not be checked at all."""
 MENDED, CAUGHT_UP = "mended", "caught_up"
-"""Windows that were found wrong, by rows or by a look, and no longer are."""
+"""Windows with an earlier finding that no longer holds: found by rows, or by position."""
 
 BY_ROWS = (PENDING, DIFFERING, UNREADABLE, UNAVAILABLE)
 WRONG = (*BY_ROWS, DRIFTED, UNSEEN)
 
 Found = dict[str, dict[str, str]]
-"""When a window was found, ISO 8601, by kind and partition key."""
+"""When each finding was made, ISO 8601, by kind and partition key."""
 
 
 def found_at(kinds: Mapping[str, Iterable[str]], at: datetime) -> Found:
-    """The findings of one look, without the kinds that it did not find."""
+    """The findings of one run; kinds without windows are left out."""
     return {kind: dict.fromkeys(keys, at.isoformat()) for kind, keys in kinds.items() if keys}
 
 
 def found_next(
     found: Found, wrong: Mapping[str, Iterable[str]], changed: Iterable[str], again: Iterable[str], at: datetime
 ) -> Found:
-    """The findings after a second look.
+    """The findings after a follow-up run.
 
     Args:
-        found: Before it.
-        wrong: What comparing rows found, and what is mended, by kind.
-        changed: The windows that are not loaded as their source is now.
-        again: The windows whose rows were compared.
-        at: When that was.
+        found: The findings before it.
+        wrong: Partition keys that the row comparison found wrong or mended, by kind.
+        changed: The windows whose loaded state is behind their source.
+        again: The windows whose rows were compared again.
+        at: The time of the comparison.
     """
     left = {
         kind: {k: when for k, when in found.get(kind, {}).items() if k not in {*again}} for kind in (*BY_ROWS, MENDED)
@@ -54,11 +54,11 @@ def found_next(
 
 
 def found_in(when: datetime, verdict: dg.AssetCheckResult) -> Found:
-    """The findings that a verdict of the reconciliation tells of.
+    """The findings in the metadata of a reconciliation's result.
 
     Args:
-        when: When it was seen, for a verdict that does not tell of each window.
-        verdict: As it is kept.
+        when: The time of the result, used for results that have no time per window.
+        verdict: The stored result.
     """
     told = _json(verdict, FOUND)
     if told is not None:
@@ -69,12 +69,12 @@ def found_in(when: datetime, verdict: dg.AssetCheckResult) -> Found:
 
 
 def windows_in(found: Found, *kinds: str) -> set[str]:
-    """The partition keys of some kinds."""
+    """The partition keys with findings of the given kinds."""
     return {key for kind in kinds for key in found.get(kind, ())}
 
 
 def times_of(found: Found, *kinds: str) -> dict[str, datetime]:
-    """When each window of some kinds was found, the latest where it was found twice."""
+    """When each window with a finding of the given kinds was found; the latest time if it was found twice."""
     times: dict[str, datetime] = {}
     for kind in kinds:
         for key, at in found.get(kind, {}).items():
@@ -83,18 +83,18 @@ def times_of(found: Found, *kinds: str) -> dict[str, datetime]:
 
 
 def to_repair(when: datetime, verdict: dg.AssetCheckResult) -> dict[str, datetime]:
-    """The partitions that a load puts right, and when each was found; arguments as of :func:`found_in`."""
+    """The partitions that a load can repair, and when each was found; arguments as in :func:`found_in`."""
     times = times_of(found_in(when, verdict), PENDING, DIFFERING)
     return {key: times.get(key, when) for key in _json(verdict, REPAIR) or ()}
 
 
 def loaded_since(instance: dg.DagsterInstance, table: Table, times: Mapping[str, datetime]) -> set[str]:
-    """The partitions, of some, that were materialized after a time of each.
+    """The partitions that were materialized after the time given for each.
 
     Args:
-        instance: Where materializations are.
+        instance: The instance with the materializations.
         table: The declaration.
-        times: By partition key, aware.
+        times: Time by partition key, aware.
     """
     if not times:
         return set()

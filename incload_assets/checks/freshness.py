@@ -1,4 +1,4 @@
-"""Is the latest due window there? See :mod:`incload_assets.progress.lateness`."""
+"""The check ``freshness``: whether the latest due window is loaded; see :mod:`incload_assets.progress.lateness`."""
 
 import dagster as dg
 
@@ -12,9 +12,9 @@ DESCRIPTION = "The latest due partition is loaded; an old backfill does not coun
 _REMEDIES = {
     "failed": "its last load failed{cause}: see run {run}, then materialize it again",
     "in_progress": "a run is loading it now",
-    "waiting": "the source holds nothing for it: ask who delivers it",
-    "missing": "the source holds it, but no run has loaded it: check that sensors are on, or materialize it",
-    "drifted": "it was loaded before it ended, and the source has more of it: materialize it again",
+    "waiting": "the source holds nothing for it: ask its provider",
+    "missing": "the source holds it, but no run has loaded it: check that the sensors are on, or materialize it",
+    "drifted": "it was loaded before it ended, and the source has more of it now: materialize it again",
     "loaded": "materialize it again",
 }
 
@@ -52,6 +52,6 @@ def _described(look: Observation, late: Lateness) -> str:
 
 def _todo(look: Observation, window: WindowProgress) -> str:
     if look.trouble is not None and window.status == "waiting":
-        return f"the source could not be looked at ({look.trouble})"
+        return f"fix the source, which could not be checked ({look.trouble})"
     cause = f" ({window.failure})" if window.failure else ""
     return _REMEDIES[window.status].format(cause=cause, run=window.failed_run or "history")

@@ -1,4 +1,4 @@
-"""Are there holes between the first loaded window and now?"""
+"""The check ``gaps``: due windows since the first loaded one that are not loaded."""
 
 from datetime import timedelta
 
@@ -11,13 +11,13 @@ NAME = "gaps"
 DESCRIPTION = "Every due window since the first loaded one is loaded; failed windows are listed with their cause."
 
 _WHY = {
-    "missing": "the source holds it, it was never loaded",
+    "missing": "the source holds it, but it was never loaded",
     "waiting": "it is over, and the source holds nothing for it",
 }
 
 
 def gaps(look: Observation) -> dg.AssetCheckResult:
-    """Which due windows are not loaded; a window that a run has in hand, or is not due yet, is no gap."""
+    """Which due windows are not loaded; a window that a run is loading, or that is not due yet, is no gap."""
     first = next((number for number, window in enumerate(look.progress) if window.is_loaded), None)
     failed = [w for w in look.progress if w.status == "failed"]
     holes = [] if first is None else [w for w in look.progress[first:] if _is_hole(look, w)]
@@ -63,21 +63,21 @@ def _described(
         absent = [w.key for w in holes if w.status == "waiting"]
         if lost:
             count = several(len(lost), "window")
-            parts.append(f"{count} at the source and not loaded: {some(lost)}. What to do: materialize them.")
+            parts.append(f"{count} at the source but not loaded: {some(lost)}. What to do: materialize them.")
         if absent:
             count = several(len(absent), "window")
             parts.append(
-                f"{count} over without anything at the source: {some(absent)}. What to do: ask who delivers them; if a "
-                'window may be empty, declare absent="empty".'
+                f"{count} ended without data at the source: {some(absent)}. What to do: ask the provider of the data; "
+                'if a window may be empty, declare absent="empty".'
             )
     if not parts:
         parts.append(
-            "Nothing is loaded yet, so there is nothing to have gaps."
+            "Nothing is loaded yet, so there are no gaps."
             if first is None
             else f"No gaps since {look.progress[first].key}, the first loaded partition."
         )
     if before:
         parts.append(f"The source also holds {several(before, 'window')} before the first loaded one.")
     if look.trouble is not None:
-        parts.append(f"The source could not be looked at: {look.trouble}")
+        parts.append(f"The source could not be checked: {look.trouble}")
     return " ".join(parts)

@@ -1,4 +1,4 @@
-"""Will the source still have what is not loaded yet, when it is loaded?"""
+"""The check ``headroom``: how much longer the source keeps data that is not loaded yet."""
 
 from datetime import timedelta
 
@@ -8,28 +8,28 @@ from incload_assets.checks.observation import Observation, result, several, spok
 from resources.errors import IncrementalLoadError
 
 NAME = "headroom"
-DESCRIPTION = "What is not loaded is kept by the source for at least a quarter more of what it keeps at most."
+DESCRIPTION = "Data that is not loaded yet has at least a quarter of the source's retention left."
 SHARE = 1 / 4
-"""Of what a source keeps at most: how much has to be left."""
+"""Share of a source's retention (time or size) that has to be left."""
 
 
 def headroom(look: Observation) -> dg.AssetCheckResult:
-    """How long, or how much, the source still keeps of what is not loaded; ERROR when some may be gone."""
+    """How much retention data that is not loaded has left, in time or size; ERROR when some of it may be gone."""
     if look.trouble is not None:
-        return result(look, NAME, False, f"The source could not be looked at: {look.trouble}")
+        return result(look, NAME, False, f"The source could not be checked: {look.trouble}")
     waiting = {w.window: w.position for w in look.progress if w.position is not None and w.status != "loaded"}
     try:
         found = look.table.source.headroom(look.table.name, waiting, look.now)
     except IncrementalLoadError as error:
-        return result(look, NAME, True, f"How much longer the source keeps what is not loaded cannot be told: {error}")
+        return result(look, NAME, True, f"How much longer the source keeps unloaded data is unknown: {error}")
     count = f"{several(len(waiting), 'window')} not loaded" if waiting else "Everything that the source holds is loaded"
     if not found:
-        kept = "; the source removes nothing because of its age" if waiting else ""
+        kept = "; the source removes no data because of its age" if waiting else ""
         return result(look, NAME, True, f"{count}{kept}.")
     passed = all(keeper.left >= SHARE and keeper.read is not False for keeper in found)
     gone = any(keeper.left <= 0 for keeper in found)
-    lost = "have what is gone sent or snapshotted once more; " if gone else ""
-    remedy = f" What to do: {lost}load it, oldest first, see to it that the connector runs, or have more kept."
+    lost = "have the lost data sent again or take a new full extract; " if gone else ""
+    remedy = f" What to do: {lost}load the remaining windows, oldest first; check the connector; or retain more."
     metadata: dict[str, dg.MetadataValue] = {
         "windows_not_loaded": dg.MetadataValue.int(len(waiting)),
         "share_left": dg.MetadataValue.float(round(min(keeper.left for keeper in found), 3)),

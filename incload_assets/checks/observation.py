@@ -1,4 +1,4 @@
-"""What the checks of one table share: one look at source, log and Dagster, and how results are worded."""
+"""The observation that the checks of a table share: one read of source, log and Dagster; and helpers for results."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,21 +20,21 @@ from resources.errors import IncrementalLoadError
 from resources.lake import Lake
 
 LISTED = 100
-"""Longest list that a result shows; its numbers always count everything."""
+"""The longest list that a result shows; its numbers always count everything."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What was seen of a table at one instant.
+    """The state of a table at one instant.
 
     Args:
         table: The declaration.
-        lake: Where the table is.
-        instance: Where the checkpoints are.
-        now: Aware.
-        state: Of source and log.
-        progress: Of every window, oldest first.
-        trouble: Why the source could not be looked at, None if it could; then no window has a position.
+        lake: The lake with the table.
+        instance: The instance with the checkpoints.
+        now: The instant, aware.
+        state: The state of source and log.
+        progress: The progress of every window, oldest first.
+        trouble: Why the source could not be checked, and no window has a position; None if it could.
     """
 
     table: Table
@@ -47,12 +47,12 @@ class Observation:
 
     @property
     def controls(self) -> dict[str, WindowRecord]:
-        """The log's control rows by partition key."""
+        """The log's window records by partition key."""
         return self.state.controls
 
 
 def look(instance: dg.DagsterInstance, table: Table, lake: Lake, now: datetime) -> Observation:
-    """Look once for all checks; a source that does not answer is a finding, not a failure of the check."""
+    """Makes the observation for all checks; a source that does not answer is a finding, not a failure of the check."""
     trouble = None
     try:
         state = source_state(table, lake, now)
@@ -70,7 +70,7 @@ def result(
     metadata: Mapping[str, dg.MetadataValue] | None = None,
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN,
 ) -> dg.AssetCheckResult:
-    """The result of one check of the table that was looked at."""
+    """The result of one check of the observed table."""
     return verdict(look.table, name, passed, description, metadata, severity)
 
 
@@ -94,7 +94,7 @@ def verdict(
 
 
 def records(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> dg.TableMetadataValue:
-    """A metadata table of the first rows; cells are shown as text."""
+    """A metadata table of the first rows; cells that are not numbers are shown as text."""
     shown = [row for _, row in zip(range(LISTED), rows, strict=False)]
     return dg.MetadataValue.table(
         [dg.TableRecord({c: _cell(v) for c, v in zip(columns, row, strict=True)}) for row in shown],
@@ -109,7 +109,7 @@ def _cell(value: object) -> str | int | float | bool:
 
 
 def spoken(length: timedelta) -> str:
-    """A length of time as people say it, in its two largest units.
+    """A length of time in words, in its two largest units.
 
     Example:
         >>> spoken(timedelta(days=1, hours=2, minutes=3))
@@ -130,6 +130,6 @@ def several(count: int, noun: str) -> str:
 
 
 def some(keys: Sequence[str], limit: int = 5) -> str:
-    """The first keys, and how many more there are."""
+    """The first keys, and how many more there are, as text."""
     more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
     return ", ".join(keys[:limit]) + more

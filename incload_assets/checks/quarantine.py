@@ -1,4 +1,4 @@
-"""How many rows of the recent windows are in quarantine, and why."""
+"""The check ``quarantine``: how many rows of the recent windows are in quarantine, and why."""
 
 import re
 from collections import Counter
@@ -18,13 +18,13 @@ RECENT = 10
 SAMPLED = 1000
 REASONS = 10
 NEAR = 0.5
-"""Share of the declared threshold from which the check warns: before loads stop, not after."""
+"""Share of the declared threshold above which the check warns, so that it warns before loads stop."""
 
 _QUOTED = re.compile(r"^([^:]+: )'.*?' (?=\S)")
 
 
 def quarantine(look: Observation) -> dg.AssetCheckResult:
-    """Rejected rows of the recently ingested windows; ERROR if a load was stopped by them, WARN if one came close."""
+    """Rejected rows of the recently ingested windows; ERROR if they stopped a load, WARN if a load came close."""
     allowed = look.table.quarantine
     stopped = [w.key for w in look.progress if w.failure == "contract"]
     recent = sorted(look.controls, key=lambda key: look.controls[key].landed_at)[-RECENT:]
@@ -61,8 +61,8 @@ def _described(stopped: list[str], near: list[str], rejected: int, read: int, re
     parts = []
     if stopped:
         parts.append(
-            f"Loads of {some(stopped)} stopped: too many rows break the contract; these partitions keep what they had. "
-            "What to do: fix the source or the contract, then materialize them again."
+            f"Loads of {some(stopped)} stopped: too many rows break the contract; these partitions keep their old "
+            "rows. What to do: fix the source or the contract, then materialize them again."
         )
     if near:
         parts.append(
@@ -80,7 +80,7 @@ def _described(stopped: list[str], near: list[str], rejected: int, read: int, re
 
 
 def _reasons(look: Observation, keys: list[str]) -> dg.TableMetadataValue:
-    """The most frequent reasons of a bounded sample, each with one place; values and payloads stay in the log."""
+    """The most frequent reasons in a bounded sample, each with one location; values and payloads stay in the log."""
     counts: Counter[str] = Counter()
     places: dict[str, str] = {}
     for row in _sample(look, keys):

@@ -1,11 +1,11 @@
-"""Do source, log and table still agree? Looks at the source again and, for some windows, reads it again.
+"""The check ``reconciliation``: whether source, log and table still agree.
 
-Three questions, from cheap to dear:
+It compares three things, from cheap to expensive:
 
-1. Does each ingested window still have the position that was ingested (all windows, one listing)? If not, it has
+1. Positions: each ingested window still has the position that was ingested (all windows, one listing). Otherwise it has
    *drifted*.
-2. Does the table hold, for every key of the window, what the log says (chosen windows, one query each)?
-3. Does the source, read and validated again, give the rows that the log has (chosen windows that have not drifted)?
+2. Keys: for every key of a window, the table matches the log (chosen windows, one query each).
+3. Rows: the source, read and validated again, returns the rows that the log has (chosen windows that have not drifted).
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -38,7 +38,7 @@ from incload_assets.checks.observation import Observation, records, several, som
 from incload_assets.declaration.window import Window
 
 NAME = "reconciliation"
-DESCRIPTION = "Source, change log and table agree, by reading the source again; on demand or schedule, not with loads."
+DESCRIPTION = "Source, change log and table agree when the source is read again; on demand or schedule, not with loads."
 
 RECENT = 7
 
@@ -46,7 +46,7 @@ __all__ = ["REPAIR", "ReconciliationConfig", "chosen_windows", "first_verdict", 
 
 
 class ReconciliationConfig(dg.Config):
-    """Which ingested windows are compared row by row; positions are always compared for all of them."""
+    """Which ingested windows are compared row by row; positions are always compared for all windows."""
 
     recent: int = Field(default=RECENT, ge=0, description="How many of the newest ingested windows.")
     partitions: list[str] = Field(default=[], description="These partition keys instead.")
@@ -57,7 +57,7 @@ def chosen_windows(look: Observation, config: ReconciliationConfig) -> list[Wind
     """The ingested windows to compare row by row, oldest first.
 
     Raises:
-        dg.Failure: A partition that was asked for is not ingested.
+        dg.Failure: A requested partition is not ingested.
     """
     ingested = [w for w in look.state.windows if w.key in look.controls]
     if config.partitions:
@@ -83,17 +83,17 @@ def reconciliation(
 
     Args:
         spark: A session.
-        look: What was seen of the table.
+        look: The observation of the table.
         config: Which windows to compare row by row.
         say: Called with one line per window.
-        known: Windows that were found wrong before; they are compared as well, as far as they are ingested.
+        known: Partition keys with earlier findings; they are compared, too, if they are ingested.
     """
     chosen = {window.key for window in chosen_windows(look, config)} | ({*known} & look.controls.keys())
     return _new_verdict(look, _compared(spark, look, [w for w in look.state.windows if w.key in chosen], say))
 
 
 def first_verdict(look: Observation) -> dg.AssetCheckResult:
-    """Whether every ingested window still has the position that was ingested; no rows are compared, without Spark."""
+    """Whether every ingested window still has the position that was ingested. Compares no rows, so needs no Spark."""
     return _new_verdict(look, [])
 
 
@@ -105,17 +105,17 @@ def look_again(
     loaded: Collection[str],
     say: Callable[[str], None] = lambda _: None,
 ) -> dg.AssetCheckResult:
-    """The verdict on windows that were found wrong before; nothing is asked of others.
+    """The result for windows with earlier findings; other windows are not compared.
 
-    Rows are compared where the window has been loaded since, or where the source did not answer. Whether a window is
-    loaded as its source is now is told by its position, without Spark.
+    Rows are compared if the window has been loaded since, or if the source did not answer before. Positions show,
+    without Spark, whether a window has caught up with its source.
 
     Args:
-        session: Opens one, if rows are to be compared.
-        look: What was seen of the table; the source could be looked at.
-        before: The verdict that told of the windows.
-        found: What it found.
-        loaded: Which of the windows have been loaded since.
+        session: Opens a session, if rows have to be compared.
+        look: The observation of the table; the source answered.
+        before: The result with the earlier findings.
+        found: Those findings.
+        loaded: The windows that have been loaded since.
         say: Called with one line per window.
     """
     ingested = [window for window in look.state.windows if window.key in look.controls]
@@ -130,8 +130,8 @@ def look_again(
     wrong[MENDED] = [c.window.key for c in compared if not any(c.window.key in keys for keys in wrong.values())]
     known = found.get(DRIFTED, {})
     behind = {p.key for p in look.progress if p.position is not None and p.checkpoint != p.position.fingerprint}
-    changed = {*known} & behind & look.controls.keys()  # what another load has ingested just now is not loaded yet
-    # what changed since then is for the sensor to load, and no finding, unless nobody could tell then
+    changed = {*known} & behind & look.controls.keys()  # a window that another load has just ingested is still behind
+    # later changes are the sensor's business and no finding, unless the source could not be checked before
     changed |= {key for key in _drifted(look) if key in known or UNSEEN in found}
     left = {kind: {key: at for key, at in of.items() if key in look.controls} for kind, of in found.items()}
     found = found_next(left, wrong, changed, [window.key for window in again], look.now)
@@ -172,7 +172,7 @@ def _drifted(look: Observation) -> list[str]:
 def _verdict(
     look: Observation, found: Found, compared: Sequence[Compared], kept: Sequence[Sequence[object]]
 ) -> dg.AssetCheckResult:
-    """The verdict that tells of findings, by whatever look, with the comparisons behind them."""
+    """The check result that reports the findings of a run, with the comparisons behind them."""
     rows = [*kept, *map(row_of, compared)]
     drifted, pending, differing = (_keys(look, found, kind) for kind in (DRIFTED, PENDING, DIFFERING))
     metadata: dict[str, dg.MetadataValue] = {
@@ -199,7 +199,7 @@ def _verdict(
 
 
 def _keys(look: Observation, found: Found, *kinds: str) -> list[str]:
-    """The partition keys of some kinds, oldest first."""
+    """The partition keys with findings of the given kinds, oldest first."""
     keys = windows_in(found, *kinds)
     return [window.key for window in look.state.windows if window.key in keys]
 
@@ -212,7 +212,7 @@ def _positions(look: Observation, key: str) -> tuple[str, str, str]:
 def _rows_in(verdict: dg.AssetCheckResult) -> list[tuple[object, ...]]:
     shown = (verdict.metadata or {}).get("windows")
     rows = shown.records if isinstance(shown, dg.TableMetadataValue) else []
-    return [tuple(row.data.get(name) for name in COLUMNS) for row in rows]  # they are kept in another order
+    return [tuple(row.data.get(name) for name in COLUMNS) for row in rows]  # Dagster stores them in another order
 
 
 def _described(look: Observation, found: Found, compared: Sequence[Compared], windows: int) -> str:
@@ -221,38 +221,38 @@ def _described(look: Observation, found: Found, compared: Sequence[Compared], wi
     parts = []
     if pending:
         parts.append(
-            f"The table does not hold what the log says for {some(pending)}. The sensor asks for these partitions "
-            "once; what to do if they are found again: ask who writes to the table beside the loads."
+            f"The table does not match the log for {some(pending)}. The sensor requests these partitions once. What "
+            "to do if they are found again: find out who else writes to the table."
         )
     if differing and look.table.source.retains_absent_keys:
         parts.append(
-            f"The source has rows that were not there when they were read: {some(differing)}. The sensor asks for "
-            "these partitions once; what to do if this happens often: declare a longer lag."
+            f"The source has rows that were missing when these partitions were read: {some(differing)}. The sensor "
+            "requests them once. What to do if this happens often: declare a longer lag."
         )
     elif differing:
         parts.append(
-            f"The source gives other rows than were ingested for {some(differing)}, although its position is the same. "
-            "What to do: check that the table's function is deterministic and that nobody edits files without a trace; "
-            "then set another code_version, which judges all rows anew, and materialize these partitions."
+            f"The source returns other rows than were ingested for {some(differing)}, although its position is the "
+            "same. What to do: check that the table's function is deterministic and that nobody edits files in place; "
+            "then set another code_version, which validates all rows again, and materialize these partitions."
         )
     if unreadable:
         parts.append(f"The source could not be read again for {some(unreadable)}; the table below says why.")
     if drifted:
         parts.append(
-            f"{several(len(drifted), 'window')} changed at the source since the load: {some(drifted)}. What to do: the "
-            "sensor asks for them again; or materialize them."
+            f"{several(len(drifted), 'window')} changed at the source since the load: {some(drifted)}. What to do: "
+            "wait for the sensor, which requests them again, or materialize them."
         )
     if UNSEEN in found:
-        parts.append(f"The source could not be looked at: {look.trouble}")
+        parts.append(f"The source could not be checked: {look.trouble}")
     if not parts:
         loaded, since = _keys(look, found, CAUGHT_UP), _drifted(look)
         if windows:
             parts.append(f"Source, log and table agree in {several(windows, 'compared window')}.")
         if loaded:
-            are = "is" if len(loaded) == 1 else "are"
-            parts.append(f"{several(len(loaded), 'window')} changed at the source and {are} loaded as it is now.")
+            were = "was" if len(loaded) == 1 else "were"
+            parts.append(f"{several(len(loaded), 'window')} changed at the source and {were} loaded again since.")
         if since:
-            parts.append(f"Changed since then, for the sensor to ask for: {some(since)}.")
+            parts.append(f"Changed since then, and left to the sensor: {some(since)}.")
         else:
             parts.append(f"None of {several(len(look.controls), 'ingested window')} has drifted.")
     if changed := [c.window.key for c in compared if c.code_changed]:

@@ -1,4 +1,4 @@
-"""The checks that look at source, log and Dagster only, and so can go with every load."""
+"""The checks that read only source, log and Dagster, and are cheap enough to run with every load."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ CHEAP: dict[str, tuple[str, Callable[[Observation], dg.AssetCheckResult]]] = {
 
 
 def cheap_checks(table: Table) -> list[str]:
-    """The names of those that a table has: one that has nothing to look for would be green without having looked."""
+    """The names of the cheap checks that apply to a table: one that does not apply would always be green."""
     source = table.source
     without = {
         freshness.NAME: table.freshness is None,
@@ -35,5 +35,5 @@ def cheap_checks(table: Table) -> list[str]:
 
 
 def cheap_verdict(name: str, look: Observation) -> dg.AssetCheckResult:
-    """The verdict of one of these checks on a look."""
+    """The result of one of the cheap checks for an observation."""
     return as_seen(CHEAP[name][1](look), look.now)

@@ -1,6 +1,7 @@
-"""Was the table rolled back behind the loads, deleted or made anew? Then what it lost is asked for again.
+"""The check ``rollback``: whether the table was restored to an older version, deleted or created again.
 
-See :mod:`incload_assets.progress.undone`; what that has to remember is kept in this check's own last result.
+The sensor requests the lost windows again. See :mod:`incload_assets.progress.undone`, which stores its state in this
+check's last result.
 """
 
 import dagster as dg
@@ -9,13 +10,13 @@ from incload_assets.checks.observation import Observation, records, result, seve
 from incload_assets.progress.undone import CHECK, SEEN, undone_windows
 
 NAME = CHECK
-DESCRIPTION = "The table is the one that was loaded: not restored to an older version, not deleted, not made anew."
+DESCRIPTION = "The table is the one that was loaded: not restored to an older version, deleted or created again."
 REPAIR = "repair"
-"""Metadata: why a load is needed, by partition key; the table's sensor asks for them."""
+"""Metadata: why a load is needed, by partition key; the table's sensor requests these partitions."""
 
 
 def rollback(look: Observation) -> dg.AssetCheckResult:
-    """Whether the last load of some window is undone; ERROR if so."""
+    """Whether the last load of any window is undone; ERROR if so."""
     found = undone_windows(look.instance, look.table, look.lake, look.progress, look.now)
     lost = found.windows
     metadata: dict[str, dg.MetadataValue] = {"windows_undone": dg.MetadataValue.int(len(lost))}
@@ -29,10 +30,10 @@ def rollback(look: Observation) -> dg.AssetCheckResult:
     metadata["windows"] = records(["window", "why"], list(lost.items()))
     why = "; ".join(sorted(set(lost.values())))
     failed = [w.key for w in look.progress if w.key in lost and w.status == "failed"]
-    after = f"; {some(failed)} after what its last load failed of is mended" if failed else ""
+    after = f" ({some(failed)} after the cause of its last failure is fixed)" if failed else ""
     note = (
         f"{several(len(lost), 'loaded window')} may no longer be in the table: {some(list(lost))} ({why}). What to "
-        f"do: nothing, the sensor asks for them again{after}, and a load writes only what is missing; to stay with the "
-        "older version, pause the sensor."
+        f"do: nothing, the sensor requests them again{after}, and a load writes only what is missing. To stay with "
+        "the older version, pause the sensor."
     )
     return result(look, NAME, False, note, metadata, dg.AssetCheckSeverity.ERROR)

@@ -1,4 +1,4 @@
-"""Comparing an ingested window with the table (does it hold the fold?) and the source (does it still say the same?)."""
+"""Comparison of an ingested window with the table (is the fold in it?) and with the source (are its rows the same?)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,11 +24,11 @@ KINDS = (*UPSERTS, DELETE, TRUNCATE, REJECTED)
 
 @dataclass(frozen=True)
 class Content:
-    """Rows of one kind each, and a hash of them all that does not depend on their order.
+    """Numbers of rows by kind, and a hash of all rows that does not depend on their order.
 
     Args:
-        upserts, deletes, rejected: Rows; truncates count as deletes.
-        hash: Sum of the rows' content hashes; unlike an exclusive or, a sum sees repetitions.
+        upserts, deletes, rejected: Numbers of rows; truncates count as deletes.
+        hash: Sum of the rows' content hashes; unlike an exclusive or, a sum detects repeated rows.
     """
 
     upserts: int
@@ -38,7 +38,7 @@ class Content:
 
     @property
     def rows(self) -> int:
-        """All of them."""
+        """The number of rows of all kinds."""
         return self.upserts + self.deletes + self.rejected
 
 
@@ -54,7 +54,7 @@ def content_of(validated: DataFrame) -> Content:
 
 @contextmanager
 def source_rows(spark: SparkSession, table: Table, window: Window, position: Position) -> Iterator[DataFrame]:
-    """What the source holds, extracted and validated anew; held where it is looked at twice, see :func:`log_content`.
+    """The source's rows, extracted and validated again; persisted if :func:`log_content` reads them a second time.
 
     Raises:
         SourceUnreadable, SourceUnavailable, SourceChanged: From the source; also when the rows are first used.
@@ -79,15 +79,15 @@ def log_content(
     position: Position,
     at_source: DataFrame,
 ) -> Content:
-    """What the log holds of a window, without the rows that stay although the source no longer shows them.
+    """The content of a window in the log, without the rows that are kept although the source no longer shows them.
 
     Args:
         spark: A session.
         table: The declaration.
-        log: Of the table.
-        version: Of the log.
-        window: Which.
-        position: That was ingested.
+        log: The table's log.
+        version: The version of the log.
+        window: The window.
+        position: The position that was ingested.
         at_source: The source's rows, see :func:`source_rows`.
     """
     rows = log.read(spark, version, [window.key]).filter(F.col("_kind").isin(*KINDS))
@@ -103,7 +103,7 @@ def log_content(
 
 
 def table_evidence(spark: SparkSession, table: Table, lake: Lake, log: ChangeLog, window: Window) -> Evidence | None:
-    """The window's keys in the table against the full fold of the log; None if there is nothing to compare."""
+    """The window's keys in the table compared with the full fold of the log; None if table or log lacks the window."""
     context = LoadContext(spark, table, lake)
     if lake.version(context.uri) is None or log.control(window.key) is None:
         return None

@@ -1,4 +1,4 @@
-"""Is everything that was loaded still at the source, and what is there that is not loaded because of its name?"""
+"""The check ``source_files``: loaded files that are gone from the source, and files left out because of their names."""
 
 from collections.abc import Sequence
 
@@ -10,15 +10,15 @@ from resources.errors import IncrementalLoadError
 
 NAME = "source_files"
 DESCRIPTION = (
-    "Every file that was loaded is still at the source; one that is gone takes no rows with it by itself. "
-    "Files that are left out because of their names are told, too."
+    "Every file that was loaded is still at the source; a file that is gone does not remove its rows by itself. "
+    "Files that are left out because of their names are reported, too."
 )
 LEFT_OUT = "left_out"
-"""The names of files that were left out, in the metadata: what was told before is no news."""
+"""Metadata: the names of files that were left out, so that each is reported as new only once."""
 
 
 def source_files(look: Observation) -> dg.AssetCheckResult:
-    """Landed files that are gone from the source, and files that are left out because of their names."""
+    """Loaded files that are gone from the source, and files that are left out because of their names; WARN if gone."""
     if look.trouble is None:
         try:
             gone = look.table.source.missing(look.table.name, look.state.windows, look.state.ingested)
@@ -41,33 +41,34 @@ def source_files(look: Observation) -> dg.AssetCheckResult:
         look,
         NAME,
         False,
-        f"Loaded, and gone from the source: {several(count, 'file')} of {several(len(gone), 'window')} "
-        f"({some(list(gone))}). The table keeps their rows. What to do: restore the files, or, if their rows are to go "
-        f'too, declare deleted="retract" on the source.{left_out}',
+        f"Loaded, but gone from the source: {several(count, 'file')} of {several(len(gone), 'window')} "
+        f"({some(list(gone))}). The table keeps their rows. What to do: restore the files; or, to remove their rows, "
+        f'declare deleted="retract" on the source.{left_out}',
         metadata,
     )
 
 
 def _left_out(look: Observation) -> tuple[str, dg.JsonMetadataValue]:
-    """The words about files that are left out, and the names of these files."""
-    names, told = look.state.left_out[:LISTED], _told(look)
+    """The description of files that are left out, and their names as metadata."""
+    names, reported = look.state.left_out[:LISTED], _reported(look)
     if not names:
         return "", dg.MetadataValue.json([])
-    new = [name for name in names if name not in told]
+    new = [name for name in names if name not in reported]
     if not new:
-        return f" Left out because of their names, as told before: {some(names)}.", dg.MetadataValue.json(list(names))
+        return f" Left out because of their names, as before: {some(names)}.", dg.MetadataValue.json(list(names))
     return (
-        f" Left out because of their names: {some(new)}. If they are to be loaded, rename them, or let the path match "
-        "them; else there is nothing to do, and they are told only once.",
+        f" Left out because of their names: {some(new)}. To load them, rename them or let the path match them. "
+        "Otherwise there is nothing to do; they are reported as new only once.",
         dg.MetadataValue.json(list(names)),
     )
 
 
-def _told(look: Observation) -> Sequence[str]:
+def _reported(look: Observation) -> Sequence[str]:
+    """The names of files that were left out that the last result reported."""
     last = last_finding(look.instance, dg.AssetCheckKey(look.table.key, NAME), LEFT_OUT)
     return last[1] if last else ()
 
 
 def _unseen(look: Observation, trouble: str) -> dg.AssetCheckResult:
-    known = {LEFT_OUT: dg.MetadataValue.json(list(_told(look)))}
-    return result(look, NAME, False, f"The source could not be looked at: {trouble}", known)
+    known = {LEFT_OUT: dg.MetadataValue.json(list(_reported(look)))}
+    return result(look, NAME, False, f"The source could not be checked: {trouble}", known)

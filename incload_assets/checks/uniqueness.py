@@ -1,7 +1,7 @@
-"""Is every key, and every value declared unique, in one row of the whole table?
+"""The check ``uniqueness``: whether every key, and every value declared unique, is in one row of the whole table.
 
-The merge keeps keys unique within the partitions it touches. A key whose partition value moved sits in two partitions;
-only a look across all of them finds it.
+The merge keeps keys unique within the partitions that it touches. A key whose partition value changed is in two
+partitions, which only a query across all partitions finds.
 """
 
 from collections.abc import Sequence
@@ -48,9 +48,9 @@ def uniqueness(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckRe
     return _result(
         table,
         False,
-        f"Not unique: {'; '.join(broken)}. What to do: look at the sample; a key in two partitions means that its "
-        "partition value moved, so choose a partition column that is fixed for a row's life; the same value under two "
-        "keys is the source's to correct. Then materialize the windows concerned again.",
+        f"Not unique: {'; '.join(broken)}. What to do: look at the sample. A key in two partitions means that its "
+        "partition value changed: choose a partition column whose value never changes. The same value under two keys "
+        "has to be corrected at the source. Then materialize the affected windows again.",
         metadata,
     )
 
@@ -60,7 +60,7 @@ def _result(table: Table, passed: bool, description: str, metadata: dict[str, dg
 
 
 def rules(table: Table) -> list[tuple[tuple[str, ...], str | None]]:
-    """The columns that have to be unique, and among which rows; none without keys and unique columns."""
+    """The column sets that have to be unique, each with the condition on its rows; none without keys or uniques."""
     keys, condition = table.write.unique_rows(table.changes)
     unique = table.contract.unique
     also = unique if unique and set(unique) != set(keys) else ()
@@ -72,7 +72,7 @@ def _groups(rows: DataFrame, columns: Sequence[str]) -> GroupedData:
 
 
 def _count(rows: DataFrame, columns: Sequence[str]) -> tuple[int, int, int]:
-    """Rows, values in more than one row, and the rows that have them, in one aggregate."""
+    """The numbers of rows, of values in more than one row, and of rows with such values, in one aggregate."""
     many = F.col("_n") > 1
     row = (
         _groups(rows, columns)

@@ -1,9 +1,9 @@
-"""Did the latest windows bring about as many rows as such windows do?
+"""The check ``volume``: whether the latest windows have about as many rows as similar windows.
 
-A window is compared with windows like it (same weekday, same time of day) by median and median absolute deviation,
-which one odd day does not move; the cut-off of 3.5 modified z-scores is that of B. Iglewicz and D. Hoaglin, *How to
-Detect and Handle Outliers* (1993). A floor keeps small or very regular tables from crying wolf: half the median, three
-standard deviations of a Poisson count, or ten rows.
+A window is compared with similar windows (same weekday, same time of day) by median and median absolute deviation,
+which one odd day does not move. The limit of 3.5 modified z-scores is from B. Iglewicz and D. Hoaglin, *How to Detect
+and Handle Outliers* (1993). A minimum tolerance prevents false alarms on small or very regular tables: half the median,
+three standard deviations of a Poisson count, or ten rows.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from incload_assets.checks.observation import Observation, records, result, seve
 from incload_assets.declaration.window import Window
 
 NAME = "volume"
-DESCRIPTION = "The latest closed windows brought about as many rows as such windows (same weekday) did before."
+DESCRIPTION = "The latest closed windows have about as many rows as similar windows (same weekday) before them."
 
 JUDGED = 3
 MIN_HISTORY = 7
@@ -32,12 +32,12 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Expected:
-    """The rows that a window should have.
+    """The number of rows that a window should have.
 
     Args:
         low, high: Bounds, both inclusive.
         typical: Median of the history.
-        basis: Which history, for people.
+        basis: Description of the history for readers.
     """
 
     low: float
@@ -47,7 +47,7 @@ class Expected:
 
 
 def volume(look: Observation) -> dg.AssetCheckResult:
-    """Whether the latest closed windows are of the usual size; passes while there is too little history."""
+    """Whether the latest closed windows have the usual size; passes while there is too little history."""
     sizes = _sizes(look)
     validated, odd = [], []
     for number in range(max(MIN_HISTORY, len(sizes) - JUDGED), len(sizes)):
@@ -66,29 +66,29 @@ def volume(look: Observation) -> dg.AssetCheckResult:
     }
     if not validated:
         known = several(len(sizes), "closed window")
-        note = f"Too little history to judge: {known} loaded, {MIN_HISTORY + 1} are needed."
+        note = f"Too little history for a comparison: {known} loaded, {MIN_HISTORY + 1} needed."
         return result(look, NAME, True, note, metadata)
     metadata["latest_rows"] = dg.MetadataValue.int(sizes[-1][1])
     metadata["windows"] = records(["window", "rows", "at least", "at most", "verdict", "compared with"], validated)
     if not odd:
         return result(
-            look, NAME, True, f"The latest {several(len(validated), 'window')} are of the usual size.", metadata
+            look, NAME, True, f"The latest {several(len(validated), 'window')} have the usual size.", metadata
         )
     lines = [
-        f"{window.key} brought {several(rows, 'row')}; usual are {round(e.low):,} to {round(e.high):,} "
+        f"{window.key} has {several(rows, 'row')}; usual are {round(e.low):,} to {round(e.high):,} "
         f"(typically {round(e.typical):,}, {e.basis})"
         for window, rows, e in odd
     ]
-    remedy = "What to do: ask the source's owner whether this is real; replace a file that was cut short or sent twice."
+    remedy = "What to do: ask the source's owner whether this is real; replace a file that was truncated or sent twice."
     return result(look, NAME, False, f"{'. '.join(lines)}. {remedy}", metadata)
 
 
 def expected_rows(window: Window, history: Sequence[tuple[Window, int]]) -> Expected | None:
-    """The rows a window should have, by what windows like it had; None where the history is too short.
+    """The number of rows a window should have, from similar windows; None if the history is too short.
 
     Args:
-        window: The window to judge.
-        history: Earlier windows with their rows, oldest first.
+        window: The window to compare.
+        history: Earlier windows with their numbers of rows, oldest first.
     """
     length = window.end - window.start
     recent = [(w, rows) for w, rows in history if w.start >= window.start - max(HISTORY, 24 * length)]
@@ -100,7 +100,8 @@ def expected_rows(window: Window, history: Sequence[tuple[Window, int]]) -> Expe
             return Expected(low, high, typical, basis)
     every = [rows for _, rows in recent]
     low, high, typical = _bounds(every)
-    # Without enough windows alike, a low Sunday is not told from a low Monday: whatever was seen before is usual.
+    # Without enough similar windows, a usual low Sunday and an unusual low Monday cannot be distinguished: every size
+    # that occurred before is usual.
     return Expected(min(low, min(every) / 2), max(high, max(every) * 2), typical, f"{len(every)} latest windows")
 
 
@@ -125,13 +126,13 @@ def _bounds(sizes: Sequence[int]) -> tuple[float, float, float]:
 
 
 def _sizes(look: Observation) -> list[tuple[Window, int]]:
-    """Rows of the closed windows whose whole content was ingested, oldest first."""
+    """The closed windows whose whole content was ingested, with their numbers of rows, oldest first."""
     sizes = []
     for progress in look.progress:
         control = look.controls.get(progress.key)
         if control is None or progress.window.end > look.now:
             continue
         if progress.position is not None and progress.position.fingerprint != control.fingerprint:
-            continue  # about to be loaded again; an open window ingested in part looks small
+            continue  # will be loaded again; a window that was ingested while it was open looks small
         sizes.append((progress.window, control.rows_read))
     return sizes

@@ -1,4 +1,4 @@
-"""The checks that read all of a table, or of its log, and so go with a load at times only."""
+"""The checks that read the whole table or its whole log, and therefore do not run with every load."""
 
 from collections.abc import Callable
 
@@ -18,11 +18,11 @@ WHOLE: dict[str, tuple[str, Callable[[SparkSession, Table, Lake], dg.AssetCheckR
 
 
 def whole_checks(table: Table) -> list[str]:
-    """The names of those that a table has: where nothing has to be unique, nothing is looked for twice."""
+    """The names of the checks of the whole table that apply to a table."""
     there = {uniqueness.NAME: uniqueness.rules(table), conflicts.NAME: conflicts.can_conflict(table)}
     return [name for name in WHOLE if there[name]]
 
 
 def check_names(table: Table) -> list[str]:
-    """The names of all checks that a table has."""
+    """The names of all checks that apply to a table."""
     return [*cheap_checks(table), *whole_checks(table), reconciliation.NAME]

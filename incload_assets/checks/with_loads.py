@@ -1,4 +1,4 @@
-"""Checks in a run that also loads: after several partitions at once, and verdicts that a load does not change."""
+"""Checks in a run that also loads: after a load of several partitions, and for checks too expensive for every load."""
 
 from datetime import datetime, timedelta
 from functools import partial
@@ -27,7 +27,7 @@ from incload_assets.progress.verdicts import as_seen, evaluation_of, have_the_la
 from resources.lake import Lake
 
 LARGE = 5_000_000
-"""Rows above which all of a table is not read with loads, unless something was found wrong in it."""
+"""Number of rows above which a table is not read whole with loads, unless its last result is a failure."""
 A_DAY, AN_HOUR = timedelta(days=1), timedelta(hours=1)
 
 Verdict = tuple[datetime, dg.AssetCheckResult]
@@ -35,18 +35,18 @@ Context = dg.AssetExecutionContext | dg.AssetCheckExecutionContext
 
 
 def check_after_range(context: dg.AssetExecutionContext, table: Table, *, loaded: bool) -> Evaluations:
-    """Evaluate the checks of the run here and now.
+    """Evaluates the checks of a run over several partitions within the load's step.
 
-    A run over several partitions reports each by itself and has no output for all of them, so Dagster skips the steps
-    of its checks.
+    Such a run reports each partition by itself and has no output for all of them, so Dagster skips the steps of its
+    checks.
 
     Args:
-        context: Of the load.
+        context: The context of the load.
         table: The declaration.
-        loaded: Whether any partition was; else nothing is new to the checks that read rows.
+        loaded: Whether any partition was loaded; otherwise checks that read rows have nothing new to read.
 
     Returns:
-        Which checks could not be evaluated.
+        The evaluations, with the checks that failed.
     """
     wanted, lake = context.run.asset_check_selection, context.resources.lake
     names = [name for name in check_names(table) if wanted is None or dg.AssetCheckKey(table.key, name) in wanted]
@@ -67,19 +67,19 @@ def check_after_range(context: dg.AssetExecutionContext, table: Table, *, loaded
 
 
 def verdict_with_load(context: Context, table: Table, name: str, *, loaded: bool = True) -> dg.AssetCheckResult | None:
-    """The verdict of a check that is too dear for every load: the last one, saying when it was made, or a new one.
+    """The result of a check that is too expensive for every load: a new one, or the last one with its time.
 
-    Dagster shows of each check only what its last run said, and a run that loads includes the checks: without a word
-    from them a nightly finding would be gone with the next load.
+    Dagster shows only the result of a check's last run, and a run that loads includes the checks. Unless the load
+    repeated it, a nightly finding would disappear with the next load.
 
     Args:
-        context: Of a run that loads.
+        context: The context of a run that loads.
         table: The declaration.
-        name: Of the check.
-        loaded: Whether the run has loaded anything; else there is no new verdict.
+        name: The check's name.
+        loaded: Whether the run has loaded anything; otherwise there is no new result.
 
     Returns:
-        None if there is no verdict, old or new.
+        None if there is no result, old or new.
     """
     instance, key, began = context.instance, dg.AssetCheckKey(table.key, name), windows.now()
     last = last_verdict(instance, key)
@@ -87,17 +87,17 @@ def verdict_with_load(context: Context, table: Table, name: str, *, loaded: bool
     result = new(context, table, name, last) if loaded else None
     if result is None:
         return repeated(*last) if last else None
-    newer = last_verdict(instance, key)  # of a load beside this one, which has seen what that one loaded, too
+    newer = last_verdict(instance, key)  # of a concurrent load, which has also seen what this one loaded
     return repeated(*newer) if newer is not None and newer[0] > began else as_seen(result, began)
 
 
 def verdict_by_itself(
     context: dg.AssetCheckExecutionContext, table: Table, config: reconciliation.ReconciliationConfig
 ) -> dg.AssetCheckResult:
-    """The reconciliation of a run that does not load.
+    """The result of a reconciliation in a run that does not load.
 
-    Windows that were found wrong before are compared, too: a look at others says nothing of them. And windows that
-    others have loaded while this one looked are looked at again.
+    Windows with earlier findings are compared, too, because their findings would otherwise be lost. Windows that other
+    runs loaded during the comparison are compared again.
     """
     seen = look(context.instance, table, context.resources.lake, windows.now())
     last = last_verdict(context.instance, dg.AssetCheckKey(table.key, reconciliation.NAME))
@@ -109,7 +109,7 @@ def verdict_by_itself(
 
 
 def _of_the_whole(context: Context, table: Table, name: str, last: Verdict | None) -> dg.AssetCheckResult | None:
-    """A new verdict, unless the last one is good for longer; what was found wrong may be mended by any load."""
+    """A new result, unless the last one is recent enough; any load may fix a finding."""
     if last is not None:
         when, verdict = last
         if _is_large(table, context.resources.lake):
@@ -123,7 +123,7 @@ def _of_the_whole(context: Context, table: Table, name: str, last: Verdict | Non
 
 
 def _reconciled(context: Context, table: Table, name: str, last: Verdict | None) -> dg.AssetCheckResult | None:
-    """A first verdict, by positions alone, as the load has just compared the rows; or what became of the last one."""
+    """The first result, from positions alone because the load has just compared the rows; or an update of the last."""
     if last is not None:
         return _look_again(context, table, *last)
     return reconciliation.first_verdict(look(context.instance, table, context.resources.lake, windows.now()))
@@ -132,7 +132,7 @@ def _reconciled(context: Context, table: Table, name: str, last: Verdict | None)
 def _look_again(
     context: Context, table: Table, when: datetime, verdict: dg.AssetCheckResult
 ) -> dg.AssetCheckResult | None:
-    """The next verdict, if some of what the last one found is loaded since, or the source did not answer then."""
+    """The next result, if a window with a finding was loaded since, or if the source did not answer last time."""
     found = found_in(when, verdict)
     loaded = loaded_since(context.instance, table, times_of(found, *BY_ROWS, DRIFTED))
     if not loaded and found.keys().isdisjoint({UNAVAILABLE, UNSEEN}):

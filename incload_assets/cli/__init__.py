@@ -1,4 +1,4 @@
-"""The command line, ``incload``: the same loads, checks and checkpoints as in the Dagster UI, from a terminal."""
+"""The command line ``incload``: the same loads, checks and checkpoints as in the Dagster UI, from a terminal."""
 
 import sys
 
@@ -8,13 +8,13 @@ __all__ = ["app"]
 
 
 def app() -> None:
-    """Run a command: in a fork of the process that has loaded the code location where there is one, else here."""
+    """Runs a command, in a fork of a process that has loaded the code location, or else in this process."""
     try:
         code = forked(sys.argv[1:])
     except KeyboardInterrupt:
-        code = 130  # as a shell says of what ended by Ctrl-C
+        code = 130  # a shell's exit code for Ctrl-C
     if code is not None:
         sys.exit(code)
-    from incload_assets.cli.program import program  # here: who only waits for a fork needs nothing of it
+    from incload_assets.cli.program import program  # imported here, because a fork's caller does not need it
 
     program()

@@ -1,4 +1,4 @@
-"""``python -m incload_assets.cli``, for where the ``incload`` script is not on the path."""
+"""``python -m incload_assets.cli``, for environments without the ``incload`` script on the path."""
 
 from incload_assets.cli import app
 

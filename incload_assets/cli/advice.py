@@ -1,4 +1,4 @@
-"""Whether a table would be cheaper to load another way, by what its recent loads have read, changed and taken."""
+"""Advice on cheaper loads: another write strategy or interval, from what recent loads have read, changed and taken."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from incload_assets.writes.snapshot import Snapshot
 from resources.lake import Lake, bytes_of, data_files
 
 LOADS = 30
-"""How many of the last loads are looked at."""
+"""The number of recent loads that are considered."""
 ENOUGH_LOADS = 5
 SMALL_BYTES = 2 * 2**30
 SLOW_SECONDS = 60.0
@@ -27,12 +27,12 @@ _STEP_SECONDS = 5
 
 @dataclass(frozen=True)
 class Cost:
-    """What one load took.
+    """The cost of one load.
 
     Args:
-        rows_read: From the source.
-        changed: Rows of the table.
-        seconds: In all.
+        rows_read: Rows read from the source.
+        changed: Rows changed in the table.
+        seconds: Total duration.
     """
 
     rows_read: int
@@ -45,9 +45,9 @@ class Load:
     """One load of a partition.
 
     Args:
-        partition: Its key.
-        ended: Seconds since 1970.
-        cost: What it took.
+        partition: The partition key.
+        ended: When the load ended, seconds since 1970.
+        cost: The cost of the load.
     """
 
     partition: str
@@ -61,32 +61,32 @@ def advice_for(instance: dg.DagsterInstance, table: Table, lake: Lake) -> str | 
     See :func:`advise` and :func:`advise_interval`.
 
     Args:
-        instance: Where the materializations are.
+        instance: The instance with the materializations.
         table: The declaration.
-        lake: Where the table is.
+        lake: The lake with the table.
     """
     delta = lake.delta(lake.table_uri(table.key.path))
     rows = None if delta is None else rows_of(delta)
     if delta is None or rows is None:
         return None
     loads, in_full = _recent(instance, table), isinstance(table.write, FullReload | Snapshot)
-    told = [advise_interval(loads, table.interval)]
+    advice = [advise_interval(loads, table.interval)]
     if in_full or _foldable(table):
-        told.append(advise([load.cost for load in loads], rows, bytes_of(data_files(delta)), in_full=in_full))
-    return "; ".join(filter(None, told)) or None
+        advice.append(advise([load.cost for load in loads], rows, bytes_of(data_files(delta)), in_full=in_full))
+    return "; ".join(filter(None, advice)) or None
 
 
 def advise(loads: Sequence[Cost], rows: int, size: int, *, in_full: bool) -> str | None:
-    """Say so if the other way would be cheaper: a small table in full, or a large one by its changes.
+    """Advice to load a small table in full, or a large table by its changes, if that would be cheaper.
 
     Args:
-        loads: Recent ones; fewer than five say nothing.
-        rows: Of the table.
-        size: Of the table, in bytes.
-        in_full: Whether each load reads all of the source; otherwise it reads what changed.
+        loads: Recent loads; with fewer than five there is no advice.
+        rows: Number of rows of the table.
+        size: Size of the table in bytes.
+        in_full: Whether each load reads the whole source; otherwise it reads what changed.
 
     Returns:
-        One sentence with the figures it goes by, or None.
+        One sentence with the figures behind it, or None.
 
     Example:
         >>> advise([Cost(rows_read=500, changed=90, seconds=6.0)] * 5, rows=400, size=20_000, in_full=False)
@@ -110,14 +110,14 @@ read in full, FullReload() or Snapshot() would be cheaper'
 
 
 def advise_interval(loads: Sequence[Load], interval: timedelta) -> str | None:
-    """Say so if the partition that was loaded last is being loaded for more than half of the time.
+    """Advice on a longer interval, if loads of the partition loaded last take more than half of the time.
 
     Args:
-        loads: Recent ones, the last first; fewer than five of that partition say nothing.
-        interval: Between two looks at the source.
+        loads: Recent loads, the last first; with fewer than five of that partition there is no advice.
+        interval: The present interval between two checks of the source.
 
     Returns:
-        One sentence with the figures it goes by and an interval that leaves half of the time to others, or None.
+        One sentence with the figures behind it and an interval that leaves half of the time to other loads, or None.
 
     Example:
         >>> loads = [Load("2026-01-05", -60.0 * n, Cost(rows_read=500, changed=9, seconds=41.0)) for n in range(5)]
@@ -132,7 +132,7 @@ shorter partitions would leave half of the time to other loads'
     between = median(later.ended - earlier.ended for later, earlier in pairwise(same))
     longer = _STEP_SECONDS * math.ceil(2 * seconds / _STEP_SECONDS)
     if not seconds <= between < 2 * seconds or longer <= interval.total_seconds():
-        return None  # they cannot follow each other faster than they run, unless others reported them
+        return None  # loads cannot end more often than they take, unless they were recorded by others
     return (
         f"a load of {same[0].partition} takes {seconds:.0f} s (median of {len(same)}), and one ends every "
         f"{between:.0f} s: interval=timedelta(seconds={longer}) or shorter partitions would leave half of the time to "
@@ -141,7 +141,7 @@ shorter partitions would leave half of the time to other loads'
 
 
 def _foldable(table: Table) -> bool:
-    """Whether the table holds what the source holds now, so that reading that in full could make it."""
+    """Whether the table holds the source's present rows, so that a full read of the source could produce it."""
     return isinstance(table.write, Merge)
 
 

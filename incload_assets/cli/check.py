@@ -27,7 +27,7 @@ def check(
             found, reasons = run_checks(project, wanted, verbose=verbose)
         grid = screen.grid("check")
         grid.add_column("result")
-        grid.add_column("what was found")
+        grid.add_column("finding")
         for one in sorted(found, key=lambda one: one.check_name):
             bad = "[red]failed[/]" if one.severity is AssetCheckSeverity.ERROR else "[yellow]warning[/]"
             grid.add_row(one.check_name, "[green]passed[/]" if one.passed else bad, one.description or "")

@@ -12,35 +12,35 @@ _GRAVE = {"ERROR", "CRITICAL"}
 
 
 class DagsterLog:
-    """The errors in a log file that grows.
+    """The errors in a growing log file.
 
     Args:
-        path: The file.
+        path: The log file.
     """
 
     def __init__(self, path: Path) -> None:
         self._path, self._read, self._rest = path, 0, ""
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def errors(self) -> list[str]:
-        """The errors that were logged since the last look, each once; one that is being written comes with the next."""
+        """The errors since the last call, each once; an incomplete record is returned by the next call."""
         size = self._path.stat().st_size
-        if size < self._read:  # it began anew
+        if size < self._read:  # the file was truncated
             self._read, self._rest = 0, ""
         with self._path.open("rb") as file:
             file.seek(self._read)
             more = file.read()
         self._read += len(more)
         records = _BEGIN.split(self._rest + _COLOUR.sub("", more.decode(errors="replace")))
-        self._rest = records.pop() if more else ""  # the last record may go on
+        self._rest = records.pop() if more else ""  # the last record may be incomplete
         lines = filter(None, map(_summary, records))
-        fresh = [line for line in dict.fromkeys(lines) if line not in self._told]
-        self._told.update(fresh)
+        fresh = [line for line in dict.fromkeys(lines) if line not in self._reported]
+        self._reported.update(fresh)
         return fresh
 
 
 def _summary(record: str) -> str | None:
-    """An error in one line: its innermost cause, and where in a file of one's own it is."""
+    """An error in one line: its innermost cause, with the file and line of an error in Python code."""
     level = _RECORD.match(record)
     if level is None or level.group(1) not in _GRAVE:
         return None

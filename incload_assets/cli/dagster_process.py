@@ -1,4 +1,4 @@
-"""``dagster dev`` as a process below ``incload dev``: its log, whether it is up, how it ends."""
+"""``dagster dev`` as a child process of ``incload dev``: its start, its log and its end."""
 
 import os
 import signal
@@ -11,22 +11,22 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 KNOWN_WARNINGS = (
-    "Function `dev_command` is superseded",  # its successor `dg dev` wants another layout of the project
+    "Function `dev_command` is superseded",  # its successor `dg dev` requires another project layout
     "Parameter `backfill_policy` of function `asset` is currently in beta",
 )
 _LOG_BYTES = 10_000_000
-"""The size at which the log begins anew."""
-_END_SECONDS = 40.0  # it gives the web server and the daemon fifteen each
+"""The size at which the log is truncated."""
+_END_SECONDS = 40.0  # `dagster dev` itself waits fifteen seconds each for the web server and the daemon
 
 
 class DagsterProcess:
-    """``dagster dev``, started.
+    """A running ``dagster dev``.
 
     Args:
         workspace: The ``workspace.yaml``.
-        host: Address the UI listens on.
-        port: Port of the UI.
-        log: Where it prints; None: where this process does.
+        host: The UI's address.
+        port: The UI's port.
+        log: The file for its output; None: this process's output.
     """
 
     def __init__(self, workspace: Path, host: str, port: int, log: Path | None) -> None:
@@ -37,7 +37,7 @@ class DagsterProcess:
             log.parent.mkdir(parents=True, exist_ok=True)
             if log.exists():
                 log.replace(log.with_suffix(".log.1"))
-        # appended to, so that a log that begins anew begins at its beginning
+        # opened for appending, so that writing continues at the beginning after a truncation
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if log else None
         try:
             self._process = subprocess.Popen(
@@ -46,7 +46,7 @@ class DagsterProcess:
                 stdout=output,
                 stderr=output,
                 env={"PYTHONWARNINGS": ",".join(f"ignore:{start}" for start in KNOWN_WARNINGS), **os.environ},
-                process_group=0,  # a terminal's Ctrl-C reaches this process alone, which passes it on once
+                process_group=0,  # a terminal's Ctrl-C reaches only this process, which passes it on once
             )
         finally:
             if output is not None:
@@ -65,7 +65,7 @@ class DagsterProcess:
         return self._process.poll()
 
     def bound_log(self) -> None:
-        """Have the log begin anew if it has become large."""
+        """Truncates the log if it has become large."""
         if self.log and self.log.stat().st_size > _LOG_BYTES:
             os.truncate(self.log, 0)
 
@@ -74,12 +74,12 @@ class DagsterProcess:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-5:]) if self.log else ""
 
     def interrupt(self) -> None:
-        """Ask it to end, as Ctrl-C does; its runs go on, and so do the servers that nobody owns."""
+        """Requests the process to end, as Ctrl-C does; runs and servers on demand continue."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
 
     def wait(self) -> None:
-        """Wait until it has ended, and end it by force if that takes too long."""
+        """Waits until the process has ended, and kills it if that takes too long."""
         deadline = time.monotonic() + _END_SECONDS
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(deadline - time.monotonic())
@@ -87,7 +87,7 @@ class DagsterProcess:
         self.kill()
 
     def kill(self) -> None:
-        """End it and what is below it at once."""
+        """Kills the process and its children at once."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -1,4 +1,4 @@
-"""``incload dev``: everything a first look needs, then Dagster, and what it does in short lines."""
+"""``incload dev``: prepares Java, Spark and the sample shop, starts Dagster, and reports its loads in short lines."""
 
 import signal
 import socket
@@ -48,66 +48,70 @@ def dev(
     log = None if verbose or ctx.obj else settings.home_root / "dev" / "dagster.log"
     if log:
         screen.say(f"Dagster is starting; its log is {log}")
-    # the shop trades while Dagster starts: both take as long as a first load
+    # the shop trades while Dagster starts, because each takes as long as a first load
     _attend(DagsterProcess(root / "workspace.yaml", host, port, log), spark, began, settings)
 
 
 def _attend(
     dagster: "DagsterProcess", spark: "subprocess.Popen[str] | None", began: float, settings: "Settings"
 ) -> None:
-    """Open the sample shop, and tell what Dagster does until it ends, or until it is told to by Ctrl-C."""
+    """Opens the sample shop, and reports on Dagster until it ends by itself or by Ctrl-C."""
     from incload_assets.cli import screen
     from incload_assets.cli.telling import Telling
 
-    told = threading.Event()
+    interrupted = threading.Event()
 
     def interrupt(signal_number: int, frame: FrameType | None) -> None:
-        if told.is_set():
+        if interrupted.is_set():
             dagster.kill()
-        told.set()
+        interrupted.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts what is in the background deaf to Ctrl-C
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts background processes with SIGINT ignored
         signal.signal(number, interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
         signal.signal(signal.SIGHUP, interrupt)
     try:
-        # a line that changes would be torn by what Dagster itself prints
+        # Dagster's own output would tear a changing line
         with screen.under_way() if dagster.log else nullcontext(), Telling(dagster, spark, began) as telling:
             if settings.samples:
                 open_shop(settings)
-            while dagster.exit_code() is None and not told.wait(LOOK_SECONDS):
+            while dagster.exit_code() is None and not interrupted.wait(LOOK_SECONDS):
                 telling.look()
                 dagster.bound_log()
     finally:
         ended = dagster.exit_code()
         dagster.interrupt()
         dagster.wait()
-    if not told.is_set():
+    if not interrupted.is_set():
         screen.complain(f"Dagster ended by itself, with code {ended}\n{dagster.last_words()}".strip())
         raise typer.Exit(1)
     screen.say("Dagster has ended. Servers that it used stay for a while; `incload stop` ends them.")
 
 
 def require_free(host: str, port: int) -> None:
-    """Check that nobody listens on a port.
+    """Checks that a port is free.
 
     Raises:
-        IncrementalLoadError: Somebody does, or the address is not this machine's.
+        IncrementalLoadError: The port is in use, or the address is not this machine's.
     """
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port that was just given up is free
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port that was just released counts as free
         try:
             probe.bind((host, port))
         except OSError as error:
             raise IncrementalLoadError(
-                f"port {port} of {host} cannot be had: {error.strerror or error}",
+                f"port {port} of {host} is not available: {error.strerror or error}",
                 rule="the UI needs a port of its own",
                 remedy=f"end the program that uses it, or choose another: incload dev --port {port + 1}",
             ) from None
 
 
 def _prepare_spark(settings: "Settings") -> "subprocess.Popen[str] | None":
-    """Java and jars now, so that their absence is told here; the server meanwhile, so that the first load is quick."""
+    """Gets Java and jars, so that errors appear here; starts a local server in the background for a quick first load.
+
+    Returns:
+        The process that starts the server; None if there is no local server.
+    """
     from incload_assets.cli.java_offer import java_or_offer
     from resources.spark.jars import jar_paths
 
@@ -118,7 +122,7 @@ def _prepare_spark(settings: "Settings") -> "subprocess.Popen[str] | None":
 
 
 def _in_background(*module: str) -> "subprocess.Popen[str]":
-    """Start what runs need, so that the first is quick; a run that does not find it says why."""
+    """Starts a module in the background that prepares for the first run; a run reports it if that has failed."""
     return subprocess.Popen(
         [sys.executable, "-m", *module],
         stdin=subprocess.DEVNULL,
@@ -130,7 +134,7 @@ def _in_background(*module: str) -> "subprocess.Popen[str]":
 
 
 def open_shop(settings: "Settings") -> None:
-    """Let the sample shop trade up to the present, unless it has traded before."""
+    """Lets the sample shop trade up to the present, unless it has traded before."""
     from rich.markup import escape
 
     from incload_assets.cli import screen
@@ -150,4 +154,4 @@ def open_shop(settings: "Settings") -> None:
     screen.say(f"The sample shop opened: {', '.join(came)}")
     for what, failure in (("prices", advance.database_failure), ("web events", advance.kafka_failure)):
         if failure:
-            screen.say(f"[yellow]Its {what} are missing, all else works:[/] {escape(failure)}")
+            screen.say(f"[yellow]Its {what} are missing, everything else works:[/] {escape(failure)}")

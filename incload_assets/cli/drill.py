@@ -1,9 +1,9 @@
-"""A game day: a scratch table is loaded by the Spark and into the lake that are configured, while things go wrong.
+"""A game day: loads of a scratch table with the configured Spark and lake, while things go wrong.
 
-What goes wrong is done for real: loads are processes of their own, of which some are killed or run twice at once. After
-each event the table has to be what its files say, which is worked out here from the files alone.
+The failures are real: loads are separate processes, some of which are killed or run twice at once. After each event the
+table must match its files; the expected rows are computed here from the files alone.
 
-``python -m incload_assets.cli.drill ROOT DAY`` is one load; it says when it begins, so that it can be killed.
+``python -m incload_assets.cli.drill ROOT DAY`` is one load; it prints a line when it begins, so that it can be killed.
 """
 
 import json
@@ -35,7 +35,7 @@ from resources.spark.resource import open_session
 FOLDER = "_game_day"
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
 KILLED_AT = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Shares of the time that a load takes."""
+"""The times at which loads are killed, as shares of a load's duration."""
 
 _BEGINS = "begins"
 _SECONDS = 600.0
@@ -54,11 +54,11 @@ class Guest(pa.DataFrameModel):  # type: ignore[type-arg]
 
 @dataclass
 class GameDay:
-    """The scratch table, its files, and what has to be in it.
+    """The scratch table, its files, and its expected rows.
 
     Args:
-        settings: Say which Spark and where the lake is.
-        root: Of the files, and of a lake of its own; gone at the end of a game that is won.
+        settings: Settings with the Spark and the lake.
+        root: Root of the files and of a separate lake; removed at the end of a game that is won.
     """
 
     settings: Settings
@@ -68,24 +68,24 @@ class GameDay:
 
     @classmethod
     def begin(cls, settings: Settings) -> "GameDay":
-        """A game in a folder of its own in the lake."""
+        """A new game in its own folder in the lake."""
         return cls(settings, f"{Lake.of(settings).root}/{FOLDER}/{uuid.uuid4().hex[:8]}")
 
     @property
     def events(self) -> dict[str, Callable[[], None]]:
-        """What happens, in this order; each leaves the table right, or fails."""
+        """The events in their order, by description; each leaves the table right, or fails."""
         return {
-            "three days arrive, and are loaded the last one first": self._arrive,
-            "a file is written again, rows come late, one breaks the contract": self._rewrite,
+            "three days arrive, and the last one is loaded first": self._arrive,
+            "a file is rewritten, rows come late, one breaks the contract": self._rewrite,
             "two processes load the same day at once": self._twice_at_once,
             **{f"a load is killed at {share:.0%} of its time": partial(self._killed, share) for share in KILLED_AT},
-            "everything is loaded again: no data file is written": self._again,
+            "everything is loaded again, without writing a data file": self._again,
             "the table is restored to its first version": self._restored,
-            "the table is removed": self._removed,
+            "the table is deleted": self._removed,
         }
 
     def end(self) -> None:
-        """Remove the files and the lake."""
+        """Removes the files and the lake."""
         store_of(self.root).rm(self.root, recursive=True)
 
     @cached_property
@@ -95,26 +95,26 @@ class GameDay:
 
     @cached_property
     def lake(self) -> Lake:
-        """Its lake."""
+        """The scratch table's lake."""
         return Lake(f"{self.root}/lake")
 
     @property
     def uri(self) -> str:
-        """Where it is."""
+        """The scratch table's URI."""
         return self.lake.table_uri(self.table.key.path)
 
     def require_right(self) -> None:
-        """See that the table holds of each key the newest row that keeps the contract.
+        """Checks that the table holds, for each key, the newest row that satisfies the contract.
 
         Raises:
-            AssertionError: It does not; with what is missing and what is too much.
+            AssertionError: It does not; the message names missing and surplus rows.
         """
         rows = [row for files in self._files.values() for content in files.values() for row in content if row[1]]
         right = {key: max((row for row in rows if row[0] == key), key=lambda row: row[2]) for key, _, _ in rows}
         found, wanted = self._rows(), sorted(right.values())
         if found != wanted:
             missing, more = sorted({*wanted} - {*found}), sorted({*found} - {*wanted})
-            raise AssertionError(f"the table is wrong: missing {missing}, too much {more}, {len(found)} rows")
+            raise AssertionError(f"the table is wrong: missing {missing}, surplus {more}, {len(found)} rows")
 
     def _rows(self) -> list[Row]:
         delta = self.lake.delta(self.uri)
@@ -122,7 +122,7 @@ class GameDay:
         return sorted((row["id"], row["name"], row["seq"]) for row in rows)
 
     def _deliver(self, day: str, name: str, *rows: Row) -> None:
-        """Write a file; a row without name breaks the contract."""
+        """Writes a file; a row without a name breaks the contract."""
         self._files[day][name] = list(rows)
         lines = [json.dumps({"id": id, "seq": seq, **({"name": who} if who else {})}) for id, who, seq in rows]
         path = f"{self.root}/landing/{day}/{name}.json"
@@ -139,7 +139,7 @@ class GameDay:
             load_window(spark, self.table, self.lake, window_of(self.table.partitions_def, day))
 
     def _process(self, day: str) -> "subprocess.Popen[str]":
-        """A load that has begun."""
+        """The process of a load that has begun."""
         command = [sys.executable, "-m", __name__, self.root, day]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert process.stdout is not None
@@ -155,7 +155,8 @@ class GameDay:
         self.require_right()
 
     def _rewrite(self) -> None:
-        self._deliver(DAYS[2], "a", (f"own {DAYS[2]}", "written again", 2))  # what was shared is an older day's now
+        # without the shared key, whose newest row is then an older day's
+        self._deliver(DAYS[2], "a", (f"own {DAYS[2]}", "written again", 2))
         self._deliver(DAYS[0], "b", ("late", "y", 1), ("broken", "", 1))
         self._load(DAYS[0], DAYS[2])
         self.require_right()
@@ -179,7 +180,7 @@ class GameDay:
         process.wait(_SECONDS)
         between = [row for row in self._rows() if row[0] != "killed"]
         if between != [row for row in before if row[0] != "killed"]:
-            raise AssertionError("the killed load has left the table half done")
+            raise AssertionError("the killed load has left the table half written")
         self._load(DAYS[1])
         self.require_right()
 
@@ -187,7 +188,7 @@ class GameDay:
         before = self._data_files()
         self._load(*DAYS)
         if self._data_files() != before:
-            raise AssertionError("data files were written for nothing")
+            raise AssertionError("data files were written although nothing had changed")
         self.require_right()
 
     def _restored(self) -> None:
@@ -210,7 +211,7 @@ def declared(root: str) -> Table:
     """The scratch table of a game.
 
     Args:
-        root: As of :class:`GameDay`.
+        root: The root, see :class:`GameDay`.
     """
 
     @incremental_asset(
@@ -229,10 +230,10 @@ def declared(root: str) -> Table:
 
 
 def play(game: GameDay) -> Iterator[tuple[str, float, str | None]]:
-    """Let everything happen; what happened, the seconds that it took, and what is wrong, after which the game is over.
+    """Plays all events, and yields for each its description, its seconds and the error, which ends the game.
 
     Args:
-        game: A new one.
+        game: A new game.
 
     Example:
         >>> all(wrong is None for _, _, wrong in play(GameDay.begin(Settings())))  # doctest: +SKIP

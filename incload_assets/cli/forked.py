@@ -1,7 +1,7 @@
-"""A command as a fork of the process that runs are forked from, which has loaded the code location.
+"""Running a command in a fork of the warm server that runs are forked from, which has loaded the code location.
 
-To import Dagster and the code location takes seconds of processor time. This module imports next to nothing: it finds
-that process, gives it the command with its input and output, passes signals on and ends as the command ends.
+Importing Dagster and the code location takes seconds of processor time. This module imports next to nothing: it finds
+the server, sends it the command with its input and output, forwards signals, and exits with the command's code.
 """
 
 import json
@@ -23,10 +23,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def forked(arguments: list[str]) -> int | None:
-    """Run a command in a fork; its exit code, or None if there is nothing to fork it from.
+    """Runs a command in a fork; returns its exit code, or None if no server can fork it.
 
     Args:
-        arguments: As in ``sys.argv``, without the program.
+        arguments: The arguments, ``sys.argv`` without the program.
     """
     named = next((argument for argument in arguments if not argument.startswith("-")), None)
     if named not in COMMANDS or sys.platform != "linux":
@@ -34,7 +34,7 @@ def forked(arguments: list[str]) -> int | None:
     try:
         root = enter_project()
     except Exception:
-        return None  # the command says what is wrong
+        return None  # the command reports the error itself
     for record in sorted(Path(os.environ.get("INCLOAD_HOME", ".incload"), "warm_runs").glob("**/server.json")):
         with ExitStack() as stack, suppress(OSError, ValueError, KeyError, TypeError):
             password = json.loads(record.read_text())["password"]
@@ -49,7 +49,7 @@ def forked(arguments: list[str]) -> int | None:
 
 
 def _attend(pid: int, answers: Any) -> int:
-    """Wait for a command, and pass signals on to it; its exit code, or a shell's for one that was killed."""
+    """Waits for a command and forwards signals to it; returns its exit code, or a shell's code if it was killed."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         with suppress(ProcessLookupError):
@@ -66,7 +66,7 @@ def _facts(line: str) -> dict[str, Any]:
 
 
 def _open(number: int, stack: ExitStack) -> int:
-    """A standard file, or nothing in place of one that is closed."""
+    """A standard file, or the null device in place of a closed one."""
     try:
         os.fstat(number)
     except OSError:

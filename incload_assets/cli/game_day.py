@@ -1,4 +1,4 @@
-"""``incload game-day``: does what is configured keep its promise when things go wrong?"""
+"""``incload game-day``: a test whether loads with the present configuration survive failures."""
 
 import typer
 

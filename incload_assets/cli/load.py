@@ -47,7 +47,7 @@ def load(
         free_from_killed_runs(project, screen.say)
         keys = chosen(wanted, partitions) if partitions is not None else pending(project, wanted)
         if not keys:
-            screen.say(f"{wanted.name}: every partition is loaded as its source is now.")
+            screen.say(f"{wanted.name}: every partition is up to date with its source.")
             return
         with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
             loads = Loads(project, console, progress, len(keys), verbose=verbose, rewrite_compacted=rewrite_compacted)

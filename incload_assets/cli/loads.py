@@ -1,4 +1,4 @@
-"""Many loads, run after run: a progress bar while they go on, a summary when they are done."""
+"""Sequences of loads, run after run, with a progress bar and a summary."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -24,13 +24,13 @@ from resources.settings import Settings
 
 
 class Loads:
-    """Loads partitions and remembers how each ended.
+    """Loads partitions and records the outcome of each.
 
     Args:
-        project: Where they are loaded.
-        console: Where each is told of.
-        progress: Started; its bar is advanced with each load.
-        total: How many loads are expected.
+        project: The project.
+        console: The console for one line per load.
+        progress: A started progress bar, which is advanced with each load.
+        total: The expected number of loads.
         verbose: Show Dagster's log.
         rewrite_compacted: Replace windows whose log was compacted, too.
     """
@@ -54,20 +54,20 @@ class Loads:
 
     @property
     def failed(self) -> list[Outcome]:
-        """Those that did not end well."""
+        """The outcomes with a failure."""
         return [outcome for outcome in self.outcomes if outcome.failure]
 
     def expect(self, total: int) -> None:
-        """There are more loads than were expected."""
+        """Raises the expected number of loads, if it was too low."""
         self._total = max(total, self._total)
         self.progress.update(self._bar, total=self._total)
 
     def run(self, table: Table, partitions: Sequence[str]) -> None:
-        """Load partitions of a table, oldest first, adjacent ones in one run; one that fails does not stop the others.
+        """Loads partitions of a table, oldest first, adjacent ones in one run; a failed load does not stop the others.
 
         Args:
             table: The declaration.
-            partitions: Their keys, oldest first.
+            partitions: The partition keys, oldest first.
         """
         keys = table.partitions_def.get_partition_keys(current_time=now())
         for stretch in stretches(partitions, keys, _most_in_a_run(self.project, table)):
@@ -90,12 +90,12 @@ class Loads:
                 self._tell(outcome)
 
     def _count(self, before: int, loaded: set[str], partition: str) -> None:
-        """A partition of the present run is loaded; some may be loaded twice, where a step is tried again."""
+        """Counts a loaded partition of the present run; after a retry of a step a partition may be loaded twice."""
         loaded.add(partition)
         self.progress.update(self._bar, completed=before + len(loaded))
 
     def _show(self, what: str) -> None:
-        """The line of progress: what a load waits for, such as Spark's start; else the name of what is loaded."""
+        """Shows a line of progress: what a load waits for, such as Spark's start, or else the name of the load."""
         self.progress.update(self._bar, description=what or self._name)
         if self.progress.disable:
             self._now_and_again(what)
@@ -107,15 +107,15 @@ class Loads:
         name = f"{outcome.table} {outcome.partition}"
         if outcome.failure:
             self.console.print("[red]✗[/] ", end="")
-            told = outcome.failure if outcome.failure.startswith(name) else f"{name}: {outcome.failure}"
-            self.console.print(told, markup=False)
+            line = outcome.failure if outcome.failure.startswith(name) else f"{name}: {outcome.failure}"
+            self.console.print(line, markup=False)
             return
         counts = ", ".join(f"{count} {name.removeprefix('rows_')}" for name, count in outcome.counts.items() if count)
         self.console.print(f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}")
 
 
 def _most_in_a_run(project: Project, table: Table) -> int:
-    """The number of partitions that a backfill loads in one run."""
+    """The most partitions that a backfill loads in one run."""
     policy = project.definitions.resolve_assets_def(table.key).backfill_policy
     return policy.max_partitions_per_run or 1 if policy else 1
 
@@ -124,10 +124,7 @@ _LONG_HEADINGS = ("dupli-\ncate", "quaran-\ntined")  # so that the table fits a 
 
 
 def pending(project: Project, table: Table) -> list[str]:
-    """The partitions that are not in the table as their source is now, oldest first: missing, failed, drifted.
-
-    Those for which the source holds nothing are not among them.
-    """
+    """The partitions that are missing, failed or drifted, and for which the source holds data, oldest first."""
     lake, at = Lake.of(Settings()), now()
     progress = progress_of(project.instance, table, lake, at)
     lost = undone_windows(project.instance, table, lake, progress, at).windows
@@ -135,17 +132,17 @@ def pending(project: Project, table: Table) -> list[str]:
 
 
 def complaints(outcomes: Iterable[Outcome]) -> list[str]:
-    """What the checks say of each table as it is after its last load, a line for each that is not all well."""
+    """One line for each table with checks that did not pass after its last load."""
     last = {outcome.table: outcome for outcome in outcomes if not outcome.failure}
     return [
-        f"[yellow]Checks of {table} that complain:[/] {', '.join(outcome.complaints)}. More: incload check {table}"
+        f"[yellow]Checks of {table} that did not pass:[/] {', '.join(outcome.complaints)}. More: incload check {table}"
         for table, outcome in last.items()
         if outcome.complaints
     ]
 
 
 def summary(outcomes: Iterable[Outcome]) -> Grid:
-    """What became of the rows, one line per table."""
+    """A grid with the numbers of partitions and rows, one line per table."""
     grid = screen.grid("table")
     for heading in ("parti-\ntions", "failed", "read", "inserted", "updated", "deleted", "stale", *_LONG_HEADINGS):
         grid.add_column(heading, justify="right")

@@ -1,4 +1,4 @@
-"""Partitions as a person types them: ``2026-01-01..2026-01-07,2026-01-10``."""
+"""Expressions for partitions on the command line: ``2026-01-01..2026-01-07,2026-01-10``."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -12,14 +12,14 @@ RANGE = ".."
 
 
 def chosen(table: "Table", expression: str) -> list[str]:
-    """The partition keys that an expression names, oldest first, each once.
+    """The partition keys in an expression, oldest first, each once.
 
     Args:
-        table: Whose partitions are meant.
+        table: The table with the partitions.
         expression: Keys and ranges (``A..B``, both included; ``A..`` and ``..B`` are open), separated by commas.
 
     Raises:
-        IncrementalLoadError: A key is not one of the table's, or a range is empty.
+        IncrementalLoadError: The table lacks a key, or a range is empty.
 
     Example:
         >>> chosen(orders, "2026-01-01..2026-01-02,2026-01-05")  # doctest: +SKIP
@@ -30,7 +30,7 @@ def chosen(table: "Table", expression: str) -> list[str]:
     keys = table.partitions_def.get_partition_keys(current_time=now())
     if not keys:
         raise IncrementalLoadError(
-            f"{table.name} has no partition yet", rule="a partition exists once its time has come", remedy="wait for it"
+            f"{table.name} has no partition yet", rule="a partition exists once it is due", remedy="wait for it"
         )
     places = {key: place for place, key in enumerate(keys)}
     found: set[int] = set()
@@ -61,17 +61,17 @@ def _place(table: "Table", places: dict[str, int], key: str) -> int:
     raise IncrementalLoadError(
         f"{table.name} has no partition {key!r}",
         rule=f"its partitions go from {first} to {last}",
-        remedy="write one of these, or a range of them",
+        remedy="name one of these, or a range of them",
     )
 
 
 def stretches(keys: Sequence[str], all_keys: Sequence[str], most: int) -> Iterator[list[str]]:
-    """Partition keys in stretches of adjacent ones.
+    """Partition keys grouped into stretches of adjacent keys.
 
     Args:
-        keys: Oldest first.
-        all_keys: All that the table has, oldest first.
-        most: How many a stretch may have.
+        keys: The keys, oldest first.
+        all_keys: All keys of the table, oldest first.
+        most: Most keys in a stretch.
 
     Example:
         >>> list(stretches(["a", "b", "d"], ["a", "b", "c", "d"], 32))
@@ -89,7 +89,7 @@ def stretches(keys: Sequence[str], all_keys: Sequence[str], most: int) -> Iterat
 
 
 def shown(keys: Sequence[str], all_keys: Sequence[str]) -> str:
-    """Partition keys in short, stretches of adjacent ones as ranges.
+    """Partition keys in short form, with stretches of adjacent keys as ranges.
 
     Example:
         >>> shown(["a", "b", "d"], ["a", "b", "c", "d"])

@@ -1,4 +1,4 @@
-"""The ``incload`` program: its commands, and how an error is told."""
+"""The ``incload`` program: its commands, and its error messages."""
 
 from typing import Annotated, Any
 
@@ -20,17 +20,17 @@ from resources.errors import IncrementalLoadError
 
 
 class _Commands(TyperGroup):
-    """Commands whose expected errors are one message each, and whose unexpected ones are one line and a hint."""
+    """Commands that print an expected error as one message, and an unexpected error as one line with a hint."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (TyperException, typer.Exit, typer.Abort):  # said by Typer itself, and well
+        except (TyperException, typer.Exit, typer.Abort):  # Typer prints these itself
             raise
         except Exception as error:
             if ctx.params.get("verbose"):
                 raise
-            screen.complain(_told(error))
+            screen.complain(_message_of(error))
             raise typer.Exit(1) from None
 
 
@@ -66,8 +66,8 @@ def incload(
     ctx.obj = verbose
 
 
-def _told(error: Exception) -> str:
-    """An error as a person should read it."""
+def _message_of(error: Exception) -> str:
+    """The message of an error for a person."""
     from pydantic import ValidationError
 
     if isinstance(error, IncrementalLoadError):

@@ -1,4 +1,4 @@
-"""The folder, the Dagster instance and the tables that commands work with: those of ``dagster dev``."""
+"""The folder, the Dagster instance and the tables that commands work with, the same as for ``dagster dev``."""
 
 import difflib
 import os
@@ -19,11 +19,11 @@ if TYPE_CHECKING:  # Dagster takes seconds to import, which `--help` should not
 
 @dataclass(frozen=True)
 class Project:
-    """The code location with its instance.
+    """The code location with its Dagster instance.
 
     Args:
-        definitions: Everything in it.
-        instance: Where runs and checkpoints are.
+        definitions: All definitions of the code location.
+        instance: The instance with runs and checkpoints.
         tables: The incremental tables by name.
     """
 
@@ -32,10 +32,10 @@ class Project:
     tables: "dict[str, Table]"
 
     def table(self, name: str) -> "Table":
-        """The table of this name.
+        """The table with the given name.
 
         Raises:
-            IncrementalLoadError: There is none; the message names those there are.
+            IncrementalLoadError: There is no such table; the message names the existing ones.
         """
         if name in self.tables:
             return self.tables[name]
@@ -48,15 +48,15 @@ class Project:
 
 
 def enter_project() -> Path:
-    """Work where ``dagster dev`` works: in the project's folder, with its ``.env`` and its ``DAGSTER_HOME``.
+    """Changes into the project's folder and loads its ``.env`` and ``DAGSTER_HOME``, as ``dagster dev`` does.
 
-    Relative paths in settings mean the same here and there then.
+    So relative paths in settings have the same meaning in both.
 
     Returns:
         The project's folder.
 
     Raises:
-        IncrementalLoadError: This is no project's folder.
+        IncrementalLoadError: The current folder is not in a project.
     """
     here = Path.cwd()
     package = Path(__file__).resolve().parents[2]
@@ -65,7 +65,7 @@ def enter_project() -> Path:
         raise IncrementalLoadError(
             f"there is no workspace.yaml in {here} or above it",
             rule="incload works in the folder of a code location",
-            remedy="change into it and try again",
+            remedy="change into such a folder and try again",
         )
     from dotenv import load_dotenv
 
@@ -77,7 +77,7 @@ def enter_project() -> Path:
         raise IncrementalLoadError(
             f"DAGSTER_HOME is {str(home)!r}",
             rule="it is an absolute path",
-            remedy="write it from the root on, or unset it",
+            remedy="set the full path, or unset it",
         )
     home.mkdir(parents=True, exist_ok=True)
     return root
@@ -88,12 +88,12 @@ def open_project() -> Iterator[Project]:
     """The project of the current folder, with its instance open for the block.
 
     Raises:
-        IncrementalLoadError: This is no project's folder, or a table of it is declared wrongly.
+        IncrementalLoadError: The current folder is not in a project, or a table's declaration is wrong.
     """
     enter_project()
     import dagster as dg
 
-    # who loads a table need not hear which parts of Dagster are new
+    # warnings about new parts of Dagster are of no use to the user of a command
     warnings.simplefilter("ignore", dg.BetaWarning)
     warnings.simplefilter("ignore", dg.PreviewWarning)
     from incload_assets.assets.incremental import table_of

@@ -1,4 +1,4 @@
-"""Why a run failed, as its events tell it."""
+"""The reasons of a failed run, from its events."""
 
 from collections.abc import Sequence
 
@@ -6,30 +6,31 @@ import dagster as dg
 
 
 def reasons(events: Sequence[dg.DagsterEvent], partition: str) -> list[str]:
-    """Each reason once: those that steps gave, or, where no step failed, those of the run.
+    """The reasons of the failed steps, or of the run if no step failed; each once.
 
     Args:
-        events: Of a run that failed.
-        partition: The key of the partition that is asked about, empty if none is.
+        events: Events of a failed run.
+        partition: The key of one partition whose reason is preferred; empty: none.
     """
     steps = [event for event in events if event.event_type is dg.DagsterEventType.STEP_FAILURE]
-    told = list(dict.fromkeys(_told(event, partition) for event in steps))
+    found = list(dict.fromkeys(_reason_of(event, partition) for event in steps))
     runs = [event for event in events if event.event_type is dg.DagsterEventType.RUN_FAILURE]
-    return told or [event.message.strip() for event in runs if event.message]
+    return found or [event.message.strip() for event in runs if event.message]
 
 
-def _told(event: dg.DagsterEvent, partition: str) -> str:
+def _reason_of(event: dg.DagsterEvent, partition: str) -> str:
+    """The reason of a failed step."""
     data = event.step_failure_data
-    told = data.user_failure_data
-    if told and partition in told.metadata:
-        return str(told.metadata[partition].value)
-    if told and told.description:
-        return told.description
+    failure = data.user_failure_data
+    if failure and partition in failure.metadata:
+        return str(failure.metadata[partition].value)
+    if failure and failure.description:
+        return failure.description
     innermost = data.error
     while innermost and innermost.cause:
         innermost = innermost.cause
     if innermost is None:
         return (event.message or f"step {event.step_key} failed").strip()
     message = innermost.message.strip()
-    name, _, rest = message.partition(": ")  # Python writes the class before what it tells
+    name, _, rest = message.partition(": ")  # Python writes the class before the message
     return rest if rest and name.startswith("incload_assets.") else message.removeprefix("builtins.")

@@ -1,4 +1,4 @@
-"""Loads and checks as Dagster runs in this process, recorded in the instance like any other run."""
+"""Loads and checks as Dagster runs in this process, recorded in the instance like all other runs."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,16 +27,16 @@ _TOLD = {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.ASSET_CH
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the load of one partition ended.
+    """The outcome of the load of one partition.
 
     Args:
-        table: Its name.
-        partition: The key.
+        table: The table's name.
+        partition: The partition key.
         run_id: The Dagster run.
-        seconds: How long it took, its share of what several took together.
-        counts: What became of the rows, by ``COUNTS``; empty where nothing was loaded.
-        failure: Why it was not loaded, or why its run failed after that; None if neither.
-        complaints: The checks that did not pass on the table as it is now.
+        seconds: Duration of the load; for partitions that were loaded together, its share.
+        counts: Numbers of rows by ``COUNTS``; empty if nothing was loaded.
+        failure: Why the partition was not loaded, or why its run failed afterwards; None if neither.
+        complaints: The checks that did not pass on the table after the load.
     """
 
     table: str
@@ -49,14 +49,14 @@ class Outcome:
 
 
 def free_from_killed_runs(project: Project, say: Callable[[str], None]) -> None:
-    """Fail runs whose process is gone, so that nothing waits for them: no daemon need be there to do it.
+    """Fails runs whose process is gone, so that nothing waits for them; this works without a running daemon.
 
     Args:
-        project: Whose runs.
-        say: Called with a line for each.
+        project: The project with the runs.
+        say: Called with one line per run.
     """
     for run_id in fail_orphans(project.instance):
-        say(f"Run {run_id[:8]} was killed: it is over, and what it had is free.")
+        say(f"Run {run_id[:8]} was killed; it is now marked as failed, and its slots are free.")
 
 
 def load_partitions(
@@ -69,25 +69,25 @@ def load_partitions(
     say: Callable[[str], None],
     loaded: Callable[[str], None] = lambda _: None,
 ) -> list[Outcome]:
-    """Materialize adjacent partitions in one run, with the checks that go with it; each ends by itself.
+    """Materializes adjacent partitions in one run, with its checks. Each partition succeeds or fails by itself.
 
-    A load that fails is an outcome like another. The run waits for its turn in the table's pool, as a run from the UI
-    does.
+    A failed load is reported as an outcome, not raised. Like a run from the UI, the run waits for its turn in the
+    table's pool.
 
     Args:
-        project: Where.
+        project: The project.
         table: The declaration.
-        partitions: The keys, oldest first, none left out between the first and the last.
-        tags: More tags of the run.
+        partitions: The keys, oldest first, without gaps.
+        tags: Additional tags of the run.
         verbose: Show Dagster's log.
         say: Called with a line while the run waits, from another thread.
         loaded: Called with the key of a partition as soon as it is loaded; again if it is loaded again.
 
     Returns:
-        The outcome of each, in their order.
+        The outcomes in the order of the partitions.
 
     Raises:
-        KeyboardInterrupt: The run was interrupted, and is recorded as failed; what was loaded until then stays so.
+        KeyboardInterrupt: The run was interrupted, and is recorded as failed; partitions loaded until then stay loaded.
     """
     start, first, last = time.monotonic(), partitions[0], partitions[-1]
     job, run_id = project.definitions.resolve_job_def(load_job_name(table)), str(uuid4())
@@ -110,7 +110,7 @@ def load_partitions(
                 run_config=_logging(verbose),
                 raise_on_error=False,
             )
-    except Exception as error:  # Dagster tells of what happens in a run, and raises what keeps it from being one
+    except Exception as error:  # Dagster reports errors in a run, and raises errors that prevent its start
         reason, seconds = f"its run did not start: {type(error).__name__}: {error}", time.monotonic() - start
         return [Outcome(table.name, key, run_id, seconds, failure=reason) for key in partitions]
     if _was_interrupted(result):
@@ -125,8 +125,8 @@ def _outcomes(
     result: dg.ExecuteInProcessResult,
     seconds: float,
 ) -> list[Outcome]:
-    """How each partition of a run ended: a failed run that blames none of them has failed after all were loaded."""
-    # by the instance: what a step logs before it fails is not in the result
+    """The outcome of each partition; a failed run that gives no partition as the reason failed after loading all."""
+    # from the instance, because events before a step's failure are not in the result
     logged = instance.all_logs(result.run_id, of_type=_TOLD)
     events = [entry.dagster_event for entry in logged if entry.dagster_event]
     materialized = [e.step_materialization_data.materialization for e in events if e.is_step_materialization]
@@ -158,10 +158,10 @@ def _outcomes(
 
 
 def run_checks(project: Project, table: Table, *, verbose: bool) -> tuple[list[dg.AssetCheckEvaluation], list[str]]:
-    """Evaluate every check of a table in one run.
+    """Evaluates every check of a table in one run.
 
     Returns:
-        What was evaluated, and why the others were not, a line for each reason.
+        The evaluations, and one line for each reason why other checks were not evaluated.
     """
     name = f"check_{'__'.join(table.key.path)}"
     job = dg.define_asset_job(name, selection=dg.AssetSelection.checks_for_assets(table.key), tags=STARTED_BY)
@@ -170,18 +170,18 @@ def run_checks(project: Project, table: Table, *, verbose: bool) -> tuple[list[d
         instance=project.instance, run_config=_logging(verbose), raise_on_error=False
     )
     by_reason: dict[str, list[str]] = {}
-    for told in filter(None, (event.step_failure_data.user_failure_data for event in _of(result, "STEP_FAILURE"))):
-        for check, reason in told.metadata.items():
+    for failure in filter(None, (event.step_failure_data.user_failure_data for event in _of(result, "STEP_FAILURE"))):
+        for check, reason in failure.metadata.items():
             by_reason.setdefault(str(reason.value), []).append(check)
     lines = [f"{reason} ({', '.join(sorted(checks))})" for reason, checks in by_reason.items()]
     return list(result.get_asset_check_evaluations()), lines if lines or result.success else [_why(result, "")]
 
 
 def run_compaction(project: Project, table: Table, *, verbose: bool) -> dict[str, Any]:
-    """Compact the log of a table; what was observed of it.
+    """Compacts the log of a table; returns the metadata of its observation.
 
     Raises:
-        IncrementalLoadError: It was not compacted.
+        IncrementalLoadError: The log was not compacted.
     """
     result = project.definitions.resolve_job_def(COMPACT_LOGS.name).execute_in_process(
         instance=project.instance,
@@ -196,7 +196,7 @@ def run_compaction(project: Project, table: Table, *, verbose: bool) -> dict[str
 
 
 def _logging(verbose: bool) -> dict[str, Any]:
-    """Dagster's log always goes to the instance, where the UI shows it; to the terminal only if asked for."""
+    """The run configuration for logging: always to the instance for the UI, to the terminal only if ``verbose``."""
     return {"loggers": {"console": {"config": {"log_level": "INFO" if verbose else "CRITICAL"}}}}
 
 
@@ -209,7 +209,7 @@ def _int(value: Any) -> int:
 
 
 def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
-    """Whether somebody pressed Ctrl-C, which Dagster takes for a failure of the step that it hit, or of the run."""
+    """Whether the run was interrupted by Ctrl-C, which Dagster records as a failure of the current step or the run."""
     errors = [event.step_failure_data.error for event in _of(result, "STEP_FAILURE")]
     errors += [event.job_failure_data.error for event in _of(result, "PIPELINE_FAILURE")]
     return any(error is not None and error.cls_name == _INTERRUPTED for error in errors)
@@ -218,13 +218,13 @@ def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
 def _blamed(result: dg.ExecuteInProcessResult, partition: str) -> str | None:
     """The reason that a failed run gives for one of its partitions, None if it gives none."""
     for event in reversed(_of(result, "STEP_FAILURE")):
-        told = event.step_failure_data.user_failure_data
-        if told and partition in told.metadata:
-            return str(told.metadata[partition].value)
+        failure = event.step_failure_data.user_failure_data
+        if failure and partition in failure.metadata:
+            return str(failure.metadata[partition].value)
     return None
 
 
 def _why(result: dg.ExecuteInProcessResult, partition: str) -> str:
-    """The error of a failed run, as its steps told it."""
-    told = "\n".join(reasons(result.all_events, partition))
-    return told or f"run {result.run_id} ended {result.dagster_run.status.value.lower()}"
+    """The error of a failed run, from its steps."""
+    found = "\n".join(reasons(result.all_events, partition))
+    return found or f"run {result.run_id} ended {result.dagster_run.status.value.lower()}"

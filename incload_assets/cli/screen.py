@@ -1,4 +1,4 @@
-"""What a person sees: one console, kept apart from what runs print."""
+"""The terminal output of commands, separate from the output of runs."""
 
 import os
 import sys
@@ -21,24 +21,24 @@ from rich.table import Table
 from resources.progress import shown_by
 
 PLAIN_SECONDS = 20.0
-"""How often what goes on is told where there is no terminal, and each line stays."""
+"""Interval of progress lines if there is no terminal, where each line stays."""
 
 
 def complain(message: str) -> None:
-    """An error, on standard error."""
+    """Prints an error on standard error."""
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     console.print("[bold red]Error:[/] ", end="")
     console.print(message, markup=False)
 
 
 def say(message: str) -> None:
-    """A line on standard output."""
+    """Prints a line on standard output."""
     Console(soft_wrap=True, highlight=False).print(message)
 
 
 @contextmanager
 def under_way() -> Iterator[None]:
-    """Show what takes long in the block: a line that changes on a terminal, else a line now and again."""
+    """Shows progress messages of the block: in one changing line on a terminal, else in a new line now and then."""
     console = Console(soft_wrap=True, highlight=False)
     if not console.is_terminal:
         with shown_by(now_and_again(say)):
@@ -61,10 +61,10 @@ def under_way() -> Iterator[None]:
 
 
 def now_and_again(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Say the first of many lines, and one every :data:`PLAIN_SECONDS` if it is another.
+    """A function that passes on the first of many lines, and then every :data:`PLAIN_SECONDS` one that has changed.
 
     Args:
-        say: Called with those that are said.
+        say: Called with the lines that are passed on.
     """
     due, said = 0.0, ""
 
@@ -79,24 +79,25 @@ def now_and_again(say: Callable[[str], None]) -> Callable[[str], None]:
 
 @contextmanager
 def apart(*, verbose: bool) -> Iterator[Console]:
-    """A console of our own for as long as runs are executed in this process.
+    """A separate console for the time in which runs are executed in this process.
 
-    Dagster keeps what a run prints as the run's compute log and repeats it here; a progress bar would be buried in it,
-    and would end up in the log. So standard output and error are put away, unless ``verbose``.
+    Dagster stores a run's output as the run's compute log and repeats it on the terminal. A progress bar would be
+    buried in that output, and would end up in the log. So standard output and error are discarded, unless ``verbose``.
     """
     with ExitStack() as stack:
         try:
             own = stack.enter_context(os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding=sys.stdout.encoding))
-        except (OSError, ValueError):  # standard output is no file: whoever replaced it wants to see what we print
+        except (OSError, ValueError):  # standard output is no file: it was replaced to capture our output
             yield Console(soft_wrap=True, highlight=False)
             return
         if not verbose:
-            stack.enter_context(_put_away())
+            stack.enter_context(_discarded())
         yield Console(file=own, highlight=False, soft_wrap=not own.isatty())
 
 
 @contextmanager
-def _put_away() -> Iterator[None]:
+def _discarded() -> Iterator[None]:
+    """Discards standard output and error of the block."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [(descriptor, os.dup(descriptor)) for descriptor in (1, 2)]
@@ -115,7 +116,7 @@ def _put_away() -> Iterator[None]:
 
 
 def progress_bar(console: Console) -> Progress:
-    """Counts, time spent and time left; nothing but finished lines where the console is no terminal."""
+    """A progress bar with counts, elapsed and remaining time; disabled if the console is no terminal."""
     return Progress(
         SpinnerColumn(),
         BarColumn(bar_width=30),
@@ -130,16 +131,16 @@ def progress_bar(console: Console) -> Progress:
 
 
 def grid(first: str) -> Table:
-    """A table without frame, that fits a terminal of 80 columns where it can.
+    """A table without frame, narrow enough for a terminal of 80 columns where possible.
 
     Args:
-        first: Heading of its first column.
+        first: Heading of the first column.
     """
     return Table(first, box=None, padding=(0, 1, 0, 0), header_style="bold")
 
 
 def print_grid(grid: Table) -> None:
-    """A table, as wide as it needs to be where standard output is no terminal."""
+    """Prints a table; at full width if standard output is no terminal."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=200)
@@ -147,5 +148,5 @@ def print_grid(grid: Table) -> None:
 
 
 def print_json(text: str) -> None:
-    """JSON for programs."""
+    """Prints JSON for programs."""
     sys.stdout.write(f"{text}\n")

@@ -22,7 +22,7 @@ def start(
     enter_project()
     settings = Settings()
     if settings.spark_mode != "local":
-        screen.say("INCLOAD_SPARK names another Spark: no local server is used.")
+        screen.say("INCLOAD_SPARK selects another Spark; no local server is used.")
         return
     find_or_start(settings)
     screen.say("The Spark server is up.")
@@ -30,7 +30,7 @@ def start(
         from incload_assets.runs.warm_up import warm_up  # imports all that loads need
 
         warm_up(settings)
-        screen.say("It is warm.")
+        screen.say("The Spark server is warm.")
 
 
 @spark.command()

@@ -1,4 +1,4 @@
-"""The lines of ``incload dev`` while Dagster runs: that it is up, that Spark is, and what is loaded."""
+"""The output of ``incload dev`` while Dagster runs: when Dagster and Spark are up, loads, and errors."""
 
 import subprocess
 import time
@@ -16,11 +16,11 @@ from resources.progress import tell
 
 
 class Telling:
-    """Looks at Dagster, at Spark's start and at the runs, now and again.
+    """Reports on Dagster, on Spark's start and on the runs at each call of :meth:`look`.
 
     Args:
-        dagster: The process.
-        spark: What starts Spark; None if nothing does.
+        dagster: The Dagster process.
+        spark: The process that starts Spark; None if there is none.
         began: When the user began to wait, by the monotonic clock.
     """
 
@@ -38,12 +38,12 @@ class Telling:
         self._open.close()
 
     def look(self) -> None:
-        """Tell what is new since the last look; that it cannot be told is no reason to end."""
+        """Reports what is new since the last call; an error in this does not end ``incload dev``."""
         try:
             self._look()
         except Exception as error:
             if str(error) != self._trouble:
-                self._say(f"What Dagster does cannot be told now: {type(error).__name__}: {error}")
+                self._say(f"Dagster's progress cannot be read now: {type(error).__name__}: {error}")
             self._trouble = str(error)
 
     def _look(self) -> None:
@@ -52,8 +52,8 @@ class Telling:
             instance = self._open.enter_context(dg.DagsterInstance.get())
             self._watch = Watch(instance, self._dagster.address, self._began, self._say)
         if self._spark is not None and self._spark.poll() is not None:
-            said = self._spark.stderr.read().strip() if self._spark.stderr else ""
-            self._say(f"Spark is up ({self._waited()})." if self._spark.returncode == 0 else said)
+            problem = self._spark.stderr.read().strip() if self._spark.stderr else ""
+            self._say(f"Spark is up ({self._waited()})." if self._spark.returncode == 0 else problem)
             self._spark = None
         for error in self._log.errors() if self._log else []:
             self._say(f"✗ {error}")

@@ -1,6 +1,6 @@
-"""A load that waits for its table: it tells who has it, and ends when it is told to.
+"""Reports for a load that waits for its table's pool: who holds the pool. The load can be interrupted meanwhile.
 
-Dagster itself waits without a word to a terminal, and notices a signal only when the wait is over.
+Dagster itself waits without output on the terminal, and notices a signal only when the wait is over.
 """
 
 import os
@@ -29,15 +29,15 @@ TELL_SECONDS = 30.0
 def waiting(
     instance: dg.DagsterInstance, job: dg.JobDefinition, run_id: str, say: Callable[[str], None]
 ) -> Iterator[None]:
-    """Look after a run that this process executes in the block, for as long as it waits for a pool.
+    """Reports on a run that this process executes in the block while the run waits for a pool.
 
-    Enter it in the main thread, which is the one that Dagster executes in.
+    To be used in the main thread, in which Dagster executes the run.
 
     Args:
-        instance: Where the run is.
-        job: What it executes.
+        instance: The instance with the run.
+        job: The job of the run.
         run_id: The run.
-        say: Called from another thread, with a line at first and then now and again.
+        say: Called from another thread, with a line at first and then at intervals.
     """
     pools = sorted({node.pool for node in job.all_node_defs if isinstance(node, dg.OpDefinition) and node.pool})
     over = threading.Event()
@@ -56,8 +56,8 @@ def _watch(
     instance: dg.DagsterInstance, pools: list[str], run_id: str, say: Callable[[str], None], over: threading.Event
 ) -> None:
     due = time.monotonic()
-    while not over.wait(LOOK_SECONDS):  # until the run is over: a step that is tried again waits again
-        with suppress(Exception):  # of a storage that does not answer now: the run itself tells of that, if it lasts
+    while not over.wait(LOOK_SECONDS):  # until the run is over, because a retried step waits again
+        with suppress(Exception):  # the storage may not answer now; if that lasts, the run itself reports it
             held = [instance.event_log_storage.get_concurrency_info(pool) for pool in pools]
             waited_for = [found for found in held if run_id in found.pending_run_ids]
             if waited_for and check_captured_interrupt():
@@ -69,7 +69,7 @@ def _watch(
 
 
 def _interrupt(*_: Any) -> None:
-    if check_captured_interrupt():  # else the wait ended just now, and Dagster has noticed
+    if check_captured_interrupt():  # else the wait has just ended, and Dagster has handled the signal
         raise DagsterExecutionInterruptedError
 
 

@@ -1,4 +1,4 @@
-"""The events of a Dagster instance in few lines: loads, partitions that turn green, failures."""
+"""A summary of a Dagster instance's events in a few lines: loads, partitions that turn green, failures."""
 
 import time
 from collections import Counter
@@ -16,21 +16,21 @@ SUM_SECONDS = 60.0
 PAUSE_SECONDS = 10.0
 QUIET_SECONDS = 60.0
 _OVERLAP = timedelta(seconds=5)
-"""Of two looks at the runs: a record that is written later may be dated earlier, by as much as a write takes."""
+"""Overlap of two queries for runs: a record that is written later may have an earlier date, by the time of a write."""
 _FAILED = {dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
 
 
 class Watch:
-    """Looks at the runs of an instance since it was made.
+    """Reports on the runs of an instance since this object was created.
 
-    Each line is said once. The first partition that turns green, and each failure, are told by themselves; what else
-    has turned green is summed up once a minute.
+    Each line is reported once. The first partition that turns green and each failure get their own lines; other green
+    partitions are summed up once a minute.
 
     Args:
-        instance: Where the runs are.
-        address: The UI's, where more is told of a run.
+        instance: The instance with the runs.
+        address: The UI's address, for links to runs.
         began: When the user began to wait, by the monotonic clock.
-        say: Called with a line.
+        say: Called with each line.
     """
 
     def __init__(self, instance: dg.DagsterInstance, address: str, began: float, say: Callable[[str], None]) -> None:
@@ -52,7 +52,7 @@ class Watch:
         return f"loading {', '.join(names[:2])}{more}; green so far: {len(self._green)}" if names else ""
 
     def look(self) -> None:
-        """Tell what is new since the last look."""
+        """Reports what is new since the last call."""
         records = self._instance.get_run_records(RunsFilter(updated_after=self._after))
         for record in reversed(records):
             run = record.dagster_run
@@ -72,7 +72,7 @@ class Watch:
 
     def _end(self, run: dg.DagsterRun) -> None:
         if _loads(run):
-            self._count(run.run_id)  # a run may begin and end between two looks
+            self._count(run.run_id)  # a run may begin and end between two calls
         self._loading.pop(run.run_id, None)
         self._seen.pop(run.run_id, None)
         if run.status in _FAILED:
@@ -81,13 +81,13 @@ class Watch:
             events = [entry.dagster_event for entry in logged if entry.dagster_event]
             why = [*reasons(events, run.tags.get(PARTITION_TAG, "")), run.status.value.lower()][0]
             name = _name(run)
-            told = why.splitlines()[0]
+            line = why.splitlines()[0]
             self._say(
-                f"✗ {told if told.startswith(name) else f'{name}: {told}'} More: {self._address}/runs/{run.run_id}"
+                f"✗ {line if line.startswith(name) else f'{name}: {line}'} More: {self._address}/runs/{run.run_id}"
             )
 
     def _count(self, run_id: str) -> None:
-        """Partitions that a run has materialized since the last look."""
+        """Counts the partitions that a run has materialized since the last call."""
         logged = self._instance.all_logs(run_id, of_type={dg.DagsterEventType.ASSET_MATERIALIZATION})
         for entry in logged[self._seen[run_id] :]:
             event = entry.dagster_event
@@ -112,7 +112,7 @@ class Watch:
             self._summed = now
         if not self._quiet and now >= self._active + QUIET_SECONDS:
             self._quiet = True
-            self._say("Nothing is left to do; what comes is loaded when it comes.")
+            self._say("Nothing is left to do; new data is loaded when it arrives.")
 
 
 def _loads(run: dg.DagsterRun) -> bool:
@@ -120,7 +120,7 @@ def _loads(run: dg.DagsterRun) -> bool:
 
 
 def _name(run: dg.DagsterRun) -> str:
-    """What a run loads: the table, and a partition or a range."""
+    """The name of a run's load: the table, and a partition or a range."""
     selected = sorted(key.to_user_string() for key in run.asset_selection or ())
     table = run.tags.get(TABLE_TAG) or ", ".join(selected) or run.job_name
     first, last = run.tags.get(RANGE_START_TAG), run.tags.get(RANGE_END_TAG)

@@ -1,1 +1,1 @@
-"""What Dagster knows about a table: checkpoints, run tags, progress and status."""
+"""The state of a table in Dagster: checkpoints, run tags, progress and status."""

@@ -1,4 +1,4 @@
-"""What Dagster knows of a partition before it is loaded."""
+"""The checkpoint of a partition: what Dagster has recorded about it before a load."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,25 +12,25 @@ from incload_assets.declaration.window import known_windows
 
 DATA_VERSION_TAG = "dagster/data_version"
 FAILURE_TAG = "incload/failure"
-"""Of a run that failed: why, in one word; its own, see :mod:`incload_assets.progress.run_tags`."""
+"""The cause of a failed run, in one word. The value names its run, see :mod:`incload_assets.progress.run_tags`."""
 PARTITION_TAG = "dagster/partition"
 RANGE_START_TAG, RANGE_END_TAG = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 LOADS_NOTHING = {"incload/loads": "nothing"}
 """The tags of a run that materializes no table."""
 UPKEEP_TAG = "incload/upkeep"
 UPKEEP = {**LOADS_NOTHING, UPKEEP_TAG: "true"}
-"""The tags of a run that looks after tables; ``dagster.yaml`` limits how many there are at once."""
+"""The tags of a maintenance run; ``dagster.yaml`` limits how many run at once."""
 RUNS_LOOKED_AT = 200
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What Dagster knows of a window.
+    """What Dagster has recorded about a window.
 
     Args:
         fingerprint: Data version of its last materialization, None if there is none.
-        clean: Whether nothing was tried since that did not succeed: then no forgotten MERGE can still be running.
-        untried: Whether no other run is known that might have tried it: then there is nothing to be forgotten, either.
+        clean: Whether every attempt since then succeeded, so that no forgotten MERGE can still be running.
+        untried: Whether no other run may ever have tried the window, so that there is no MERGE to forget, either.
     """
 
     fingerprint: str | None = None
@@ -48,9 +48,9 @@ def checkpoint_of(
     partition: str,
     run_id: str,
 ) -> Checkpoint:
-    """What the instance knows of a partition.
+    """The checkpoint of a partition.
 
-    Where it is not certain whether a partition is clean it is not, which costs the load one more ingestion.
+    A partition that may not be clean counts as not clean, which costs the load one more ingestion.
     """
     last = _last_materialization(instance, key, partition)
     if last is None:
@@ -66,10 +66,10 @@ def at_rest(
     partitions: Collection[str],
     run_id: str,
 ) -> dict[str, str]:
-    """The fingerprints of those of the partitions whose last materialization was the end of everything tried.
+    """The fingerprints of the partitions at rest, by partition key.
 
-    That is: no other run that may have tried the partition, and that was alive since the run of its last
-    materialization began, is unfinished, or has ended without success.
+    A partition is at rest if it was materialized, and no other run that may have tried it, and was alive after the run
+    of its last materialization began, is unfinished or ended without success.
     """
     found = {partition: _last_materialization(instance, key, partition) for partition in partitions}
     known = {partition: last for partition, last in found.items() if last}
@@ -83,7 +83,7 @@ def _settled(
     materializations: Mapping[str, dg.EventLogRecord],
     run_id: str,
 ) -> dict[str, str]:
-    """As :func:`at_rest`, for partitions whose last materializations are known."""
+    """Same as :func:`at_rest`, for partitions with their last materializations."""
     found: dict[str, tuple[datetime, str]] = {}
     runs: dict[str, dg.RunRecord | None] = {}
     for partition, last in materializations.items():
@@ -91,7 +91,7 @@ def _settled(
             continue
         if last.run_id not in runs:
             runs[last.run_id] = instance.get_run_record_by_id(last.run_id)
-        if (run := runs[last.run_id]) is not None:  # else the run was deleted: who knows what went on beside it
+        if (run := runs[last.run_id]) is not None:  # else the run was deleted, and what ran beside it is unknown
             found[partition] = run.create_timestamp, fingerprint
     if not found:
         return {}
@@ -121,7 +121,7 @@ def _fingerprint(record: dg.EventLogRecord) -> str | None:
 
 
 def _unfinished(instance: dg.DagsterInstance, since: datetime) -> Iterator[dg.RunRecord]:
-    """Runs that have not ended with success, as far as they were alive since."""
+    """Runs that were alive after an instant and have not ended with success."""
     for alive in (RunsFilter(updated_after=since, statuses=_FAILED), RunsFilter(statuses=_UNDER_WAY)):
         cursor = None
         while records := instance.get_run_records(alive, limit=RUNS_LOOKED_AT, cursor=cursor):
@@ -130,7 +130,7 @@ def _unfinished(instance: dg.DagsterInstance, since: datetime) -> Iterator[dg.Ru
 
 
 def _lived(run: dg.RunRecord, since: datetime) -> bool:
-    """Whether a run was alive since; the record of one that is under way was last touched when it began."""
+    """Whether a run was alive after an instant; a run under way is, but its record is not updated after its start."""
     return run.dagster_run.status in _UNDER_WAY or run.update_timestamp >= since
 
 
@@ -141,9 +141,9 @@ def untried(
     partitions: Iterable[str],
     run_id: str,
 ) -> set[str]:
-    """Those of the partitions that were never materialized and that no other run, alive or failed, may have tried.
+    """The partitions that were never materialized and that no other run, alive or failed, may have tried.
 
-    Where that is not certain a partition is not among them, which costs only time.
+    A partition for which this is uncertain is left out, which costs only time.
     """
     materialized = set(instance.get_materialized_partitions(key))
     runs = instance.get_runs(RunsFilter(statuses=_UNFINISHED), limit=RUNS_LOOKED_AT)
@@ -165,7 +165,7 @@ _UNFINISHED = [*_FAILED, *_UNDER_WAY]
 
 
 def _loading(instance: dg.DagsterInstance, key: dg.AssetKey) -> Callable[[dg.DagsterRun], bool]:
-    """Whether a run may load the table: a selection names its assets, else its plan does; one without may load all."""
+    """Whether a run may load the table, by its asset selection or else its plan; without either it may load any."""
 
     @cache
     def planned(plan: str) -> bool:
@@ -185,8 +185,8 @@ def _loading(instance: dg.DagsterInstance, key: dg.AssetKey) -> Callable[[dg.Dag
 def _coverage(partitions_def: dg.TimeWindowPartitionsDefinition) -> Callable[[dg.DagsterRun, str], bool]:
     """Whether a run may have tried a partition, by its tags.
 
-    A range covers every window that starts between its ends, in time, as keys need not sort as text. One of whose keys
-    there is no window now is taken to cover everything.
+    A range covers every window that starts between its bounds. It compares times, because keys need not sort as text. A
+    range with a key that has no window now is assumed to cover everything.
     """
 
     @cache

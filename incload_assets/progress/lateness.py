@@ -1,4 +1,4 @@
-"""How late a table is: only its latest due window decides, so that an old backfill never makes it look fresh."""
+"""The lateness of a table. Only its latest due window decides, so that an old backfill never makes it look fresh."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ Verdict = Literal["fresh", "late", "idle", "not due", "undeclared"]
 
 @dataclass(frozen=True, kw_only=True)
 class Lateness:
-    """Whether the latest due window is there.
+    """Whether the latest due window is loaded.
 
     Args:
-        verdict: ``fresh``: it is loaded. ``late``: it is not, or only as it was before it ended. ``idle``: the source
-            has nothing for it, and the table says that this is fine. ``not due``: no window is due yet. ``undeclared``:
-            the table declares no freshness.
-        window: The latest due window, None where there is none.
-        overdue: How long ago it was due; zero unless ``late``.
-        newest: The newest loaded window, None where nothing is loaded.
+        verdict: ``fresh``: it is loaded. ``late``: it is not loaded, or only with what it held before it ended.
+            ``idle``: the source has nothing for it, which the table allows. ``not due``: no window is due yet.
+            ``undeclared``: the table declares no freshness.
+        window: The latest due window, None if there is none.
+        overdue: How long ago the window was due; zero unless ``late``.
+        newest: The newest loaded window, None if nothing is loaded.
     """
 
     verdict: Verdict
@@ -38,10 +38,10 @@ def lateness_of(
     """How late a table is.
 
     Args:
-        instance: Where the checkpoints are.
+        instance: The instance with the checkpoints.
         table: The declaration.
-        progress: Of all windows, oldest first.
-        now: Aware.
+        progress: The progress of all windows, oldest first.
+        now: The instant, aware.
     """
     newest = next((w for w in reversed(progress) if w.is_loaded), None)
     if table.freshness is None:
@@ -58,14 +58,14 @@ def lateness_of(
 
 
 def _is_as_the_source(window: WindowProgress) -> bool:
-    """A load that goes on, or has failed, is one of news unless the source holds what is loaded."""
+    """Whether the window is loaded with what the source holds now; a running or failed load may be for newer data."""
     if window.status in ("in_progress", "failed"):
         return window.position is not None and window.position.fingerprint == window.checkpoint
     return window.status == "loaded"
 
 
 def _loaded_before_its_end(instance: dg.DagsterInstance, table: Table, window: WindowProgress) -> bool:
-    """An open window may have been loaded with what there was of it then."""
+    """Whether the last load was before the window's end, and so may lack rows that arrived later."""
     last = instance.fetch_materializations(
         dg.AssetRecordsFilter(asset_key=table.key, asset_partitions=[window.key]), limit=1
     ).records

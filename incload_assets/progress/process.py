@@ -1,4 +1,4 @@
-"""Which process a run is in, noted on the run: so its end is noticed when nothing of it is left to report it."""
+"""The process of a run, recorded as a tag on the run, so that a process that dies without a report is noticed."""
 
 import socket
 
@@ -9,27 +9,27 @@ from incload_assets.progress.run_tags import own_tags
 
 PROCESS_TAG = "incload/process"
 CLOCK_TOLERANCE_SECONDS = 2.0
-"""A process's start is derived from the machine's boot time, which the clock's adjustments move a little."""
+"""A process's start time is derived from the machine's boot time, which clock adjustments move a little."""
 
 
 def process_tags(run_id: str) -> dict[str, str]:
-    """Tags that name this process as a run's: host, process id, and its start, as an id is used again."""
+    """Tags with this process's host, id and start time; the start time is needed because ids are reused."""
     process = psutil.Process()
     return own_tags(run_id, {PROCESS_TAG: f"{socket.gethostname()}:{process.pid}:{process.create_time():.2f}"})
 
 
 def mark_process(context: dg.AssetExecutionContext) -> None:
-    """Note on a step's run which process it is in, unless that is noted already."""
+    """Records on a step's run which process it is in, unless that is recorded already."""
     tags = process_tags(context.run.run_id)
     if not tags.items() <= context.run.tags.items():
         context.instance.add_run_tags(context.run.run_id, tags)
 
 
 def gone(mark: str) -> str | None:
-    """Why the process of a mark is known to be gone; None if it lives, or is on another machine.
+    """Why the process of a mark is known to be gone; None if it is alive, or on another machine.
 
     Args:
-        mark: What the run told by the tag.
+        mark: The value of the run's tag.
     """
     host, pid, started = mark.rsplit(":", 2)
     if host != socket.gethostname() or lives(int(pid), started=float(started)):
@@ -38,12 +38,12 @@ def gone(mark: str) -> str | None:
 
 
 def lives(pid: int, *, started: float | None = None, before: float | None = None) -> bool:
-    """Whether there is a process with this id, and it is the one meant.
+    """Whether a process is alive; one that merely reuses its id is excluded by time.
 
     Args:
-        pid: The id.
-        started: When the one meant started, seconds since 1970.
-        before: An instant at which the one meant had started, seconds since 1970.
+        pid: The process id.
+        started: When the process started, seconds since 1970.
+        before: An instant at which the process had already started, seconds since 1970.
     """
     try:
         process = psutil.Process(pid)

@@ -1,4 +1,4 @@
-"""How far a table has come: what the source holds, window by window, against what Dagster has checkpointed."""
+"""The progress of a table: what the source holds, window by window, compared with Dagster's checkpoints."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,18 +22,18 @@ Status = Literal["loaded", "drifted", "missing", "failed", "in_progress", "waiti
 
 @dataclass(frozen=True, kw_only=True)
 class WindowProgress:
-    """One window of a table.
+    """The progress of one window of a table.
 
     Args:
-        window: Which.
-        status: ``loaded``: the checkpoint is what the source holds. ``drifted``: source or log now hold something
-            else. ``missing``: the source holds something (or the window is over and declared empty) that was never
-            loaded. ``failed``: the last attempt failed. ``in_progress``: a run has it. ``waiting``: the source holds
-            nothing.
+        window: The window.
+        status: ``loaded``: the checkpoint equals the source. ``drifted``: source or log have changed since.
+            ``missing``: the source holds data that was never loaded (or the window is over and declared empty).
+            ``failed``: the last attempt failed. ``in_progress``: a run is queued or loading it. ``waiting``: the source
+            holds nothing.
         position: What a load would find now; None if nothing (a load would wait).
         checkpoint: Fingerprint of the last materialization, None if there is none.
-        code_changed: Whether the log holds rows of the window that another version of the code validated.
-        failure: Why the last attempt failed, as the run was tagged; None unless ``status`` is ``failed``.
+        code_changed: Whether the log has rows of the window that another version of the code validated.
+        failure: Why the last attempt failed, from the run's tag; None unless ``status`` is ``failed``.
         failed_run: The run of that attempt.
     """
 
@@ -52,19 +52,19 @@ class WindowProgress:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether some load of the window was checkpointed, whatever happened since."""
+        """Whether any load of the window was checkpointed, regardless of what happened since."""
         return self.checkpoint is not None
 
 
 @dataclass(frozen=True)
 class SourceState:
-    """What a source and the log know of a table's windows, from one look at each.
+    """The state of a table's windows in source and log, from one read of each.
 
     Args:
-        windows: All that exist now, oldest first.
-        positions: By partition key, where a load would find something.
-        controls: The log's control rows by partition key.
-        left_out: Names of what lies at the source, is like the data of some window that was looked at, and is not read.
+        windows: All windows that exist now, oldest first.
+        positions: Positions by partition key, for windows in which a load would find something.
+        controls: The log's window records by partition key.
+        left_out: Names of files at the source that resemble the data of a checked window but are not read.
     """
 
     windows: list[Window]
@@ -74,7 +74,7 @@ class SourceState:
 
     @property
     def ingested(self) -> dict[str, Position]:
-        """The positions that earlier loads ingested."""
+        """The positions that earlier loads ingested, by partition key."""
         return {key: control.as_position() for key, control in self.controls.items()}
 
 
@@ -83,28 +83,28 @@ def windows_to_look_at(table: Table, now: datetime) -> list[Window]:
 
     Args:
         table: The declaration.
-        now: Aware.
+        now: The instant, aware.
     """
     keys = table.partitions_def.get_partition_keys(current_time=now)
-    # all bounds in one walk through the definition: a table may have thousands of windows
+    # all bounds in one pass over the definition: a table may have thousands of windows
     bounds = table.partitions_def.time_windows_for_partition_keys(frozenset(keys), validate=False)
     return [window_between(table.partitions_def, b, key) for key, b in zip(keys, bounds, strict=True)]
 
 
 def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = None) -> SourceState:
-    """Look at the source once for all windows, and at the log once for what was ingested.
+    """The state of source and log, from one request to the source for all windows and one read of the log.
 
-    A window that is over and declared empty has the empty position, as a load would find it.
+    A window that is over and declared empty has the empty position, as in a load.
 
     Args:
         table: The declaration.
-        lake: Where the table's log is.
-        now: Aware.
-        newest: Look at so many of the newest windows only; others have the position that was ingested. None: all.
+        lake: The lake with the table's log.
+        now: The instant, aware.
+        newest: Check only this many of the newest windows; the others have the ingested position. None: all.
 
     Raises:
         SourceUnavailable, SourceUnreadable: From the source.
-        SchemaMismatch: A window holds what by the declaration belongs to another one now.
+        SchemaMismatch: By the current declaration, ingested data of a window belongs to another window.
     """
     windows = windows_to_look_at(table, now)
     controls = ChangeLog(table, lake).controls()
@@ -126,15 +126,15 @@ def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = N
 def progress_of(
     instance: dg.DagsterInstance, table: Table, lake: Lake, now: datetime, *, newest: int | None = None
 ) -> list[WindowProgress]:
-    """The progress of every window that the table has, oldest first; without Spark.
+    """The progress of every window of the table, oldest first; needs no Spark.
 
     Args:
-        instance: Where the checkpoints are.
+        instance: The instance with the checkpoints.
         table: The declaration.
-        lake: Where the table's log is.
-        now: Aware; decides which windows exist and which are over.
-        newest: Look at so many of the newest windows only; of others that are not loaded, no position is told, because
-            nobody knows it. None: all.
+        lake: The lake with the table's log.
+        now: The instant, aware; decides which windows exist and which are over.
+        newest: Check only this many of the newest windows; older ones that are not loaded have no position, because it
+            is unknown. None: all.
 
     Raises:
         SourceUnavailable, SourceUnreadable: From the source.
@@ -150,7 +150,7 @@ def progress_of(
 
 
 def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState) -> list[WindowProgress]:
-    """As :func:`progress_of`, for a state of the source that was looked at before."""
+    """Same as :func:`progress_of`, for a given state of the source."""
     keys = [window.key for window in state.windows]
     statuses = instance.get_status_by_partition(table.key, keys, table.partitions_def) or {}
     checkpoints = _checkpoints(instance, table, keys)
@@ -181,8 +181,8 @@ def _status(
         return "in_progress"
     if seen is AssetPartitionStatus.FAILED:
         return "failed"
-    if seen is AssetPartitionStatus.MATERIALIZED and checkpoint is not None:  # else a person said so, and no load
-        # a log that holds something else than what was checkpointed, or nothing, is brought back to it by a load, too
+    if seen is AssetPartitionStatus.MATERIALIZED and checkpoint is not None:  # else a person marked it, not a load
+        # a log without the window, or with other data than was checkpointed, is repaired by a load, too
         known = {control.fingerprint if control else None} | ({position.fingerprint} if position else set())
         return "loaded" if known == {checkpoint} else "drifted"
     return "waiting" if position is None else "missing"
@@ -200,7 +200,7 @@ def _checkpoints(instance: dg.DagsterInstance, table: Table, keys: Sequence[str]
 def _failures(
     instance: dg.DagsterInstance, table: Table, keys: Sequence[str]
 ) -> Mapping[str, tuple[str | None, str | None]]:
-    """Run and cause of the last attempt of each failed partition."""
+    """Run and cause of the last attempt at each failed partition, by partition key."""
     if not keys:
         return {}
     attempts = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(

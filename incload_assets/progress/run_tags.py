@@ -1,4 +1,4 @@
-"""Tags by which a run tells of itself: they name it, because Dagster copies a run's tags to its retries."""
+"""Tags that a run sets on itself. Their values name the run, because Dagster copies a run's tags to its retries."""
 
 from collections.abc import Mapping
 
@@ -6,10 +6,10 @@ import dagster as dg
 
 
 def own_tags(run_id: str, tags: Mapping[str, str]) -> dict[str, str]:
-    """The tags, bound to the run that they are of.
+    """The tags, with the run's id in each value.
 
     Args:
-        run_id: The run.
+        run_id: The run's id.
         tags: Values by name.
 
     Example:
@@ -20,7 +20,7 @@ def own_tags(run_id: str, tags: Mapping[str, str]) -> dict[str, str]:
 
 
 def own_tag(run: dg.DagsterRun, name: str) -> str | None:
-    """What a run told of itself; None if nothing, as when the tag is that of a run which this one repeats."""
+    """The value of a tag that a run set on itself; None if it has none, or only a copy from the run that it retries."""
     value, _, run_id = run.tags.get(name, "").rpartition(" ")
     return value if run_id == run.run_id else None
 

@@ -1,4 +1,4 @@
-"""One table at a glance: what is loaded, what is not, how late, how large. Nothing here needs Spark."""
+"""The status of one table: what is loaded, what is not, how late it is, and how large. Needs no Spark."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,24 +17,24 @@ from resources.lake import Lake
 
 @dataclass(frozen=True, kw_only=True)
 class TableStatus:
-    """The status of a table; partitions are keys, oldest first, each in one list.
+    """The status of a table. Partitions are given as keys, oldest first, each in exactly one list.
 
     Args:
-        table: Its name.
+        table: The table's name.
         loaded: Checkpointed with what the source holds now.
-        missing: The source holds something (or the window is over and declared empty), and it was never loaded.
+        missing: Never loaded, although the source holds data (or the window is over and declared empty).
         failed: The last attempt failed.
-        drifted: Checkpointed, and since then the source has changed, or the table has lost it.
+        drifted: Checkpointed, but the source has changed since, or the table has lost the rows.
         in_progress: Queued or running.
         waiting: The source holds nothing yet.
         causes: Why each failed partition failed: ``transient``, ``missing``, ``contract`` or ``error``.
-        undone: Why the table no longer holds what was loaded of a partition: it was restored, removed or made anew.
-        freshness: Seconds by which the latest due partition is overdue, 0 if it is there; None where no freshness is
+        undone: Why the table has lost a loaded partition: it was restored, deleted or created again.
+        freshness: Seconds by which the latest due partition is overdue, 0 if it is loaded; None if no freshness is
             declared or nothing is due yet.
         last_materialized: When any partition was last materialized, aware; None if never.
-        rows: Rows of the table; None where there is no table, or its files do not say.
-        version: Delta version of the table; None where there is no table.
-        left_out: Names of files that are like the table's and that the source's path leaves out by their names.
+        rows: Number of rows of the table; None if there is no table, or a file lacks statistics.
+        version: Delta version of the table; None if there is no table.
+        left_out: Names of files that resemble the table's data but do not match the source's path.
     """
 
     table: str
@@ -54,13 +54,13 @@ class TableStatus:
 
 
 def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime | None = None) -> TableStatus:
-    """The status of a table, from one look at its source, at Dagster and at the Delta log.
+    """The status of a table, from one read of its source, of Dagster and of the Delta log.
 
     Args:
-        instance: Where the checkpoints are.
+        instance: The instance with the checkpoints.
         table: The declaration.
-        lake: Where the table is.
-        at: The instant it is for, aware; default now.
+        lake: The lake with the table.
+        at: The instant of the status, aware; default now.
 
     Raises:
         SourceUnavailable, SourceUnreadable: From the source.
@@ -94,7 +94,7 @@ _STATUSES = ("loaded", "missing", "failed", "drifted", "in_progress", "waiting")
 
 
 def rows_of(delta: DeltaTable) -> int | None:
-    """The rows of a Delta table as its log counts them; None where a file was written without statistics."""
+    """The number of rows of a Delta table by its log; None if a file was written without statistics."""
     counts = delta.get_add_actions(flatten=True).column("num_records").to_pylist()
     return None if None in counts else sum(counts)
 

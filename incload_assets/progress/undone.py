@@ -1,12 +1,12 @@
-"""Was the table rolled back behind the loads, deleted or made anew, and which windows did it lose by that?
+"""Windows that a table has lost because it was restored to an older version, deleted or created again.
 
-A checkpoint says that the table held a window at some version. Delta's history tells, without reading a row, which of
-these versions another one took the place of. What it told before is kept in the last result of the check ``rollback``,
-so that each look reads the commits since, and nothing is forgotten when the history is cleaned up.
+A checkpoint records the version at which the table held a window. Delta's history shows, without reading rows, which of
+these versions were replaced by a restore. The last result of the check ``rollback`` stores what earlier runs found, so
+that each run reads only the commits since, and nothing is lost when the history is cleaned up.
 
-A copy of the table's folder that is put in its place brings an older history along, which knows nothing of that and
-goes on with numbers that were given before. It is known by the commit that was seen last: it is not there, or another
-one has its number.
+If a copy of the table's folder is put in its place, the copy brings an older history, which does not record this and
+continues with version numbers that were used before. It is detected by the commit that was read last: the history lacks
+it, or has another commit with its number.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,25 +23,25 @@ from incload_assets.progress.verdicts import last_finding
 from resources.lake import Lake
 
 CHECK = "rollback"
-"""The check that keeps what was seen."""
+"""The check whose last result stores the history read so far."""
 SEEN = "seen"
-"""Its metadata: which table it was, up to which version its history was read, the time by the table's clock of the
-commit that made it, and the rollbacks until then."""
+"""Metadata of that check: the table's id, the last version read, the timestamp of that version's commit by its writer's
+clock, and the rollbacks until then."""
 
 PAGE = 1000
 REMEMBERED = timedelta(days=1)
-"""How long a rollback is remembered whose windows are loaded again: a load that began before it may end after it."""
+"""How long a rollback is kept after its windows are loaded again: a load that began before it may end after it."""
 
 
 @dataclass(frozen=True)
 class Rollback:
-    """A restored version.
+    """A rollback of the table to an older version.
 
     Args:
         to: The version that was restored.
         at: The version that restored it: loads between the two are undone. None: a copy was put in the table's place.
-        found: When it was seen, ISO 8601.
-        last: Of a copy, the storage id of the last load that it may have undone; those after it have the same numbers.
+        found: When the rollback was found, ISO 8601.
+        last: For a copy, the storage id of the last load that it may have undone; later loads reuse version numbers.
     """
 
     to: int
@@ -50,7 +50,7 @@ class Rollback:
     last: int = 0
 
     def undoes(self, load: "_Load") -> bool:
-        """Whether what the load saw of the table is gone."""
+        """Whether the version that a load left is gone."""
         if self.at is None:
             return self.to < load.version and load.storage_id <= self.last
         return self.to < load.version < self.at
@@ -63,7 +63,7 @@ class Rollback:
 
 
 class _Load(NamedTuple):
-    """A load, and the version of the table that it saw when it was done."""
+    """A load, with the table's version at its end."""
 
     key: str
     version: int
@@ -75,8 +75,8 @@ class Undone:
     """The windows whose rows a table has lost.
 
     Args:
-        windows: Why each window that was loaded may no longer be in the table, by partition key.
-        seen: What the next look has to know, None where there is no table.
+        windows: Why each loaded window may no longer be in the table, by partition key.
+        seen: The state for the next run, see :data:`SEEN`; None if there is no table.
     """
 
     windows: dict[str, str]
@@ -86,19 +86,19 @@ class Undone:
 def undone_windows(
     instance: dg.DagsterInstance, table: Table, lake: Lake, progress: Sequence[WindowProgress], now: datetime
 ) -> Undone:
-    """The windows whose last load is undone; without Spark.
+    """The windows whose last load is undone; needs no Spark.
 
     Args:
-        instance: Where checkpoints and verdicts are.
+        instance: The instance with checkpoints and check results.
         table: The declaration.
-        lake: Where the table is.
-        progress: Of all windows.
-        now: Aware.
+        lake: The lake with the table.
+        progress: The progress of all windows.
+        now: The instant, aware.
     """
-    # both before the table: what others load and see meanwhile is not to look newer than it
+    # both are read before the table, so that concurrent loads and checks do not look newer than it
     before, newest = _seen(instance, table), next(iter(_page(instance, table, limit=1)[0]), None)
     delta = lake.delta(lake.table_uri(table.key.path))
-    # a load that failed since has left in the table what was there
+    # a later load that failed has left the table unchanged
     loaded = [w.key for w in progress if w.is_loaded and w.status in ("loaded", "failed")]
     if delta is None:
         return Undone(dict.fromkeys(loaded, "the table is gone"), None)
@@ -117,11 +117,11 @@ def undone_windows(
 
 
 def with_undone(progress: Sequence[WindowProgress], lost: Mapping[str, str]) -> list[WindowProgress]:
-    """The progress, where loaded windows that the table has lost have drifted, and count as never loaded.
+    """The progress, with loaded windows that the table has lost marked as drifted and without checkpoint.
 
     Args:
-        progress: As seen from source and checkpoints.
-        lost: Their partition keys, and why.
+        progress: The progress from source and checkpoints.
+        lost: Why each window was lost, by partition key.
     """
     return [
         replace(w, status="drifted", checkpoint=None) if w.status == "loaded" and w.key in lost else w for w in progress
@@ -129,10 +129,10 @@ def with_undone(progress: Sequence[WindowProgress], lost: Mapping[str, str]) -> 
 
 
 def _rollbacks(delta: DeltaTable, seen: dict[str, Any] | None, newest: _Load | None, at: datetime) -> list[Rollback]:
-    """The ones remembered, and the ones that show since the history was last read.
+    """The stored rollbacks, and the ones found since the history was last read.
 
-    A load that was recorded after a copy was put in place, but before that was seen, is taken for undone, too: that
-    costs it a look, while one that is missed is lost.
+    A load that was recorded after a copy was put in place, but before the copy was found, is assumed to be undone, too:
+    the mistake costs one comparison, while a missed rollback loses rows.
     """
     found, unread = list[Rollback](), None
     last, now = newest.storage_id if newest else 0, at.isoformat()
@@ -151,14 +151,14 @@ def _rollbacks(delta: DeltaTable, seen: dict[str, Any] | None, newest: _Load | N
 
 
 def _is_newer(delta: DeltaTable, seen: dict[str, Any]) -> bool:
-    """Whether it is another table than the one that was seen, and made since."""
+    """Whether the table is another one than before, and was created since."""
     metadata, stamp = delta.metadata(), seen.get("stamp")
     made = metadata.created_time
     return str(metadata.id) != seen["table"] and (made is None or stamp is None or made > stamp)
 
 
 def _still_there(delta: DeltaTable, seen: dict[str, Any]) -> int:
-    """The newest of the versions seen that the table still has, -1 if that is none."""
+    """The newest version read before that the table still has, -1 if it has none."""
     if str(delta.metadata().id) != seen["table"]:
         return -1
     version, stamp = seen["version"], seen.get("stamp")
@@ -171,12 +171,12 @@ def _still_there(delta: DeltaTable, seen: dict[str, Any]) -> int:
 
 
 def _stamps(delta: DeltaTable, limit: int | None = None) -> dict[int, int]:
-    """When commits were made, in milliseconds by the clock of who made them: of the newest ones, or of all."""
+    """Timestamps of the newest commits, or of all, by version: milliseconds by the writer's clock."""
     return {commit["version"]: commit["timestamp"] for commit in delta.history(limit) if "timestamp" in commit}
 
 
 def _restored(delta: DeltaTable, commit: dict[str, Any]) -> int:
-    """The version that a commit restored: written down, or the last one at the time that is."""
+    """The version that a commit restored: its recorded version, or the last one at its recorded timestamp."""
     parameters = commit["operationParameters"]
     if (version := parameters.get("version")) is not None:
         return int(version)
@@ -191,7 +191,7 @@ def _seen(instance: dg.DagsterInstance, table: Table) -> dict[str, Any] | None:
 
 
 def _undone_by(instance: dg.DagsterInstance, table: Table, rollbacks: list[Rollback]) -> dict[str, str]:
-    """The windows whose last load one of the rollbacks undid, and which."""
+    """The windows whose last load a rollback undid, with that rollback, by partition key."""
     if not rollbacks:
         return {}
     undone: dict[str, str] = {}
@@ -208,7 +208,7 @@ def _undone_by(instance: dg.DagsterInstance, table: Table, rollbacks: list[Rollb
 
 
 def _loads(instance: dg.DagsterInstance, table: Table) -> Iterator[list[_Load]]:
-    """All loads, newest first, some at a time."""
+    """All loads, newest first, in pages."""
     cursor, more = None, True
     while more:
         loads, cursor, more = _page(instance, table, PAGE, cursor)
@@ -229,7 +229,7 @@ def _page(
 
 
 def _since_it_was_made(instance: dg.DagsterInstance, table: Table, delta: DeltaTable) -> tuple[set[str], str] | None:
-    """The windows that were loaded since the table was made, if others were loaded before; and what to say of those."""
+    """The windows loaded since the table was created, and the reason for losing the others; None if there are none."""
     created = delta.metadata().created_time
     if created is None:
         return None
@@ -239,4 +239,4 @@ def _since_it_was_made(instance: dg.DagsterInstance, table: Table, delta: DeltaT
         return None
     since = instance.get_materialized_partitions(table.key, after_cursor=before[0].storage_id)
     made = datetime.fromtimestamp(created / 1000, UTC)
-    return since, f"the table was made anew at {made:%Y-%m-%d %H:%M:%S} UTC"
+    return since, f"the table was created again at {made:%Y-%m-%d %H:%M:%S} UTC"

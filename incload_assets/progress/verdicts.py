@@ -1,4 +1,4 @@
-"""What a check said when it last came to a verdict."""
+"""The last result of a check, and how a result is recorded again."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -11,13 +11,13 @@ from dagster._core.storage.asset_check_execution_record import (  # has no publi
 )
 
 AT = "evaluated_at"
-"""Metadata: when what a verdict says was seen, ISO 8601."""
+"""Metadata: the time of the observation behind a result, ISO 8601."""
 _WITH_VERDICT = {AssetCheckExecutionRecordStatus.SUCCEEDED, AssetCheckExecutionRecordStatus.FAILED}
 
 
 def last_verdict(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> tuple[datetime, dg.AssetCheckResult] | None:
-    """When what a check last said was seen, and what it said; None if it never came to a verdict."""
-    record = _last(instance, key, _WITH_VERDICT)  # many that did not may have come since: each load that fails
+    """The last result of a check, with the time of its observation; None if it never had a result."""
+    record = _last(instance, key, _WITH_VERDICT)  # each load that failed since has left a record without a result
     found = record.evaluation if record else None
     if record is None or record.event is None or found is None:
         return None
@@ -33,18 +33,18 @@ def last_verdict(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> tuple[d
 
 
 def seen_at(metadata: Mapping[str, Any]) -> datetime | None:
-    """When what a verdict says was seen, by its metadata; None if that does not tell."""
+    """The time of the observation from a result's metadata; None if it has none."""
     at = metadata.get(AT)
     return datetime.fromisoformat(str(at.value)) if at is not None else None
 
 
 def as_seen(result: dg.AssetCheckResult, at: datetime) -> dg.AssetCheckResult:
-    """A verdict that tells when what it says was seen."""
+    """A result with the time of its observation in its metadata."""
     return result._replace(metadata={**(result.metadata or {}), AT: dg.MetadataValue.text(at.isoformat())})
 
 
 def repeated(when: datetime, verdict: dg.AssetCheckResult) -> dg.AssetCheckResult:
-    """A verdict once more, saying when what it says was seen."""
+    """A result to be recorded again, with the time of its observation in its description."""
     said, since = verdict.description or "", f"As of {when:%Y-%m-%d %H:%M} UTC: "
     return as_seen(verdict if said.startswith("As of ") else verdict._replace(description=since + said), when)
 
@@ -52,17 +52,17 @@ def repeated(when: datetime, verdict: dg.AssetCheckResult) -> dg.AssetCheckResul
 def have_the_last_word(
     instance: dg.DagsterInstance, key: dg.AssetCheckKey, result: dg.AssetCheckResult, run_id: str
 ) -> None:
-    """Tell a verdict again if it would be overlooked.
+    """Reports a check result again if an older one, repeated by a concurrent load, would hide it.
 
-    Dagster takes that of the run that was created last for the newest. Loads that begin while a check goes through its
-    table repeat what was known before, and would hide what it then finds; and of several loads side by side not the one
-    that was begun last need be the one that ends last.
+    Dagster shows the result of the run that was created last. Loads that begin while a check reads its table repeat the
+    old result, which would hide the new one. And of several concurrent loads, the last to end need not be the last to
+    begin.
 
     Args:
-        instance: Where verdicts are.
-        key: Of the check.
-        result: Its verdict, which is recorded.
-        run_id: Of the run that came to it.
+        instance: The instance with the check results.
+        key: The check's key.
+        result: The check's result, which is recorded already.
+        run_id: The run of that result.
     """
     last = _last(instance, key)
     if last is None or last.run_id == run_id:
@@ -73,7 +73,7 @@ def have_the_last_word(
 
 
 def evaluation_of(key: dg.AssetCheckKey, result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
-    """A verdict as the event that Dagster records of it."""
+    """A check result as a Dagster event."""
     return dg.AssetCheckEvaluation(
         asset_key=key.asset_key,
         check_name=key.name,
@@ -94,7 +94,7 @@ def _last(
 
 
 def last_finding(instance: dg.DagsterInstance, key: dg.AssetCheckKey, name: str) -> tuple[datetime, Any] | None:
-    """When a check last came to a verdict, and the JSON that its metadata then had; None if there is none."""
+    """The time of a check's last result, and the JSON in its metadata under a name; None if there is none."""
     verdict = last_verdict(instance, key)
     found = verdict and (verdict[1].metadata or {}).get(name)
     return (verdict[0], found.data) if verdict and isinstance(found, dg.JsonMetadataValue) else None

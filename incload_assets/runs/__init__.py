@@ -1,6 +1,6 @@
-"""Runs of Dagster as processes: how they are launched, and what they tell of themselves.
+"""The launch of Dagster's runs as forks of a warm process.
 
-Nothing here imports the tables or Spark, so that Dagster's own processes can use it without waiting for them.
+Only the processes that fork runs import the tables and Spark, so that Dagster's own processes need not wait for them.
 """
 
 from incload_assets.runs.warm_launcher import WarmRunLauncher

@@ -1,4 +1,4 @@
-"""What ``incload dev`` does in the background: get ready to fork runs, so that the first is as quick as the others."""
+"""Background task of ``incload dev``: starts the warm servers, so that the first run is as quick as the others."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -7,6 +7,6 @@ from incload_assets.runs.warm_servers import ColdRun, code_locations, start
 from resources.settings import Settings
 
 if __name__ == "__main__":
-    with suppress(ColdRun):  # the first run says why
+    with suppress(ColdRun):  # the first run reports the reason
         for code in code_locations(Path("workspace.yaml")):
             start(Settings(), code)

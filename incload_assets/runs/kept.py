@@ -1,4 +1,4 @@
-"""What Dagster and PySpark do anew many times in each run, done once, before runs are forked."""
+"""Caches for work that Dagster and PySpark repeat many times in each run, filled once before runs are forked."""
 
 import sys
 from functools import cache
@@ -18,19 +18,19 @@ class _Migrations:
 
 
 def keep() -> None:
-    """Keep engines and what is searched for: a third of the processor's time of a run that finds nothing to load.
+    """Caches engines and lookups, which take a third of the processor time of a run that finds nothing to load.
 
-    - An engine holds no connection: Dagster gives it no pool, so each question opens the file and closes it. It holds
-      what SQLAlchemy has compiled of each kind of question.
-    - Dagster reads its migrations, some 90 modules, to learn the name of the last one when a file is first opened.
-    - PySpark tries to import IPython at most calls, and Python does not remember what it has not found.
+    - A cached engine keeps no connection: Dagster configures no pool, so each query opens and closes the file. What it
+      keeps are the statements that SQLAlchemy has compiled.
+    - Dagster reads its migrations, some 90 modules, for the name of the last one when it first opens a file.
+    - PySpark tries to import IPython in most calls, and Python does not cache failed imports.
     """
     vars(sql)["ScriptDirectory"] = _Migrations
     for storage in (sqlite_event_log, sqlite_run_storage, sqlite_schedule_storage):
         vars(storage)["create_engine"] = _engines()
         _Migrations.from_config(sql.get_alembic_config(storage.__file__)).as_revision_number("head")
     if find_spec("IPython") is None:
-        sys.modules["IPython"] = None  # type: ignore[assignment]  # how Python is told that there is none
+        sys.modules["IPython"] = None  # type: ignore[assignment]  # marks the module as missing
 
 
 def _engines() -> Any:

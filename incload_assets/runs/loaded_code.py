@@ -1,4 +1,4 @@
-"""The code that a process has loaded, and whether the files that it was loaded from are still the same."""
+"""The code that a process has loaded, and whether its files have changed since."""
 
 import os
 import sys
@@ -13,26 +13,27 @@ State = tuple[int, int] | None
 
 @dataclass(frozen=True)
 class LoadedCode:
-    """The files and package folders of all loaded modules as they were when the modules were loaded.
+    """The state of the files and package folders of all modules at the time they were loaded.
 
-    A package's folder is among them, because a module that is added to it may be part of what is loaded next time.
+    Package folders are included, because a module that is added to one may be loaded next time.
 
     Args:
-        states: By path: modification time (ns) and size, or of a folder what is in it; None where there is nothing.
+        states: State by path: modification time (ns) and size of a file, a checksum of a folder's listing; None if the
+            path does not exist.
     """
 
     states: dict[str, State]
 
     @classmethod
     def of(cls, load: Callable[[], object]) -> "LoadedCode":
-        """The code that is loaded after ``load`` was called.
+        """The state of the code that is loaded after a call of ``load``.
 
         Args:
-            load: Imports what is to be loaded. A file that is written meanwhile counts as changed: which of its
-                contents was loaded cannot be told.
+            load: Imports the code. A file that is written meanwhile counts as changed, because it is unknown which of
+                its contents was loaded.
 
         Raises:
-            Exception: What ``load`` raises.
+            Exception: Any exception of ``load``.
         """
         begun = time.time_ns()
         load()
@@ -41,7 +42,7 @@ class LoadedCode:
         return cls({path: None if state and begun <= state[0] <= loaded else state for path, state in states.items()})
 
     def has_changed(self) -> bool:
-        """Whether a module's file, or the list of a package's modules, is not as it was."""
+        """Whether a module's file, or the list of a package's modules, has changed."""
         return any(_state(path) != state for path, state in self.states.items())
 
 
@@ -54,7 +55,7 @@ def _paths() -> set[str]:
 def _state(path: str) -> State:
     try:
         stat = os.stat(path)
-        if S_ISDIR(stat.st_mode):  # by its modules: bytecode that is kept there for the first time changes nothing
+        if S_ISDIR(stat.st_mode):  # its modules only: a new folder of bytecode is no change
             modules = sorted(name for name in os.listdir(path) if name != "__pycache__")
             return 0, crc32("\n".join(modules).encode())
     except OSError:

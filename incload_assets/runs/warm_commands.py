@@ -1,4 +1,4 @@
-"""Commands of the terminal, forked as runs are; their caller is :mod:`incload_assets.cli.forked`."""
+"""Commands of the terminal, forked in the same way as runs; their caller is :mod:`incload_assets.cli.forked`."""
 
 import hmac
 import os
@@ -14,7 +14,7 @@ from resources.local_servers.command_socket import Command
 
 _ANSWER_SECONDS = 2.0
 CONNECTION = 3
-"""The descriptor of the connection in a child; those before it are the command's own."""
+"""The file descriptor of the connection in a child; the lower ones are the command's input, output and error."""
 FIRST_USED = (
     "incload_assets.cli.check",
     "incload_assets.cli.compact",
@@ -23,11 +23,11 @@ FIRST_USED = (
     "incload_assets.cli.runs",
     "rich.progress",
 )
-"""Modules that a command imports when it first uses them."""
+"""Modules that commands import lazily, loaded in advance."""
 
 
 def listener(password: str) -> socket.socket:
-    """Where commands are taken."""
+    """A socket that accepts commands, at the address derived from the password."""
     made = socket.socket(socket.AF_UNIX)
     made.bind(command_socket.address(password))
     made.listen()
@@ -41,14 +41,17 @@ def take(
     fork: Callable[[Callable[[], None], list[int]], int],
     dotenv: Callable[[], Mapping[str, str]],
 ) -> int | None:
-    """Fork the command that has come; its process, None if it is not forked, and then its caller runs it itself.
+    """Accepts one command and forks it.
 
     Args:
-        listener: Where it has come.
-        password: What it has to know.
-        suits: Whether it can be forked from what is loaded.
-        fork: Makes a child that does something with some open files as its first.
-        dotenv: What the ``.env`` says now.
+        listener: The socket with the command's connection.
+        password: The password that the command has to send.
+        suits: Whether a command can be forked from the loaded code.
+        fork: Runs a function in a child, with the given open files as the child's first file descriptors.
+        dotenv: Returns the present content of the ``.env``.
+
+    Returns:
+        The process id of the command; None if it was not forked, and its caller runs it itself.
     """
     connection, _ = listener.accept()
     files: list[int] = []
@@ -71,7 +74,7 @@ def take(
 
 
 def _run(command: Command, dotenv: Mapping[str, str]) -> None:
-    """The command, in a child of the server; its caller is told the exit code."""
+    """Runs the command in a child of the server, and reports the exit code to its caller."""
     os.environ.clear()
     os.environ.update({**command.environment, **dotenv})
     os.chdir(command.directory)
@@ -82,7 +85,7 @@ def _run(command: Command, dotenv: Mapping[str, str]) -> None:
     threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
     code = 1
     try:
-        import_module("incload_assets.cli.program").program()  # by name: commands are above the runs that they start
+        import_module("incload_assets.cli.program").program()  # by name: the layer of commands is above this one
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1 if end.code else 0
     finally:
@@ -92,6 +95,6 @@ def _run(command: Command, dotenv: Mapping[str, str]) -> None:
 
 
 def _end_with(caller: socket.socket) -> None:
-    """Who kills the caller of a command wants the command to end."""
+    """Kills this process when its caller is gone: whoever kills the caller means to end the command."""
     if not caller.recv(1):
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A launcher of Dagster's runs whose processes are forked from one that has loaded the code location."""
+"""A Dagster run launcher that forks runs from a process that has loaded the code location."""
 
 import json
 import os
@@ -27,7 +27,7 @@ _NO_SERVER = "{}"
 
 
 class WarmRunLauncher(DefaultRunLauncher):
-    """Launches runs as forks of a process that has loaded the code location; where there is none, as Dagster does.
+    """Launches runs as forks of a process that has loaded the code location, or else as Dagster's default launcher.
 
     In ``dagster.yaml``::
 
@@ -35,31 +35,31 @@ class WarmRunLauncher(DefaultRunLauncher):
           module: incload_assets.runs
           class: WarmRunLauncher
 
-    - A run is a process of its own, leader of a session; it goes on when the process that launched it ends.
-    - A run uses the code, the ``.env`` and the settings as they are when it is launched.
-    - Which process a run is in is noted on the run: any process of this machine can end it, or tell whether it lives.
-    - Runs of code locations on other machines, where there is no Linux, and those whose code location cannot be loaded
-      are launched as by Dagster's default launcher, which tells of the error; so are all with
-      ``INCLOAD_WARM_RUNS=false``.
+    - A run is its own process and session leader; it continues when the process that launched it ends.
+    - A run uses the code, the ``.env`` and the settings as they are at its launch.
+    - The run's process is recorded on the run, so that any process on this machine can end it or check whether it is
+      alive.
+    - Dagster's default launcher is used for code locations on other machines, on systems other than Linux, for code
+      that cannot be loaded (it reports the error), and for all runs with ``INCLOAD_WARM_RUNS=false``.
     """
 
-    _told: str | None = None
+    _reported: str | None = None
 
     def launch_run(self, context: LaunchRunContext) -> None:
-        """Start the process of a run."""
+        """Starts the process of a run."""
         run = context.dagster_run
-        if GRPC_INFO_TAG in run.tags:  # copied from the run that this one repeats
+        if GRPC_INFO_TAG in run.tags:  # copied from the run that this one retries
             self._instance.add_run_tags(run.run_id, {GRPC_INFO_TAG: _NO_SERVER})
         try:
             self._fork(run)
         except ColdRun as why:
-            if str(why) != self._told:
-                self._told = str(why)
+            if str(why) != self._reported:
+                self._reported = str(why)
                 self._instance.report_engine_event(f"This run starts slowly: {why}.", run, cls=WarmRunLauncher)
             super().launch_run(context)
 
     def terminate(self, run_id: str) -> bool:
-        """Ask the process of a run to end; whether it was asked."""
+        """Requests the process of a run to end; returns whether it could be requested."""
         run = self._marked(run_id)
         mark = own_tag(run, PROCESS_TAG) if run else None
         if run is None or run.is_finished or mark is None or _is_of_a_server(run):
@@ -72,20 +72,20 @@ class WarmRunLauncher(DefaultRunLauncher):
 
     @property
     def supports_check_run_worker_health(self) -> bool:
-        """Yes: the process of a run is known."""
+        """True, because the process of a run is recorded."""
         return True
 
     def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
-        """Whether the process of a run lives; unknown of those that did not say which it is, or are elsewhere."""
+        """Whether the process of a run is alive; assumed if it is not recorded, or on another machine."""
         why = gone(mark) if (mark := own_tag(run, PROCESS_TAG)) else None
         return CheckRunHealthResult(WorkerStatus.FAILED if why else WorkerStatus.RUNNING, why)
 
     def _marked(self, run_id: str) -> DagsterRun | None:
-        """A run that has said which process it is in; one that was forked in this moment is about to say it."""
+        """The run once its process is recorded, or after a short wait: a run that was just forked records it soon."""
         deadline = time.monotonic() + _MARK_SECONDS
         while run := self._instance.get_run_by_id(run_id):
-            told = own_tag(run, PROCESS_TAG) is not None or _is_of_a_server(run)
-            if told or run.is_finished or time.monotonic() > deadline:
+            marked = own_tag(run, PROCESS_TAG) is not None or _is_of_a_server(run)
+            if marked or run.is_finished or time.monotonic() > deadline:
                 return run
             time.sleep(0.05)
         return None
@@ -93,20 +93,20 @@ class WarmRunLauncher(DefaultRunLauncher):
     def _fork(self, run: DagsterRun) -> None:
         settings = Settings()
         if sys.platform != "linux":
-            raise ColdRun("processes are forked on Linux alone")
+            raise ColdRun("processes are forked only on Linux")
         if not settings.warm_runs:
             raise ColdRun("INCLOAD_WARM_RUNS is false")
         if run.job_code_origin is None or not _is_here(run):
             raise ColdRun("its code location is not one that this Dagster started with its own Python")
         arguments = serialize_value(ExecuteRunArgs(run.job_code_origin, run.run_id, self._instance.get_ref(), True))
-        for _ in range(2):  # a server that is stale ends, and the next one has loaded what is there now
+        for _ in range(2):  # a stale server ends, and the next one loads the present code
             if _asked(start(settings, run.job_code_origin.repository_origin.code_pointer), arguments) is not None:
                 return
         raise ColdRun("the code changes while it is loaded")
 
 
 def _is_here(run: DagsterRun) -> bool:
-    """Whether a run's code location was started by this Dagster: as ``dagster dev`` does, or the web server itself."""
+    """Whether this Dagster started the run's code location, through ``dagster dev`` or in the web server itself."""
     if run.remote_job_origin is None or run.job_code_origin is None:
         return False
     origin = run.remote_job_origin.repository_origin.code_location_origin
@@ -116,12 +116,12 @@ def _is_here(run: DagsterRun) -> bool:
 
 
 def _is_of_a_server(run: DagsterRun) -> bool:
-    """Whether a run's process was started by a code server, which can end it; Dagster's launcher tags it so."""
+    """Whether a code server, which can end it, started the run's process, by the tag of Dagster's launcher."""
     return run.tags.get(GRPC_INFO_TAG, _NO_SERVER) != _NO_SERVER
 
 
 def _asked(server: Record, run: str) -> int | None:
-    """The process that a server made for a run; None if the server is stale.
+    """The id of the process that a server forked for a run; None if the server is stale.
 
     Raises:
         ColdRun: The server does not answer.

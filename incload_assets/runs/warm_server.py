@@ -1,12 +1,12 @@
 """The process that forks runs: ``python -m incload_assets.runs.warm_server FOLDER < order.json``.
 
-It has loaded the code location, opens no connection, starts no thread and no Spark session, and makes a child of
-itself for each run it is asked for: such a run is ready in some hundredths of a second instead of seconds. (The only
-threads are those of NumPy and of two allocators, which make themselves ready for a fork.) A child is the leader of a
-session of its own and executes the run as ``dagster api execute_run`` does; it outlives this process.
+It loads the code location, opens no connection, starts no thread and no Spark session, and forks a child for each
+requested run: such a run is ready in a few hundredths of a second instead of seconds. (The only threads belong to NumPy
+and two allocators, which handle forks themselves.) A child is a session leader and executes the run in the same way as
+``dagster api execute_run``; it outlives this process.
 
-Whoever asks sends one line of JSON, a :class:`Request`, and gets one back, an :class:`Answer`. A server whose code,
-``.env`` or settings are no longer those it has loaded says that it is stale, and ends.
+A client sends one line of JSON, a :class:`Request`, and receives one, an :class:`Answer`. A server whose code, ``.env``
+or settings have changed since it loaded them answers that it is stale, and ends.
 """
 
 import gc
@@ -63,22 +63,22 @@ FIRST_USED = (
     "sqlglot",
     "upath.implementations.local",
 )
-"""Modules that a run imports when it first uses them; where one cannot be imported, the run that needs it says so."""
+"""Modules that runs import lazily, loaded in advance; if an import fails, the run that needs the module reports it."""
 
 _LOCK_SECONDS = 5.0
 _TICK_SECONDS = 2.0
 _LOG_BYTES = 10_000_000
-"""The size of the log at which it begins anew: what runs print is in Dagster's own logs, too."""
+"""The size at which the log is truncated; the output of runs is in Dagster's own logs, too."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """How to begin; given on standard input.
+    """The server's configuration, read from standard input.
 
     Args:
-        directory: Where runs work, and where the ``.env`` is.
-        code: The code location, as Dagster writes where it is.
-        idle_seconds: How long to live when nobody asks.
+        directory: The working directory of runs, with the ``.env``.
+        code: The code location, serialized by Dagster.
+        idle_seconds: Seconds without a request after which the server ends.
     """
 
     directory: str
@@ -88,12 +88,12 @@ class Order:
 
 @dataclass(frozen=True)
 class Request:
-    """A run to start.
+    """A request to start a run.
 
     Args:
-        password: The server's.
-        run: Arguments of the run, as Dagster writes them.
-        environment: Of the run, without what the ``.env`` says.
+        password: The server's password.
+        run: Arguments of the run, serialized by Dagster.
+        environment: Environment of the run, without the ``.env``.
     """
 
     password: str
@@ -103,26 +103,26 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """The outcome of a request.
+    """The answer to a request.
 
     Args:
-        pid: The run's process; None: the server is stale and ends.
+        pid: The id of the run's process; None: the server is stale and ends.
     """
 
     pid: int | None
 
 
 def settings_of(environment: dict[str, str]) -> dict[str, str]:
-    """The variables that the code location reads when it is loaded."""
+    """The environment variables that the code location reads when it is loaded."""
     return {name: value for name, value in environment.items() if name.startswith("INCLOAD_")}
 
 
 class WarmServer:
-    """The server.
+    """The server that forks runs.
 
     Args:
-        folder: Its folder.
-        order: How to begin.
+        folder: The server's folder.
+        order: The server's configuration.
 
     Raises:
         Exception: The code location cannot be loaded.
@@ -137,10 +137,10 @@ class WarmServer:
         self._runs: dict[int, str] = {}
         self._selector = selectors.DefaultSelector()
         self._password = secrets.token_urlsafe(32)
-        gc.freeze()  # what is loaded stays, and a child that collects garbage does not copy it
+        gc.freeze()  # loaded objects stay, and garbage collection in a child does not copy their pages
 
     def serve(self) -> None:
-        """Fork runs until the server is stale or gone, or nobody has asked for a while and no run is under way."""
+        """Forks runs until the server is stale or its folder is gone, or it is idle and no run is under way."""
         with ExitStack() as stack:
             listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
             commands = stack.enter_context(warm_commands.listener(self._password))
@@ -158,11 +158,11 @@ class WarmServer:
 
     def _is_wanted(self) -> bool:
         if (read_facts(self._folder.record) or {}).get("pid") != os.getpid():
-            return False  # the folder was removed, and maybe has another server by now
+            return False  # the folder was removed, and may have another server by now
         return bool(self._runs) or time.time() - self._folder.record.stat().st_mtime < self._idle_seconds
 
     def _answer(self, listener: socket.socket) -> bool:
-        """Take one request; whether this server can take another."""
+        """Answers one request; returns whether this server can take another."""
         connection, _ = listener.accept()
         with connection, suppress(OSError, ValueError, TypeError):
             connection.settimeout(_TICK_SECONDS)
@@ -171,7 +171,7 @@ class WarmServer:
                 if not hmac.compare_digest(request.password.encode(), self._password.encode()):
                     return True
                 stale = self._is_stale(request)
-                if stale:  # who asks next shall not find this server
+                if stale:  # the next client must not find this server
                     self._folder.record.unlink(missing_ok=True)
                 pid = None if stale else self._start(request)
                 stream.write(json.dumps(asdict(Answer(pid))))
@@ -179,7 +179,7 @@ class WarmServer:
         return True
 
     def _take(self, commands: socket.socket) -> None:
-        """Take a command; one that this server cannot fork is none of its business."""
+        """Forks one command, if this server can."""
         pid = warm_commands.take(commands, self._password, lambda c: not self._is_stale(c), _fork, _dotenv)
         if pid is not None:
             os.utime(self._folder.record)  # counts as use
@@ -201,23 +201,23 @@ class WarmServer:
         exit_code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         if os.fstat(1).st_size > _LOG_BYTES:
             os.ftruncate(1, 0)
-            os.lseek(1, 0, os.SEEK_SET)  # of the runs under way, too: they write into the same open file
+            os.lseek(1, 0, os.SEEK_SET)  # also for the runs under way, which share the open file
         run = self._runs.pop(pid, None)
         if run and exit_code:
-            # the instance is opened in a process of its own: this one stays without connections
+            # another process opens the instance, so that this one stays without connections
             reporter = _fork(lambda: _report_death(run, pid, exit_code))
             self._selector.register(os.pidfd_open(reporter), selectors.EVENT_READ, reporter)
 
 
 def _fork(work: Callable[[], None], files: Sequence[int] = ()) -> int:
-    """Do something in a child of this process, as the leader of a session.
+    """Runs a function in a child process that leads its own session.
 
     Args:
-        work: What to do.
-        files: Open files that become the child's first, in place of this process's input, output and error.
+        work: The function.
+        files: Open files that become the child's first descriptors, in place of this process's input, output and error.
 
     Returns:
-        The child's number.
+        The child's process id.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -228,7 +228,7 @@ def _fork(work: Callable[[], None], files: Sequence[int] = ()) -> int:
         os.setsid()
         for number, file in enumerate(files):
             os.dup2(file, number, inheritable=number < 3)
-        # the server's lock and its sockets are the server's alone
+        # the server's lock and sockets must not stay open in a child
         os.closerange(max(3, len(files)), os.sysconf("SC_OPEN_MAX"))
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -242,7 +242,7 @@ def _fork(work: Callable[[], None], files: Sequence[int] = ()) -> int:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-    os._exit(code)  # what the server would do at its end is not for a child to do
+    os._exit(code)  # a child must not run the server's exit handlers
 
 
 def _dotenv() -> dict[str, str]:
@@ -262,7 +262,7 @@ def _execute(request: Request) -> None:
     os.environ.update(request.environment | _dotenv())
     arguments = deserialize_value(request.run, ExecuteRunArgs)
     assert arguments.instance_ref is not None  # the launcher gives it
-    # by this process and not by the launcher's: two that write to a run at once write over each other
+    # by this process and not by the launcher: concurrent writers of a run overwrite each other's tags
     with DagsterInstance.from_ref(arguments.instance_ref) as instance:
         instance.add_run_tags(arguments.run_id, process_tags(arguments.run_id))
     execute_run_command.main([request.run], standalone_mode=False)
@@ -278,13 +278,13 @@ def _report_death(run: str, pid: int, exit_code: int) -> None:
         why = get_run_crash_explanation(f"The run's process {pid}", exit_code)
         cancelled = found.status == DagsterRunStatus.CANCELING
         (instance.report_run_canceled if cancelled else instance.report_run_failed)(found, why)
-        instance.event_log_storage.free_concurrency_slots_for_run(found.run_id)  # its repetition needs them
+        instance.event_log_storage.free_concurrency_slots_for_run(found.run_id)  # its retry needs them
 
 
 def main(folder: Path, order: Order) -> None:
-    """Serve, unless another server has this folder."""
+    """Serves requests, unless another server uses this folder."""
     files = SupervisedFolder(folder)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a shell starts what is in the background deaf to some signals
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a shell may start background processes with signals ignored
     with exclusive(files.lock, _LOCK_SECONDS) as held:
         if held:
             WarmServer(files, order).serve()

@@ -1,4 +1,4 @@
-"""The processes that runs are forked from, one for each code location of a workspace: found, started, ended."""
+"""The warm servers that runs are forked from, one per code location of a workspace: finding, starting, stopping."""
 
 import hashlib
 import json
@@ -24,25 +24,25 @@ _FOLDER = "warm_runs"
 
 
 class ColdRun(Exception):
-    """A run cannot be forked, and why."""
+    """Raised if a run cannot be forked; the message is the reason."""
 
 
 def warm_server(settings: Settings, code: CodePointer) -> OnDemand:
-    """The process that the runs of a code location are forked from.
+    """The warm server of a code location.
 
     Args:
-        settings: Of the workspace.
-        code: The code location; each has a process of its own, as two may have modules of one name.
+        settings: The workspace's settings.
+        code: The code location; each has its own server, because two may have modules of the same name.
     """
     name = hashlib.sha256(repr(code).encode()).hexdigest()[:12]
     return _server(settings.home_root / _FOLDER / name)
 
 
 def start(settings: Settings, code: CodePointer) -> Record:
-    """The process that the runs of a code location are forked from; it is up when this returns.
+    """Finds or starts the warm server of a code location; it is up when this returns.
 
     Raises:
-        ColdRun: It cannot be had.
+        ColdRun: The server cannot be started.
     """
     order = {
         "directory": os.getcwd(),
@@ -53,13 +53,13 @@ def start(settings: Settings, code: CodePointer) -> Record:
 
 
 def stop_warm_servers(settings: Settings) -> bool:
-    """End the processes that runs are forked from, not the runs; whether there was one."""
+    """Stops all warm servers, but not their runs; returns whether there was one."""
     folders = (settings.home_root / _FOLDER).glob("*/")
     return any([_server(folder).stop(_STOP_SECONDS) for folder in folders])
 
 
 def code_locations(workspace: Path) -> Iterator[CodePointer]:
-    """The code locations of a ``workspace.yaml`` that are modules, as their runs name them."""
+    """The code locations of a ``workspace.yaml`` that are modules, in the form in which runs name them."""
     for origin in location_origins_from_yaml_paths([str(workspace)]):
         if isinstance(origin, ManagedGrpcPythonEnvCodeLocationOrigin):
             target = origin.loadable_target_origin

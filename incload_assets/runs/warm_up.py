@@ -1,8 +1,8 @@
-"""A Spark server made warm: a small table that nobody keeps is loaded, as all tables are.
+"""Warm-up of a Spark server: the load of a small throw-away table.
 
-Of the first load after a server's start most is Java: it reads and compiles some thirty thousand classes, whatever the
-load is of. So a server that was started ahead of its first load is sent the whole road of one; of one alone, because a
-second would compete with those that are waiting.
+Most of the first load after a server's start is spent in Java, which reads and compiles some thirty thousand classes,
+whatever is loaded. So a server that was started ahead of its first load runs one complete load. It runs only one,
+because a second would compete with waiting loads.
 """
 
 import json
@@ -33,7 +33,7 @@ _ROWS: list[dict[str, object]] = [
 
 
 class _Thing(pa.DataFrameModel):  # type: ignore[type-arg]  # as pandera is used
-    """What there is of it."""
+    """The contract of the throw-away table."""
 
     id: T.LongType = pa.Field(nullable=False, gt=0)
     at: T.TimestampType = pa.Field(nullable=False)
@@ -41,13 +41,13 @@ class _Thing(pa.DataFrameModel):  # type: ignore[type-arg]  # as pandera is used
 
 
 def warm_up(settings: Settings) -> None:
-    """Load a small table of no use, and remove it.
+    """Loads a small throw-away table, and removes it.
 
     Args:
-        settings: Say which Spark; it works on this machine's files.
+        settings: Settings with the Spark server, which must be able to read this machine's files.
 
     Raises:
-        SparkUnavailable: Spark cannot be reached, or is lost meanwhile.
+        SparkUnavailable: Spark cannot be reached, or is lost during the load.
     """
     settings.home_root.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="warm-up-", dir=settings.home_root) as folder, open_session(settings) as spark:

@@ -1,4 +1,4 @@
-"""Articles: the master data of the shop's ERP, as events of Debezium that are shipped as JSON lines."""
+"""Articles: the master data of the shop's ERP, as Debezium events shipped as JSON lines."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -30,13 +30,13 @@ class _Article:
     description: str
 
     def image(self, *, described: bool) -> dict[str, Any]:
-        """The row as an event shows it: a large value that an update leaves alone is not in PostgreSQL's log."""
+        """The row image in an event; a large value that an update does not change is not in PostgreSQL's log."""
         values = {"sku": self.sku, "name": self.name, "price": str(self.price)}
         return {**values, "description": self.description if described else UNAVAILABLE}
 
 
 def _event(article: _Article, op: str, at: datetime, *, described: bool = True) -> Record:
-    """What happened to a row at a place in PostgreSQL's log; here that is told by the time."""
+    """An event for a row, with a position in PostgreSQL's log that is derived from the time."""
     place = (at - _FIRST_LSN) // timedelta(microseconds=1)
     image = article.image(described=described)
     blank: Mapping[str, Any] = {**dict.fromkeys(image), "sku": article.sku}
@@ -77,14 +77,14 @@ def _described(name: str, chance: Random) -> str:
 
 
 def _life(article: _Article, op: str, at: datetime, group: int, chance: Random) -> Iterator[Record]:
-    """It is listed, its price changes, and then something more may happen."""
+    """The events of an article: it is listed, its price changes, and then one more thing may happen."""
     yield _event(article, op, at)
     at += span(chance, 10 * _MINUTES, _DAYS)
     article = replace(article, price=article.price + 1)
     changed = _event(article, "u", at, described=False)
-    if group == _LATE:  # the file of the next day has it
+    if group == _LATE:  # arrives with a file of the next day
         yield replace(changed, arrives=changed.arrives + span(chance, 20 * _HOURS, _DAYS), trouble="late")
-    elif group == _REPLAYED:  # the connector was killed before it had noted how far it was
+    elif group == _REPLAYED:  # the connector was killed before it had stored its progress
         yield from send_twice(changed, span(chance, _MINUTES, 3 * _HOURS))
     else:
         yield changed
@@ -100,7 +100,7 @@ def _life(article: _Article, op: str, at: datetime, group: int, chance: Random) 
 
 
 def _bad(calendar: Calendar, day: date) -> Record:
-    """An event that is cut off, or that does not say where it stands among others; late, beside enough good ones."""
+    """A truncated event, or one without a position; sent late in the day, when there are enough good events."""
     chance = calendar.chance("articles", day, "bad")
     record = _event(_article(calendar, day, 900_000, chance), "c", moment(day, chance))
     arrives = record.arrives.replace(hour=max(20, record.arrives.hour))
@@ -117,7 +117,7 @@ def _born(calendar: Calendar, day: date) -> list[Record]:
         chance = calendar.chance("articles", day, position)
         group = (calendar.index(day) + position) % _GROUP
         first_day = day == calendar.opened
-        # the connector begins with a snapshot of what is there
+        # the connector begins with a Debezium snapshot of the existing rows
         at = midnight(day) + _MINUTES if first_day else moment(day, chance)
         records += _life(_article(calendar, day, position, chance), "r" if first_day else "c", at, group, chance)
     return [*records, _bad(calendar, day)]

@@ -1,4 +1,4 @@
-"""The stores' assortment: what changed, file by file, and every third day all of it, since some changes get lost."""
+"""The stores' assortment: files of changes, and every third day a full extract, because some changes get lost."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ _ARTICLES = 25
 _CHANGES = 60
 _FULL_EVERY, _FULL_AT = 3, timedelta(hours=1)
 _LOST, _REPEATED, _LATE = 0.05, 0.1, 0.15
-"""Which changes never arrive, arrive twice, and arrive hours later; the rest arrives at once."""
+"""Upper bounds of a random number for a change that is lost, sent twice, or hours late; above, it is sent at once."""
 _MINUTES, _HOURS = timedelta(minutes=1), timedelta(hours=1)
 
 _Place = tuple[str, str]
@@ -29,7 +29,7 @@ class _Change:
     at: datetime
 
     def record(self) -> Record:
-        """What is sent of it: an article that is taken out of a store has no shelves there."""
+        """The record that is sent; an article that is removed from a store has no shelves there."""
         record = _record(self.place, self.shelves or 0, self.at)
         fields = {**record.fields, "op": "d" if self.shelves is None else "u"}
         return replace(record, fields=fields, delete=self.shelves is None)
@@ -47,7 +47,7 @@ def _opening(calendar: Calendar) -> dict[_Place, int]:
 
 
 def _changes(calendar: Calendar, day: date) -> list[_Change]:
-    """Of a day, in order; a place is filled, resized or cleared, whatever it was before."""
+    """The changes of a day, in order; a place is filled, resized or cleared, regardless of its earlier state."""
     chance = calendar.chance("assortment", day)
     count = calendar.volume(day, _CHANGES)
     pause = timedelta(days=1) / (count + 1)

@@ -1,11 +1,11 @@
-"""When the shop trades and how much: the seeded calendar that everything else is drawn from."""
+"""The shop's seeded calendar, which determines when and how much it trades."""
 
 import random
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
 
 PLATFORM_AFTER = timedelta(days=7)
-"""From the opening to the first day of the shop's platform: its logs are many, and opening stays quick without them."""
+"""Time from the opening to the first day of the shop's platform. Its logs are large; without them opening is quick."""
 
 _BUSY_HOURS = (1, 1, 1, 1, 1, 2, 4, 6, 8, 9, 9, 9, 10, 9, 8, 8, 9, 11, 13, 14, 12, 8, 4, 2)
 _OFFSETS = (0, 60, 120, 0, -300, 330)
@@ -13,14 +13,14 @@ _OFFSETS = (0, 60, 120, 0, -300, 330)
 
 @dataclass(frozen=True)
 class Calendar:
-    """The shop's days, and for each of them reproducible chance.
+    """The shop's days, with reproducible random numbers for each.
 
-    Nothing here depends on when or in which steps the shop is advanced: chance is drawn from the seed and the name of
-    the thing it is drawn for, never from what was drawn before.
+    Results do not depend on when or in which steps the shop is advanced: random numbers are drawn from the seed and the
+    name of their purpose, never from earlier draws.
 
     Args:
         opened: First day of trade, UTC.
-        seed: Same seed and opening day, same shop.
+        seed: The seed; shops with the same seed and opening day are identical.
         scale: Volume relative to the default of about a hundred rows per table and day.
 
     Example:
@@ -42,16 +42,16 @@ class Calendar:
         return [start + timedelta(days=n) for n in range((last - start).days + 1)]
 
     def chance(self, *name: object) -> random.Random:
-        """A random generator of its own for the named thing."""
+        """A separate random generator for a named purpose."""
         return random.Random("/".join(map(str, (self.seed, self.opened, *name))))
 
     def volume(self, day: date, base: int) -> int:
-        """How many things happen on a day: ``base`` on a weekday, less at weekends, never none."""
+        """The number of events on a day: ``base`` on a weekday, fewer at weekends, at least one."""
         weekend = {5: 0.8, 6: 0.5}.get(day.weekday(), 1.0)
         return max(1, round(base * self.scale * weekend))
 
     def number(self, day: date, position: int) -> int:
-        """An identifier for the ``position``-th thing of a day, increasing over the days."""
+        """An identifier for the ``position``-th item of a day, increasing over the days."""
         return (self.index(day) + 1) * 1_000_000 + position + 1
 
 
@@ -61,18 +61,18 @@ def midnight(day: date) -> datetime:
 
 
 def moment(day: date, chance: random.Random) -> datetime:
-    """An instant on a day, likelier in the evening, to the microsecond."""
+    """A random instant on a day, more likely in the evening, to the microsecond."""
     hour = chance.choices(range(24), _BUSY_HOURS)[0]
     return midnight(day) + timedelta(hours=hour, microseconds=chance.randrange(3_600_000_000))
 
 
 def span(chance: random.Random, shortest: timedelta, longest: timedelta) -> timedelta:
-    """A length of time between two bounds, to the microsecond."""
+    """A random duration between two bounds, to the microsecond."""
     return shortest + timedelta(microseconds=chance.randrange(int((longest - shortest) / timedelta(microseconds=1))))
 
 
 def clock_text(instant: datetime, chance: random.Random | None = None) -> str:
-    """An instant as ISO text; with ``chance``, as the clock on some wall around the world shows it."""
+    """An instant as ISO text; with ``chance``, in a random UTC offset."""
     offset = chance.choice(_OFFSETS) if chance else 0
     local = instant.astimezone(timezone(timedelta(minutes=offset))).isoformat(timespec="microseconds")
     return local if offset else local.replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""When the shop opened and how far it has traded: two small files in the home folder."""
+"""The shop's state: when it opened and how far it has traded, in two small files in the home folder."""
 
 import json
 import os
@@ -22,21 +22,21 @@ _DEFAULT_SEED, _DEFAULT_SCALE = 20, 1.0
 
 
 class ShopBusy(IncrementalLoadError):
-    """Another process is advancing the shop."""
+    """Raised if another process is advancing the shop."""
 
     transient = True
 
 
 @dataclass(frozen=True)
 class Opening:
-    """What is fixed when the shop opens, and decides all it will ever do.
+    """The parameters that are fixed when the shop opens and determine everything it does.
 
     Args:
         opened: First day of trade, UTC.
-        seed: Seed of its chance.
+        seed: Seed of the random numbers.
         scale: Volume relative to the default.
-        founded: The real day on which somebody first asked, UTC, before which its database has nothing; the first day
-            of trade where that was chosen.
+        founded: The real day, UTC, of the first use, before which the shop's database is empty; if the first day of
+            trade was configured, that day.
     """
 
     opened: date
@@ -46,12 +46,12 @@ class Opening:
 
 
 def opening_date(settings: Settings | None = None) -> date:
-    """The first day of trade, UTC: a week before the first time anybody asked, or ``INCLOAD_SHOP_OPENED``."""
+    """The first day of trade, UTC: a week before the first use, or ``INCLOAD_SHOP_OPENED``."""
     return Clock(settings or Settings()).opening().opened
 
 
 def founding_date(settings: Settings | None = None) -> date:
-    """The first real day, UTC, on which the shop's database may have been written to."""
+    """The first real day, UTC, on which the shop's database may have been written."""
     return Clock(settings or Settings()).opening().founded
 
 
@@ -64,17 +64,17 @@ class Clock:
     """The shop's state files, under ``<home>/shop``.
 
     Args:
-        settings: Where ``home`` is.
+        settings: Settings with the ``home`` folder.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._folder = settings.home_root / "shop"
 
     def opening(self, *, opened: date | None = None, seed: int | None = None, scale: float | None = None) -> Opening:
-        """How the shop opened; the first call, of whatever process, decides it for good.
+        """The shop's opening. The first call in any process fixes it.
 
         Raises:
-            IncrementalLoadError: It opened otherwise than asked for now.
+            IncrementalLoadError: The shop opened with other parameters than the given ones.
         """
         opened = opened or _opened_by_environment()
         file = self._folder / "opening.json"
@@ -87,7 +87,7 @@ class Clock:
                         opened or today - _OPENED_BEFORE_TODAY,
                         _DEFAULT_SEED if seed is None else seed,
                         _DEFAULT_SCALE if scale is None else scale,
-                        opened or today,  # the same for all machines that are told the same
+                        opened or today,  # the same on all machines with the same configuration
                     )
                     replace_file(file, json.dumps(asdict(chosen), default=str).encode())
         facts = _read(file)
@@ -99,28 +99,28 @@ class Clock:
             if asked is not None and asked != getattr(opening, name):
                 raise IncrementalLoadError(
                     f"shop: {name} is {asked} now and was {getattr(opening, name)} when the shop opened ({file})",
-                    rule="a shop keeps its opening day, seed and scale, which decide every file it writes",
-                    remedy=f"ask for {getattr(opening, name)}, or remove the landing area, the lake and "
+                    rule="a shop keeps its opening day, seed and scale, which determine every file it writes",
+                    remedy=f"use {getattr(opening, name)}, or remove the landing area, the lake and "
                     f"{self._folder} to open another shop",
                 )
         return opening
 
     def read(self) -> datetime:
-        """How far the shop has traded, UTC; its first midnight before it has traded at all."""
+        """How far the shop has traded, UTC; the midnight of its opening if it has not traded yet."""
         file = self._folder / "clock.json"
         if not file.exists():
             return midnight(self.opening().opened)
         return datetime.fromisoformat(_read(file)["now"])
 
     def save(self, instant: datetime) -> None:
-        """Remember how far the shop has traded."""
+        """Stores how far the shop has traded."""
         replace_file(self._folder / "clock.json", json.dumps({"now": instant.astimezone(UTC).isoformat()}).encode())
 
     def held(self, patience: timedelta) -> AbstractContextManager[None]:
-        """Keep every other process from advancing; freed by the system when this process dies.
+        """A lock that prevents other processes from advancing; the system releases it if this process dies.
 
         Raises:
-            ShopBusy: Another process holds it for longer than ``patience``.
+            ShopBusy: Another process holds the lock for longer than ``patience``.
         """
         return _alone(self._folder / "clock.lock", patience)
 
@@ -131,7 +131,7 @@ def _alone(lock: Path, patience: timedelta) -> Iterator[None]:
         if not held:
             raise ShopBusy(
                 f"shop: another process has been advancing it for more than {patience.total_seconds():g} s ({lock})",
-                rule="one process at a time advances the shop",
+                rule="only one process at a time advances the shop",
                 remedy="wait until it is done and try again",
             )
         yield
@@ -155,5 +155,5 @@ def _read(file: Path) -> Any:
     except ValueError as error:
         raise IncrementalLoadError(
             f"shop: {file} is not JSON: {error}",
-            remedy=f"put it back, or remove the landing area, the lake and {file.parent} to open another shop",
+            remedy=f"restore the file, or remove the landing area, the lake and {file.parent} to open another shop",
         ) from error

@@ -1,4 +1,4 @@
-"""Customers: the address book, exported once a day as CSV with all that changed since the last export."""
+"""Customers: the address book, exported once a day as CSV with all changes since the last export."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,7 +23,7 @@ _BAD: dict[str, dict[str, Any]] = {
     "NULL key": {"customer_id": None},
     "pattern": {"email": "at home"},
 }
-"""What the contract rejects: kind, and what such a record says instead."""
+"""Records that the contract rejects: their kinds, with the wrong values."""
 _HOURS, _DAYS = timedelta(hours=1), timedelta(days=1)
 
 _LEAVES, _DUPLICATE_NEXT_DAY, _LATE, _OUT_OF_ORDER, _QUOTED, _NO_EMAIL = 0, 1, 2, 3, 4, 5
@@ -31,12 +31,12 @@ _GROUP = 14
 
 
 def _newcomers(calendar: Calendar, day: date) -> int:
-    """The address book the shop opened with, then a few newcomers a day."""
+    """The number of new customers on a day: the initial address book at the opening, then a few a day."""
     return calendar.volume(day, 60 if day == calendar.opened else 20)
 
 
 def a_customer(calendar: Calendar, day: date, chance: Random) -> int:
-    """The number of some customer who has registered before ``day``, or in the address book the shop opened with."""
+    """The number of a random customer who registered before ``day``, or is in the initial address book."""
     known = chance.choice(calendar.days(calendar.opened, max(calendar.opened, day - _DAYS))[-10:])
     return calendar.number(known, chance.randrange(_newcomers(calendar, known)))
 
@@ -90,7 +90,7 @@ def _bad(calendar: Calendar, day: date) -> Iterator[Record]:
     record = _change(_person(calendar, day, 900_000, chance), moment(day, chance))
     kind = tuple(_BAD)[calendar.index(day) % len(_BAD)]
     line = None
-    if kind == "malformed":  # a comma nobody quoted: one cell too many
+    if kind == "malformed":  # an unquoted comma: one cell too many
         line = ",".join(str(record.fields[column]) for column in COLUMNS).replace(" ", ", ", 1)
     yield replace(record, fields={**record.fields, **_BAD[kind]}, row=None, trouble=kind, raw=line)
 
@@ -99,12 +99,12 @@ def _born(calendar: Calendar, day: date) -> list[Record]:
     records: list[Record] = []
     for position in range(_newcomers(calendar, day)):
         chance = calendar.chance("customers", day, position)
-        # the address book is there before the first export
+        # the initial address book exists before the first export
         opening = midnight(day) + span(chance, timedelta(0), 4 * _HOURS)
         registered = opening if day == calendar.opened else moment(day, chance)
         group = (calendar.index(day) + position) % _GROUP
         records += _life(_person(calendar, day, position, chance), registered, group, chance)
-    # the second export is short: one bad record would be too large a share of a small shop's
+    # not at the opening, because in the short second export of a small shop one bad record is too large a share
     return records if day == calendar.opened else records + list(_bad(calendar, day))
 
 

@@ -1,4 +1,4 @@
-"""The shop's own database: a PostgreSQL that its application writes prices into, as its clock advances."""
+"""The shop's database: a PostgreSQL into which its application writes prices as the shop's clock advances."""
 
 from datetime import datetime
 
@@ -10,10 +10,10 @@ from resources.samples.database import find_or_start
 from resources.settings import Settings
 
 DATABASE = "sample_shop"
-"""Its name: ``INCLOAD_DATABASE_SAMPLE_SHOP_URL`` and so on; where they are not set, one that is started on demand."""
+"""The database's name, for ``INCLOAD_DATABASE_SAMPLE_SHOP_URL`` etc.; if unset, a server is started on demand."""
 PRICES = "shop.prices"
 PRICE_CHANGES = "shop.price_changes"
-"""Every price ever set, numbered: rows are only ever added."""
+"""The table of every price ever set, numbered and append-only."""
 
 _TABLE = [
     "CREATE SCHEMA IF NOT EXISTS shop",
@@ -34,8 +34,8 @@ _TABLE = [
         written_at timestamptz NOT NULL DEFAULT now()
     )""",
 ]
-# As in any application, a row's time is the database's: what the shop did in a week that it catches up with was done,
-# for whoever reads the table, today. Times of the shop's clock would fall into windows that are over and settled.
+# As in any application, a row's time is the database's time: when the shop catches up with a week, all its rows are
+# dated today. Times of the shop's clock would fall into windows that are over and settled.
 _SET = """
 INSERT INTO shop.prices (sku, price, discontinued, valid_from) VALUES (%s, %s, %s, %s)
 ON CONFLICT (sku) DO UPDATE SET price = excluded.price, discontinued = excluded.discontinued,
@@ -45,25 +45,26 @@ _NOTE = "INSERT INTO shop.price_changes (sku, price, discontinued, valid_from) V
 
 
 def write_prices(settings: Settings, calendar: Calendar, until: datetime) -> int:
-    """Bring the database up to an instant of the shop's clock.
+    """Writes all prices up to an instant of the shop's clock.
 
-    It knows itself how far it is: what it missed while it was not there is written, and nothing is written twice.
+    The database itself records the progress: prices that were missed while it was not available are written later, and
+    none is written twice.
 
     Args:
-        settings: Say where the home folder is.
-        calendar: The shop's.
-        until: UTC.
+        settings: Settings with the home folder.
+        calendar: The shop's calendar.
+        until: The instant, UTC.
 
     Returns:
-        How many prices were set.
+        The number of prices that were set.
 
     Raises:
-        SourceUnavailable: The database is not there.
-        SourceUnreadable: The environment names one that cannot be used.
+        SourceUnavailable: The database is not available.
+        SourceUnreadable: The configured database cannot be used.
     """
     database = Database.named(DATABASE, lambda: find_or_start(DATABASE, settings))
     with looking("shop", f"{DATABASE}.{PRICES}"), database.connect() as connection:
-        connection.execute("SET default_transaction_read_only = off")  # tables are read by connections that keep it
+        connection.execute("SET default_transaction_read_only = off")  # loads read through connections that keep it on
         if connection.execute("SELECT to_regclass(%s)", [PRICE_CHANGES]).fetchone() == (None,):
             for statement in _TABLE:
                 connection.execute(statement)

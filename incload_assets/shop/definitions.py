@@ -1,4 +1,4 @@
-"""The shop in Dagster: a job that lets it trade, and a schedule that keeps it at the present."""
+"""The shop's Dagster definitions: a job that advances it, and a schedule that keeps it up to the present."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -25,23 +25,23 @@ _UNFINISHED = [
 
 
 class Trade(dg.Config):
-    """How long to trade; never beyond the present."""
+    """The time to trade; the shop never trades beyond the present."""
 
     days: int = Field(default=1, ge=0, description="Days to trade.")
-    minutes: int = Field(default=0, ge=0, description="Minutes to trade, beside the days.")
+    minutes: int = Field(default=0, ge=0, description="Minutes to trade, in addition to the days.")
 
 
 @dg.op
 def trade(context: dg.OpExecutionContext, config: Trade) -> None:
-    """Advance the shop's clock, write the files that are due by then, set prices and send web events."""
+    """Advances the shop's clock, writes the files that become due, sets prices and sends web events."""
     advance = Shop(Settings()).advance(days=config.days, minutes=config.minutes)
     for file in advance.files:
         verb = "rewrote" if file.rewritten else "wrote"
         context.log.debug(f"{verb} {file.path}: {file.rows} rows, {file.size} bytes")
     if advance.database_failure:
-        context.log.warning(f"no prices were set, the next advance does it: {advance.database_failure}")
+        context.log.warning(f"no prices were set; the next advance tries again: {advance.database_failure}")
     if advance.kafka_failure:
-        context.log.warning(f"no web events were sent, the next advance does it: {advance.kafka_failure}")
+        context.log.warning(f"no web events were sent; the next advance tries again: {advance.kafka_failure}")
     context.log.info(f"traded to {advance.now:%Y-%m-%d %H:%M} UTC: {len(advance.files)} files, {advance.rows}")
     context.add_output_metadata(
         {
@@ -55,7 +55,7 @@ def trade(context: dg.OpExecutionContext, config: Trade) -> None:
 
 @dg.job(executor_def=dg.in_process_executor, tags={**LOADS_NOTHING, PRIORITY_TAG: "2"})
 def advance_shop() -> None:
-    """Let the sample shop trade for a day, or for as long as the run's config says."""
+    """Lets the sample shop trade for a day, or for the time in the run's configuration."""
     trade()
 
 
@@ -63,10 +63,10 @@ def advance_shop() -> None:
     cron_schedule="* * * * *",
     job=advance_shop,
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Keeps the sample shop trading: a day at each tick until it has caught up, then as time goes by.",
+    description="Keeps the sample shop trading: one day per tick until it has caught up, then in real time.",
 )
 def shop_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-    """Ask for the next piece of trade, unless one is under way or nothing is due yet."""
+    """Requests the next advance, unless one is under way or nothing is due yet."""
     if context.instance.get_run_records(dg.RunsFilter(job_name=advance_shop.name, statuses=_UNFINISHED), limit=1):
         return dg.SkipReason("The shop is being advanced by another run.")
     shop = Shop(Settings())
@@ -80,29 +80,29 @@ def shop_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.S
 
 
 def summary(advance: Advance) -> str:
-    """What was written, as a Markdown table with a row for each table of the shop."""
+    """A Markdown summary of an advance, with one row per table of the shop."""
     lines = [
         f"{advance.since:%Y-%m-%d %H:%M} to {advance.now:%Y-%m-%d %H:%M} UTC",
         "",
-        "| table | files | rows | rewritten | out of the ordinary |",
+        "| table | files | rows | rewritten | unusual records |",
         "|---|---:|---:|---:|---|",
     ]
     elsewhere = {
-        "prices": "the database is not there" if advance.database_failure else "-",
-        TOPIC: "Kafka is not there" if advance.kafka_failure else _told(advance.message_troubles),
+        "prices": "the database is not available" if advance.database_failure else "-",
+        TOPIC: "Kafka is not available" if advance.kafka_failure else _listed(advance.message_troubles),
     }
     for table, rows in advance.rows.items():
         if table in elsewhere:
             lines.append(f"| {table} | - | {rows} | - | {elsewhere[table]} |")
             continue
         files = [file for file in advance.files if file.table == table]
-        unusual = _told(sum((file.troubles for file in files), start=Counter()))
+        unusual = _listed(sum((file.troubles for file in files), start=Counter()))
         rewritten = sum(file.rewritten for file in files)
         lines.append(f"| {table} | {len(files)} | {rows} | {rewritten} | {unusual} |")
     return "\n".join(lines)
 
 
-def _told(troubles: Mapping[str, int]) -> str:
+def _listed(troubles: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in sorted(troubles.items())) or "-"
 
 

@@ -1,4 +1,4 @@
-"""Somebody edits a table of the shop behind the loader's back: what reconciliation is there to find and repair."""
+"""A manual edit of a sample table that bypasses the loader, for reconciliation to find and repair."""
 
 import dagster as dg
 from pyspark.sql import SparkSession
@@ -12,29 +12,29 @@ from resources.spark.resource import SparkResource
 
 TABLE = "prices"
 CRON = "40 1 * * *"
-"""Before the checks of the night."""
+"""Before the nightly checks."""
 
 
 @dg.op
 def edit_by_hand(context: dg.OpExecutionContext) -> None:
-    """Delete the article whose price was set last, and give the one before a price that nobody has set."""
+    """Deletes the article whose price was set last, and gives the one before it a wrong price."""
     with SparkResource().session(TABLE) as spark:
         deleted, changed = edit(spark, Lake.of(Settings()))
     if not deleted:
         context.log.info(f"{TABLE} has no rows to edit yet")
         return
     context.log.info(
-        f"deleted {deleted} from {TABLE}, and set {changed or 'nothing'} to 0.01, as by hand. The check reconciliation "
-        "of the table finds it, at night or when you run it, and the table's sensor has the partition loaded again."
+        f"deleted {deleted} from {TABLE}, and set {changed or 'nothing'} to 0.01, like an edit by hand. The table's "
+        "check reconciliation finds this at night or when you run it, and the sensor has the partition loaded again."
     )
     context.add_output_metadata({"deleted": deleted, "changed": changed or "-"})
 
 
 def edit(spark: SparkSession, lake: Lake) -> tuple[str | None, str | None]:
-    """Edit the table of prices.
+    """Edits the table of prices.
 
     Returns:
-        The articles that were deleted, and changed; None where there are not so many.
+        The deleted and the changed article; None if the table has too few rows.
     """
     uri = lake.table_uri([TABLE])
     if lake.version(uri) is None:
@@ -51,7 +51,7 @@ def edit(spark: SparkSession, lake: Lake) -> tuple[str | None, str | None]:
 
 @dg.job(executor_def=dg.in_process_executor, tags={**UPKEEP, PRIORITY_TAG: "1"})
 def edit_prices_by_hand() -> None:
-    """Edit the table prices as somebody would who does not know that it is loaded: a drill for drift."""
+    """Edits the table prices like a user who does not know that it is loaded: a drill for drift."""
     edit_by_hand()
 
 

@@ -19,7 +19,7 @@ _BAD: dict[str, dict[str, Any]] = {
     "NULL key": {"user_id": None},
     "out of range": {"occurred_at": "1970-01-01T00:00:07+00:00"},  # a phone that forgot the time
 }
-"""What the contract rejects: kind, and what such a record says instead."""
+"""Records that the contract rejects: their kinds, with the wrong values."""
 _SECONDS, _MINUTES = timedelta(seconds=1), timedelta(minutes=1)
 _HOURS, _DAYS = timedelta(hours=1), timedelta(days=1)
 
@@ -61,7 +61,7 @@ def _bad(calendar: Calendar, day: date) -> Iterator[Record]:
     count = max(1, round(2 * calendar.scale))
     for position in range(count):
         chance = calendar.chance("events", day, "bad", position)
-        # in the afternoon, when the day's window already holds enough good ones
+        # in the afternoon, when the day's window already has enough good records
         at = moment(day, chance).replace(hour=13 + position % 10)
         record = _event(calendar, day, 900_000 + position, chance, at)
         kind = tuple(_BAD)[(calendar.index(day) * count + position) % len(_BAD)]
@@ -88,4 +88,4 @@ EVENTS = RecordFeed(
     born=_born,
     lookback=4,
 )
-"""Gzipped JSON lines every quarter of an hour; one row per user and day, that of the latest event; never rewritten."""
+"""Gzipped JSON lines every quarter of an hour; one row per user and day with the latest event; never rewritten."""

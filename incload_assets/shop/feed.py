@@ -1,4 +1,4 @@
-"""The words of the generator: a record, the file that carries it, and the feed both belong to."""
+"""The generator's types: records, the files that contain them, and the feeds to which both belong."""
 
 import csv
 import gzip
@@ -15,17 +15,17 @@ from incload_assets.shop.calendar import Calendar
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One record as the shop sends it, with what it means.
+    """One record as the shop sends it, with its meaning.
 
     Args:
-        arrives: When the shop sends it, UTC; decides its file.
-        fields: What is written.
-        row: The table row it stands for, in the table's types; None where the contract has to reject it.
-        delete: Whether it deletes the row.
-        trouble: What is unusual about it, for people; None for an ordinary record.
-        copied: Whether the same record is sent twice. Such a record is never corrected in a rewritten file: two
-            versions with one sequence would be left, and which of them is right could not be told.
-        raw: The line as written, where it is not what ``fields`` would give.
+        arrives: When the shop sends the record, UTC; determines its file.
+        fields: The fields that are written.
+        row: The expected table row, in the table's types; None if the contract has to reject the record.
+        delete: Whether the record deletes the row.
+        trouble: Description of what is unusual about the record; None for an ordinary record.
+        copied: Whether the record is sent twice. Such a record is never corrected in a rewritten file: two versions
+            with the same sequence would remain, and neither could be recognised as the right one.
+        raw: The line as written, if it differs from the encoded ``fields``.
     """
 
     arrives: datetime
@@ -38,22 +38,22 @@ class Record:
 
 
 def send_twice(record: Record, after: timedelta) -> tuple[Record, Record]:
-    """The record, and its duplicate that arrives ``after``."""
+    """The record, and a duplicate that arrives ``after`` that time."""
     first = replace(record, copied=True)
     return first, replace(first, arrives=record.arrives + after, trouble="duplicate")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Feed:
-    """One table's files, or a part of them.
+    """The files of one table, or some of them.
 
     Args:
         table: Name of the table and of its folder in the landing area.
         keys: Columns that identify a row.
-        encode: Records to the bytes of a file.
-        folder: ``strftime`` pattern of a window's folder, applied to the start of the window; empty for none.
-        partition: The same for the window's partition key.
-        part_of: Name of the table, where several feeds make one.
+        encode: Encodes records as the bytes of a file.
+        folder: ``strftime`` pattern of a window's folder, applied to the start of the window; empty: no folder.
+        partition: ``strftime`` pattern of the window's partition key, applied to the start of the window.
+        part_of: Name of the table, if several feeds form one.
     """
 
     table: str
@@ -65,26 +65,26 @@ class Feed:
 
     @property
     def target(self) -> str:
-        """The table that its files are loaded into."""
+        """The table into which the files are loaded."""
         return self.part_of or self.table
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordFeed(Feed):
-    """A stream of records, each of them sent in the file of the time at which it arrives.
+    """A stream of records, each written to the file of its arrival time.
 
     Args:
         sequence: Columns that order the changes of a key.
-        every: How often a file is written.
-        closes: Time of day, counted from midnight UTC, from which the steps of ``every`` are counted.
-        window: Length of a partition: a day, or what divides one.
-        file_name: ``strftime`` pattern of a file's name, applied to the start of the time it covers.
-        born: All records, whenever they arrive, of the things that began on a day.
-        correct: A good record with a corrected value and an unchanged sequence; None where no file is rewritten.
-        lookback: Longest time from the day a thing began to the arrival of its last record, in days.
-        rewritten_every: A file is rewritten on one day in so many; 0 for never.
+        every: Interval between files.
+        closes: Time of day, as an offset from midnight UTC, from which the steps of ``every`` are counted.
+        window: Length of a partition: a day, or a fraction of one.
+        file_name: ``strftime`` pattern of a file's name, applied to the start of the time that it covers.
+        born: Returns all records of the entities that began on a day, regardless of their arrival.
+        correct: Returns a good record with a corrected value and an unchanged sequence; None: no file is rewritten.
+        lookback: Longest time from the day an entity began to the arrival of its last record, in days.
+        rewritten_every: A file is rewritten once in this many days; 0: never.
         rewritten_on: Which of those days, 0 to ``rewritten_every - 1``.
-        rewritten_age: How old, in days, the rewritten file is.
+        rewritten_age: Age of the rewritten file in days.
     """
 
     sequence: tuple[str, ...]
@@ -102,11 +102,11 @@ class RecordFeed(Feed):
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """One version of a day's complete extract.
+    """One version of a day's full extract.
 
     Args:
-        due: When it appears, UTC.
-        records: All that there is at that time; one without a row makes the whole export a broken one.
+        due: When the extract appears, UTC.
+        records: All records at that time; a record without a row makes the whole extract invalid.
     """
 
     due: datetime
@@ -115,11 +115,11 @@ class Export:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportFeed(Feed):
-    """Complete extracts: one file a day, which is written again whenever something has changed.
+    """Full extracts: one file a day, which is rewritten whenever a record has changed.
 
     Args:
         file_name: ``strftime`` pattern of a file's name, applied to the day.
-        exports: The versions of a day's file, oldest first, each due within the day; the last is not broken.
+        exports: Returns the versions of a day's file, oldest first, each due within the day; the last one is valid.
     """
 
     file_name: str
@@ -131,12 +131,12 @@ class Delivery:
     """One version of one file.
 
     Args:
-        feed: The feed it belongs to.
-        window: Start of the window it belongs to, as its folder says, UTC.
+        feed: The file's feed.
+        window: Start of the file's window, which determines its folder, UTC.
         name: Name of the file in that folder.
-        due: When it is complete and appears, UTC.
-        records: What it holds, in order.
-        rewritten: Whether it replaces an earlier version of the same file.
+        due: When the file is complete and appears, UTC.
+        records: The records of the file, in order.
+        rewritten: Whether the file replaces an earlier version of itself.
     """
 
     feed: Feed
@@ -153,7 +153,7 @@ class Delivery:
 
     @property
     def partition(self) -> str:
-        """Key of the partition it belongs to."""
+        """Key of the file's partition."""
         return self.window.strftime(self.feed.partition)
 
     def content(self) -> bytes:
@@ -168,12 +168,12 @@ def json_lines(records: Sequence[Record]) -> bytes:
 
 
 def gzipped_json_lines(records: Sequence[Record]) -> bytes:
-    """Records as gzipped JSON lines, without the time of compression, which would differ at each writing."""
+    """Records as gzipped JSON lines, without the time of compression, which would make equal files differ."""
     return gzip.compress(json_lines(records), mtime=0)
 
 
 def csv_with_header(columns: Sequence[str]) -> Callable[[Sequence[Record]], bytes]:
-    """An encoder to CSV with a header, quoted as RFC 4180 says; None is an empty cell."""
+    """An encoder for CSV with a header, quoted according to RFC 4180; None is an empty cell."""
 
     def encode(records: Sequence[Record]) -> bytes:
         text = io.StringIO()

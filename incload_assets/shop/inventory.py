@@ -1,4 +1,4 @@
-"""Inventory movements: goods in and out of three warehouses, reported by scanners as Parquet."""
+"""Inventory movements: goods that enter and leave three warehouses, reported by scanners as Parquet."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ _BAD: dict[str, dict[str, Any]] = {
     "out of range": {"quantity": 1_000_000},
     "pattern": {"sku": "banana"},
 }
-"""What the contract rejects: kind, and what such a record says instead."""
+"""Records that the contract rejects: their kinds, with the wrong values."""
 _SECONDS, _HOURS, _DAYS = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 _SCHEMA = pa.schema(
     [
@@ -39,7 +39,7 @@ _GROUP = 18
 
 
 def parquet(records: Sequence[Record]) -> bytes:
-    """Records as one Parquet file; a column the table does not know is there only where a record has it."""
+    """Records as one Parquet file; a column that the table does not declare is included only if a record has it."""
     schema = _SCHEMA.append(_PALLET) if any("pallet" in record.fields for record in records) else _SCHEMA
     rows = [{name: record.fields.get(name) for name in schema.names} for record in records]
     file = io.BytesIO()
@@ -99,7 +99,7 @@ def _bad(calendar: Calendar, day: date) -> Record:
     chance = calendar.chance("inventory", day, "bad")
     record = _movement(calendar, day, 900_000, chance).record()
     kind = tuple(_BAD)[calendar.index(day) % len(_BAD)]
-    # in the afternoon, when the day's window already holds enough good ones
+    # in the afternoon, when the day's window already has enough good records
     arrives = record.arrives.replace(hour=max(13, record.arrives.hour))
     return replace(record, arrives=arrives, fields={**record.fields, **_BAD[kind]}, row=None, trouble=kind)
 

@@ -1,4 +1,4 @@
-"""Writing files so that a reader sees each of them whole or not at all."""
+"""Atomic writes of files: a reader sees each file whole or not at all."""
 
 import os
 import tempfile
@@ -14,12 +14,12 @@ from resources.object_store import is_s3
 
 
 def write_file(root: str, path: str, content: bytes) -> None:
-    """Write one file under a landing root, replacing an earlier version in one step.
+    """Writes one file under a landing root, atomically replacing an earlier version.
 
     Args:
         root: A folder or ``s3://bucket/prefix``.
-        path: Relative to ``root``, with slashes.
-        content: The whole file.
+        path: Path relative to ``root``, with slashes.
+        content: The content of the file.
 
     Raises:
         IncrementalLoadError: The file cannot be written; the message names it, and an earlier version is untouched.
@@ -31,17 +31,17 @@ def write_file(root: str, path: str, content: bytes) -> None:
         else:
             replace_file(Path(target), content)
     except (OSError, boto.BotoCoreError, boto.ClientError, FSTimeoutError) as error:
-        # what a store says in full may hold secrets
+        # the full message of a store may contain secrets
         reason = getattr(error, "strerror", None) or "no further reason"
         raise IncrementalLoadError(
             f"shop: cannot write {target}: {type(error).__name__}, {reason}",
-            rule="the shop needs to write to the landing root",
+            rule="the shop must be able to write to the landing root",
             remedy="free space or grant access there, or set INCLOAD_LANDING to another place, and advance again",
         ) from None
 
 
 def replace_file(target: Path, content: bytes) -> None:
-    """Write a local file under a hidden name and rename it, so that it appears whole and survives a power cut."""
+    """Writes a local file under a hidden name and renames it, so that it appears whole and survives a power cut."""
     target.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     try:
@@ -49,7 +49,7 @@ def replace_file(target: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp's own mode would hide the file from a Spark of another user
+        os.chmod(temporary, 0o644)  # the mode of mkstemp would hide the file from another user's Spark
         os.replace(temporary, target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

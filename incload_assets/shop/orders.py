@@ -1,4 +1,4 @@
-"""Orders: placed, paid, sent or cancelled, and some purged again; the till reports each change as a JSON line."""
+"""Orders: placed, paid, sent or cancelled, and some purged later; the till reports each change as a JSON line."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _BAD: dict[str, dict[str, Any]] = {
     "NULL key": {"order_id": None},
     "NULL sequence": {"updated_at": None},
 }
-"""What the contract rejects: kind, and what such a record says instead."""
+"""Records that the contract rejects: their kinds, with the wrong values."""
 _SECONDS, _MINUTES = timedelta(seconds=1), timedelta(minutes=1)
 _HOURS, _DAYS = timedelta(hours=1), timedelta(days=1)
 
@@ -103,7 +103,7 @@ def _life(order: _Order, group: int, chance: Random) -> Iterator[Record]:
         yield from (replace(placed, fields=fields, trouble="unknown field"), paid, sent)
     else:
         yield from (placed, paid)
-        # some parcels wait for stock beyond the days looked at here, as they do
+        # some parcels wait for stock longer than these days
         if chance.random() < 0.85:
             yield sent
 
@@ -122,7 +122,7 @@ def _cancelled_life(order: _Order, group: int, chance: Random) -> Iterator[Recor
 
 
 def _bad(calendar: Calendar, day: date) -> Iterator[Record]:
-    """Records the contract rejects; all in the afternoon, when the day's window already holds enough good ones."""
+    """Records that the contract rejects, all in the afternoon, when the day's window already has enough good ones."""
     count = max(1, round(2 * calendar.scale))
     for position in range(count):
         chance = calendar.chance("orders", day, "bad", position)

@@ -1,4 +1,4 @@
-"""What is delivered when: the files of every day, rewritten ones included."""
+"""The plan of deliveries: the files of every day, including rewritten ones."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -22,9 +22,9 @@ _ALL: tuple[Feed, ...] = (
     *(ASSORTMENT_FULL, ASSORTMENT_CHANGES, SERVICE_LOGS, SETTINGS),
 )
 FEEDS: dict[str, Feed] = {feed.table: feed for feed in _ALL}
-"""The shop's tables of files by name."""
+"""The feeds of files by name."""
 TOPICS: dict[str, Feed] = {WEB_EVENTS.table: WEB_EVENTS}
-"""Those that it sends messages for; a delivery is a batch of them then."""
+"""The feeds of messages by name; their deliveries are batches of messages."""
 
 _REWRITTEN_AT = timedelta(hours=10)
 
@@ -32,7 +32,8 @@ _REWRITTEN_AT = timedelta(hours=10)
 class TradingPlan:
     """The deliveries of a shop, as a function of its calendar alone.
 
-    A day is worked out from the things that began in the days before it, so any day can be asked for, in any order.
+    The deliveries of a day are computed from the entities that began in the days before it, so days can be requested in
+    any order.
 
     Example:
         >>> plan = TradingPlan(Calendar(date(2026, 1, 5), seed=1, scale=1.0))
@@ -49,11 +50,11 @@ class TradingPlan:
         """The deliveries that are due after ``since`` and not after ``until``, in order.
 
         Args:
-            since: Excluded, UTC.
-            until: Included, UTC.
-            tables: Names of tables; by default all that are made of files.
+            since: Start, excluded, UTC.
+            until: End, included, UTC.
+            tables: Names of feeds; by default all feeds of files.
         """
-        # a file belongs to the day of its last instant, which is not before `since` if the file is due after it
+        # a file belongs to the day of its last instant, which is not before `since` if the file is due after `since`
         days = self.calendar.days(since.date(), until.date())
         found = [
             delivery
@@ -65,7 +66,7 @@ class TradingPlan:
         return sorted(found, key=lambda delivery: (delivery.due, delivery.path))
 
     def _on(self, feed: Feed, day: date) -> list[Delivery]:
-        """What is written for the windows of a day, and what is written again on it."""
+        """The files for the windows of a day, and the files that are rewritten on that day."""
         if isinstance(feed, ExportFeed):
             return self._exports(feed, day)
         assert isinstance(feed, RecordFeed)
@@ -89,7 +90,7 @@ class TradingPlan:
     def _first_versions(self, feed: RecordFeed, windows: date) -> list[Delivery]:
         """The files of a day's windows as first written."""
         if (feed.table, windows) not in self._written:
-            # a window may begin on the day before, where the export closes in the morning
+            # if the export closes in the morning, a window may begin on the day before
             days = self.calendar.days(windows - timedelta(days=feed.lookback + bool(feed.closes)), windows)
             by_start: dict[datetime, list[Record]] = defaultdict(list)
             for day in days:
@@ -103,7 +104,7 @@ class TradingPlan:
         return self._written[feed.table, windows]
 
     def _rewritten(self, feed: RecordFeed, day: date) -> list[Delivery]:
-        """The file that is rewritten on a day, if any: one value corrected and, on every other occasion, a row less."""
+        """The file that is rewritten on a day, if any: one value is corrected and, every other time, a row removed."""
         index = self.calendar.index(day)
         if feed.correct is None or not feed.rewritten_every or index % feed.rewritten_every != feed.rewritten_on:
             return []
@@ -131,13 +132,13 @@ def _correctable(delivery: Delivery) -> list[Record]:
 
 
 def _file_start(feed: RecordFeed, arrives: datetime) -> datetime:
-    """The start of the half-open time that is covered by the file a record is in."""
+    """The start of the half-open interval that the file of a record covers."""
     first = midnight(arrives.date()) + feed.closes - timedelta(days=1)
     return first + (arrives - first) // feed.every * feed.every
 
 
 def _window(feed: RecordFeed, start: datetime) -> datetime:
-    """The start of the window of a file: the one in which the last instant it covers lies."""
+    """The start of a file's window, which contains the last instant that the file covers."""
     last = start + feed.every - timedelta(microseconds=1)
     day = midnight(last.date())
     return day + (last - day) // feed.window * feed.window

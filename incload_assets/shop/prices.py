@@ -1,4 +1,4 @@
-"""Prices: what the shop's application keeps in its database, as a function of the calendar alone."""
+"""Prices in the database of the shop's application, as a function of the calendar alone."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -16,9 +16,9 @@ class Price:
 
     Args:
         sku: The article.
-        price: In euros.
+        price: Price in euros.
         discontinued: Whether the article is no longer sold; a later price lists it again.
-        valid_from: From when on by the shop's clock, UTC; no article has two prices from one instant on.
+        valid_from: Start of validity by the shop's clock, UTC; unique for each article.
     """
 
     sku: str
@@ -31,9 +31,9 @@ def prices(calendar: Calendar, since: datetime | None, until: datetime) -> list[
     """The prices that were set after ``since`` and not after ``until``, in order.
 
     Args:
-        calendar: The shop's.
-        since: Excluded, UTC; None for the opening.
-        until: Included, UTC.
+        calendar: The shop's calendar.
+        since: Start, excluded, UTC; None: from the opening on.
+        until: End, included, UTC.
     """
     days = calendar.days((since or midnight(calendar.opened)).date(), until.date())
     found = [price for day in days for price in _set_on(calendar, day)]
@@ -41,7 +41,7 @@ def prices(calendar: Calendar, since: datetime | None, until: datetime) -> list[
 
 
 def _set_on(calendar: Calendar, day: date) -> list[Price]:
-    """An assortment at the opening; then on each day a newcomer and changes, and on every second one an end."""
+    """The prices set on a day: all at the opening; later changes and a new article, every second day an end of sale."""
     chance, index = calendar.chance("prices", day), calendar.index(day)
     known = min(_FIRST_ARTICLES + index, _MOST_ARTICLES)
 

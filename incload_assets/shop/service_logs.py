@@ -1,4 +1,4 @@
-"""Logs of the shop's services: their requests, shipped every minute as gzipped JSON lines."""
+"""Logs of the shop's services: one line per request, shipped every minute as gzipped JSON lines."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _STATUSES = (200, 200, 200, 201, 204, 302, 404, 429, 500, 503)
 _SECONDS, _MINUTES = timedelta(seconds=1), timedelta(minutes=1)
 _MINUTES_A_DAY = 24 * 60
 _BAD_AT = 40
-"""Minute of an hour at which its bad line is sent, when the hour's window already holds enough good ones."""
+"""Minute at which the bad line of an hour is sent, when the hour's window already has enough good lines."""
 
 
 def _line(start: datetime, position: int, chance: Random) -> Record:
@@ -37,16 +37,16 @@ def _line(start: datetime, position: int, chance: Random) -> Record:
 
 def _shipped(line: Record, chance: Random) -> Iterator[Record]:
     fate = chance.random()
-    if fate < 0.02:  # a node that was cut off for a while
+    if fate < 0.02:  # a node that was disconnected for a while
         yield replace(line, arrives=line.arrives + span(chance, 2 * _MINUTES, 40 * _MINUTES), trouble="late")
-    elif fate < 0.05:  # a shipper that was not told that its lines had arrived
+    elif fate < 0.05:  # a shipper that missed the acknowledgement of its lines
         yield from send_twice(line, span(chance, 30 * _SECONDS, 3 * _MINUTES))
     else:
         yield line
 
 
 def _bad(line: Record, hour: int) -> Record:
-    """A line that the contract rejects: cut off where the disk was full, or with a value that is none."""
+    """A line that the contract rejects: truncated because the disk was full, or with a value of the wrong type."""
     if hour % 2:
         cut = json.dumps(dict(line.fields))[:-30]
         return replace(line, row=None, trouble="malformed", raw=cut)
@@ -83,4 +83,4 @@ SERVICE_LOGS = RecordFeed(
     born=_born,
     lookback=1,
 )
-"""Gzipped JSON lines every minute, in folders of an hour; one row per line; from the platform's first day on."""
+"""Gzipped JSON lines every minute, in hourly folders; one row per line; from the platform's first day on."""

@@ -1,6 +1,6 @@
-"""Settings of the shop's services: complete exports, written again whenever one of them has changed.
+"""Settings of the shop's services: full extracts, rewritten whenever a setting has changed.
 
-Secrets are in them only as keyed hashes, by which a service can tell that it has the right one.
+They contain secrets only as keyed hashes, with which a service can verify that it has the right secret.
 """
 
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from incload_assets.shop.service_logs import SERVICES
 _NAMES = ("api_key", "timeout_ms", "retries", "currency")
 _SECRET = "api_key"
 _EVENTS = ("changed", "removed", "added", "changed")
-"""What happens to some setting, in turn."""
+"""The kinds of changes to a random setting, in turn."""
 _BROKEN: tuple[dict[str, Any], ...] = ({"value": "correct horse battery staple"}, {"changed_at": "yesterday"})
-"""What a broken export says of one secret, by days in turn: the secret itself, or a time that is none."""
+"""The wrong field of one secret in a broken export, by day in turn: the plain secret, or an invalid time."""
 _TROUBLES = ("plain secret", "wrong type")
 _FIRST_EXPORT = timedelta(minutes=1)
 
@@ -54,14 +54,14 @@ def _setting(number: int, at: datetime, chance: Random) -> _Setting:
 
 
 def _with_value(setting: _Setting, at: datetime, chance: Random) -> _Setting:
-    """Another value; of a secret there is only the hash, and the secret itself is nowhere."""
+    """The setting with another value; for a secret only a hash exists, the secret itself does not."""
     value = f"hmac-sha256:{chance.getrandbits(256):064x}" if setting.is_secret else str(chance.randrange(100_000))
     return replace(setting, value=value, changed_at=at)
 
 
 @dataclass(frozen=True)
 class _State:
-    """All settings after a change, and how long it is until the next one may come."""
+    """All settings after a change, and the pause until the next one."""
 
     at: datetime
     settings: _Settings
@@ -69,7 +69,7 @@ class _State:
 
 
 def _states(calendar: Calendar, last: date) -> Iterator[_State]:
-    """The settings after each change, from the platform's first day to the last one asked for."""
+    """The settings after each change, from the platform's first day to the last requested day."""
     first = calendar.opened + PLATFORM_AFTER
     chance, start = calendar.chance("settings"), midnight(first)
     held = {number: _setting(number, start, chance) for number in range(max(8, calendar.volume(first, 40)))}
@@ -89,7 +89,7 @@ def _after(held: _Settings, event: str, at: datetime, created: "count[int]", cha
     if event == "added":
         number = next(created)
         return {**held, number: _setting(number, at, chance)}
-    number = chance.choice(list(held)[1:])  # the first, a secret, is always there to go wrong
+    number = chance.choice(list(held)[1:])  # the first one, a secret, is kept for the broken exports
     if event == "removed":
         return {other: setting for other, setting in held.items() if other != number}
     return {**held, number: _with_value(held[number], at, chance)}
@@ -120,4 +120,4 @@ SETTINGS = ExportFeed(
     file_name="%Y-%m-%d.json",
     exports=_exports,
 )
-"""JSON lines, a file a day, written again some times; one row per setting; from the platform's first day on."""
+"""JSON lines, one file a day, rewritten several times; one row per setting; from the platform's first day on."""

@@ -1,4 +1,4 @@
-"""A shop that trades: as its clock advances, files are written, prices set in its database, events sent to Kafka."""
+"""The sample shop: as its clock advances, it writes files, sets prices in its database and sends events to Kafka."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -26,13 +26,13 @@ class Written:
     """One file that was written.
 
     Args:
-        table: Table it belongs to.
-        partition: Key of the partition it belongs to.
+        table: The file's table.
+        partition: Key of the file's partition.
         path: Path under the landing root.
-        rows: Records in it.
-        size: Bytes.
-        rewritten: Whether it replaced an earlier version.
-        troubles: Unusual records in it, by kind.
+        rows: Number of records.
+        size: Size in bytes.
+        rewritten: Whether the file replaced an earlier version.
+        troubles: Numbers of unusual records by kind.
     """
 
     table: str
@@ -46,17 +46,17 @@ class Written:
 
 @dataclass(frozen=True, kw_only=True)
 class Advance:
-    """What happened while the shop traded.
+    """The result of one advance of the shop.
 
     Args:
-        since: From when, UTC.
-        now: To when, UTC.
-        files: Those that were written.
-        prices: How many were set in the database.
-        database_failure: Why none could be, in which case the next advance sets them; None if all is well.
-        messages: Web events that were sent to Kafka.
-        message_troubles: Unusual ones among them, by kind.
-        kafka_failure: Why none could be, in which case the next advance sends them; None if all is well.
+        since: Start of the advance, UTC.
+        now: End of the advance, UTC.
+        files: The written files.
+        prices: Number of prices set in the database.
+        database_failure: Why no prices could be set, so that the next advance sets them; None if they were set.
+        messages: Number of web events sent to Kafka.
+        message_troubles: Numbers of unusual events by kind.
+        kafka_failure: Why no events could be sent, so that the next advance sends them; None if they were sent.
     """
 
     since: datetime
@@ -70,33 +70,33 @@ class Advance:
 
     @property
     def rows(self) -> dict[str, int]:
-        """Records written, by table; 0 for a table without any."""
+        """Numbers of written records by table; 0 for a table without any."""
         in_files = {table: sum(file.rows for file in self.files if file.table == table) for table in FEEDS}
         return {**in_files, "prices": self.prices, TOPIC: self.messages}
 
     @property
     def troubles(self) -> Counter[str]:
-        """Unusual records written, by kind."""
+        """Numbers of unusual records by kind."""
         return sum((file.troubles for file in self.files), self.message_troubles)
 
 
 class Shop:
     """The sample shop of a home folder.
 
-    What it does depends on the opening day, the seed and the scale alone: advanced by days or by minutes, twice or
+    Its behaviour depends only on the opening day, the seed and the scale: advanced by days or by minutes, twice or
     after a crash, it writes the same bytes under the same names, sets the same prices in its database, and sends the
-    same events. Where database or Kafka are not there, it trades on without.
+    same events. If the database or Kafka is not available, it trades without it.
 
     Args:
-        settings: Where the landing area and the home folder are.
-        opened: First day of trade, UTC; only asked when the shop opens. Default: a week before today.
-        seed: Seed of its chance; only asked when the shop opens.
-        scale: Volume relative to about a hundred rows per table and day; only asked when the shop opens.
-        present: Tells the real time, beyond which the shop never trades.
+        settings: Settings with the landing area and the home folder.
+        opened: First day of trade, UTC; needed only when the shop opens. Default: a week before today.
+        seed: Seed of the random numbers; needed only when the shop opens.
+        scale: Volume relative to about a hundred rows per table and day; needed only when the shop opens.
+        present: Returns the real time, beyond which the shop never trades.
         patience: How long to wait for another process that advances the shop.
 
     Raises:
-        IncrementalLoadError: The shop in this home folder opened otherwise.
+        IncrementalLoadError: The shop in this home folder opened with other parameters.
 
     Example:
         >>> shop = Shop(Settings(home="/tmp/home"), opened=date(2026, 1, 5))
@@ -143,14 +143,14 @@ class Shop:
         return deliveries[0].due
 
     def advance(self, days: int = 0, minutes: int = 0, *, until: datetime | None = None) -> Advance:
-        """Trade on, and write the files that are due by then, set the prices, and send the events.
+        """Advances the shop: writes the files that become due, sets prices and sends events.
 
         The clock is saved last: after a crash the same files are written again, with the same content. The database
-        knows by itself which prices it has, and the topic which events.
+        itself records which prices it has, and the topic which events.
 
         Args:
             days: Days to trade, 0 or more.
-            minutes: Minutes to trade, 0 or more, beside the days.
+            minutes: Minutes to trade, 0 or more, in addition to the days.
             until: Instant to trade to, aware, instead of ``days`` and ``minutes``.
 
         Raises:
@@ -159,15 +159,15 @@ class Shop:
         """
         if days < 0 or minutes < 0:
             raise IncrementalLoadError(
-                f"shop: asked to advance by {days} days and {minutes} minutes",
+                f"shop: cannot advance by {days} days and {minutes} minutes",
                 rule="the shop only trades forward",
-                remedy="give 0 or more of both",
+                remedy="give 0 or more for both",
             )
         with self._clock.held(self._patience):
             since = self.now
             wanted = until or since + timedelta(days=days, minutes=minutes)
             reached = max(since, min(wanted, self._present()))
-            # of a file that is written and rewritten in between, only what it is in the end
+            # if a file is written and rewritten in between, only its last version
             newest = {delivery.path: delivery for delivery in self._plan.due(since, reached)}
             files = tuple(self._write(delivery) for delivery in newest.values())
             prices, failure = self._set_prices(reached)
@@ -185,19 +185,19 @@ class Shop:
         )
 
     def catch_up(self, step: timedelta = _DAY) -> Iterator[Advance]:
-        """Trade up to the present, a step at a time, telling of each step as it is done."""
+        """Advances the shop to the present in steps, and yields the result of each."""
         end = self._present()
         while (since := self.now) < end:
             yield self.advance(until=min(since + step, end))
 
     def expected(self, table_name: str, until: datetime | None = None) -> dict[Key, dict[str, Any]]:
-        """What a table has to hold when everything the shop sent is loaded, row by key.
+        """The expected rows of a table after everything that the shop sent is loaded, by key.
 
         The keys are tuples; the values are in Python's types, instants aware and in UTC.
 
         Args:
-            table_name: One that the shop writes files for or sends messages for, for example ``orders``.
-            until: As of this instant of the shop's clock, UTC; default: now.
+            table_name: A table for which the shop writes files or sends messages, for example ``orders``.
+            until: The instant of the shop's clock, UTC; default: now.
 
         Raises:
             IncrementalLoadError: There is no such table.
@@ -205,13 +205,13 @@ class Shop:
         return self._truth(table_name, until).rows
 
     def quarantined(self, table_name: str, until: datetime | None = None) -> dict[str, int]:
-        """How many records of a table the contract has to reject, by partition key; those without any are left out.
+        """The expected numbers of rejected records of a table by partition key, without partitions that have none.
 
-        Of messages: by the hour in which they were due by the shop's clock.
+        For messages, by the hour in which they were due by the shop's clock.
 
         Args:
-            table_name: As for :meth:`expected`.
-            until: As for :meth:`expected`.
+            table_name: The table, see :meth:`expected`.
+            until: The instant, see :meth:`expected`.
         """
         return self._truth(table_name, until).quarantined
 

@@ -1,4 +1,4 @@
-"""The shop's own Kafka: a topic that its tracker sends web events into, as its clock advances."""
+"""The shop's Kafka: a topic to which its tracker sends web events as the shop's clock advances."""
 
 import zlib
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ from resources.samples.topics import find_or_start
 from resources.settings import Settings
 
 CLUSTER = "sample_shop"
-"""Its name: ``INCLOAD_KAFKA_SAMPLE_SHOP_SERVERS`` and so on; where they are not set, one that is started on demand."""
+"""The cluster's name, for ``INCLOAD_KAFKA_SAMPLE_SHOP_SERVERS`` etc.; if unset, a cluster is started on demand."""
 TOPIC = WEB_EVENTS.table
 PARTITIONS = 2
 
@@ -31,30 +31,30 @@ _KEEP_ALL = {"retention.ms": "-1"}
 _INSTANT = timedelta(microseconds=1)
 
 Place = tuple[str, int]
-"""When a batch was due, by the shop's clock, as text whose order is that of time; and the number within the batch."""
+"""A message's position: when its batch was due by the shop's clock, as sortable text; and its number in the batch."""
 
 
 def send_web_events(settings: Settings, plan: TradingPlan, until: datetime) -> list[Record]:
-    """Bring the topic up to an instant of the shop's clock.
+    """Sends all events up to an instant of the shop's clock.
 
-    It knows itself how far it is, by the last message of each topic partition: what it missed while it was not there is
-    sent, and after a crash the rest of what had begun.
+    The last message of each topic partition records the progress. So events that were missed while Kafka was not
+    available are sent later, and after a crash the rest of an unfinished batch.
 
     Args:
-        settings: Say where the home folder is.
-        plan: What is sent when.
-        until: UTC.
+        settings: Settings with the home folder.
+        plan: The plan of the shop's deliveries.
+        until: The instant, UTC.
 
     Returns:
-        What was sent.
+        The records that were sent.
 
     Raises:
-        SourceUnavailable: Kafka is not there.
-        SourceUnreadable: The environment names one that cannot be used, or somebody else writes to the topic.
+        SourceUnavailable: Kafka is not available.
+        SourceUnreadable: The configured cluster cannot be used, or somebody else writes to the topic.
     """
     begin = midnight(plan.calendar.opened + PLATFORM_AFTER)
     if until <= begin:
-        return []  # before its platform is there, the shop needs no Kafka
+        return []  # the shop needs no Kafka before the first day of its platform
     cluster = KafkaCluster.named(CLUSTER, lambda: _sample(settings))
     with _looking() as trouble:
         reached = _reached(cluster, trouble)
@@ -74,18 +74,18 @@ def send_web_events(settings: Settings, plan: TradingPlan, until: datetime) -> l
 
 @dataclass
 class _Trouble:
-    """What goes wrong between requests."""
+    """Errors that a client reports between requests."""
 
     codes: list[int] = field(default_factory=list)
 
     def note(self, error: KafkaError) -> None:
-        """Remember it."""
+        """Records an error."""
         self.codes.append(error.code())
 
 
 @contextmanager
 def _looking() -> Iterator[_Trouble]:
-    """Say what a client's errors mean; their text has addresses."""
+    """Translates a client's errors, because their text contains addresses."""
     trouble = _Trouble()
     try:
         yield trouble
@@ -95,7 +95,7 @@ def _looking() -> Iterator[_Trouble]:
 
 
 def _reached(cluster: KafkaCluster, trouble: _Trouble) -> dict[int, Place]:
-    """The place of the last message of each topic partition that has one; the topic is made where there is none."""
+    """The position of the last message by topic partition, if it has one; creates the topic if there is none."""
     admin = AdminClient(cluster.client_options(trouble.note))
     if TOPIC not in admin.list_topics(timeout=REQUEST_SECONDS).topics:
         new = NewTopic(TOPIC, num_partitions=PARTITIONS, config=_KEEP_ALL)
@@ -124,19 +124,19 @@ def _reached(cluster: KafkaCluster, trouble: _Trouble) -> dict[int, Place]:
 
 
 def _place_of(message: Message) -> Place:
-    told = dict(message.headers() or ()).get(_HEADER)
-    due, _, number = (told.decode(errors="replace") if isinstance(told, bytes) else "").partition("#")
+    header = dict(message.headers() or ()).get(_HEADER)
+    due, _, number = (header.decode(errors="replace") if isinstance(header, bytes) else "").partition("#")
     if not number.isdecimal():
         raise SourceUnreadable(
             f"shop: the last message in partition {message.partition()} of {_PLACE} is not the shop's",
-            rule="the shop tells by its last message how far it has sent, so nobody else writes to its topic",
-            remedy="delete the topic, and the shop sends everything again into a new one",
+            rule="the last message records how far the shop has sent, so nobody else may write to its topic",
+            remedy="delete the topic; the shop then sends everything again into a new one",
         )
     return due, int(number)
 
 
 def _send(cluster: KafkaCluster, sending: list[tuple[int, Place, Record]], trouble: _Trouble) -> None:
-    """All of them, in this order in each topic partition, and none twice or behind one that is missing."""
+    """Sends all messages, in this order within each topic partition, none twice and none after a missing one."""
     failed: list[KafkaError] = []
 
     def taken(error: KafkaError | None, _: Message) -> None:
@@ -145,7 +145,7 @@ def _send(cluster: KafkaCluster, sending: list[tuple[int, Place, Record]], troub
 
     if not sending:
         return
-    # without a guarantee against gaps, a message that timed out would be passed over by the next, and lost for good
+    # without a guarantee against gaps, the next message would overtake one that timed out, which would then be lost
     options = {"enable.idempotence": True, "enable.gapless.guarantee": True, "linger.ms": 5,
                "message.timeout.ms": 2000 * REQUEST_SECONDS}  # fmt: skip
     producer = Producer(cluster.client_options(trouble.note) | options)
@@ -171,7 +171,7 @@ def _send(cluster: KafkaCluster, sending: list[tuple[int, Place, Record]], troub
 
 
 def _partition(record: Record) -> int:
-    """What a visitor does is in one topic partition, in order."""
+    """The topic partition of a record; all events of a visitor are in one, in order."""
     return zlib.crc32(str(record.fields["visitor_id"]).encode()) % PARTITIONS
 
 

@@ -1,4 +1,4 @@
-"""What the tables have to hold, known from what the shop did and not from how it is loaded."""
+"""The expected content of tables, computed from what the shop sent and independent of the loader."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,11 +12,11 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Truth:
-    """The right content of one table.
+    """The expected content of one table.
 
     Args:
-        rows: Row by key; values in Python's types, instants aware and in UTC.
-        quarantined: Records the contract rejects, by partition key; partitions without any are left out.
+        rows: Rows by key; values in Python's types, instants aware and in UTC.
+        quarantined: Numbers of records that the contract rejects by partition key, without partitions that have none.
     """
 
     rows: dict[Key, dict[str, Any]]
@@ -24,15 +24,15 @@ class Truth:
 
 
 def truth(feed: Feed, deliveries: Iterable[Delivery]) -> Truth:
-    """What the files mean.
+    """The expected content of a table after its files are loaded.
 
-    * Of a stream of records the newest version of each file counts: per key the change with the greatest sequence,
-      unless that deletes.
-    * Of complete extracts the newest that is not broken, if it was loaded while it was there. A broken one is stopped
-      as a whole: nothing of it is quarantined.
+    * For a stream of records, the newest version of each file counts: for each key the change with the greatest
+      sequence, unless that is a delete.
+    * For full extracts, the newest valid one counts, if it was loaded before it was replaced. The load of an invalid
+      one stops as a whole: none of its records is quarantined.
 
     Raises:
-        AssertionError: The generator sent two different changes with one sequence, so that no content is right.
+        AssertionError: The generator sent two different changes with the same sequence, so that no content is right.
     """
     if isinstance(feed, ExportFeed):
         return _exported(feed, deliveries)

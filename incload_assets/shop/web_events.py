@@ -1,4 +1,4 @@
-"""Web events: what visitors do in the shop's pages, which its tracker sends into a topic of Kafka every few minutes."""
+"""Web events: visitors' actions on the shop's pages, which its tracker sends to a Kafka topic every few minutes."""
 
 import json
 from collections.abc import Iterator
@@ -14,17 +14,17 @@ from incload_assets.shop.feed import Record, RecordFeed, json_lines, send_twice
 _KINDS = ("view", "view", "view", "view", "search", "basket")
 _PAGES = ("shoes", "café", "books", "sale", "👟")
 _VISITORS = 400
-"""Who may come on a day at the usual scale; some of them a lot."""
+"""Number of possible visitors a day at the default scale; some of them are very active."""
 _BAD: dict[str, dict[str, Any]] = {
     "malformed": {},
     "wrong type": {"occurred_at": "just now"},
     "value outside the set": {"kind": "teleport"},
     "NULL key": {"event_id": None},
 }
-"""What the contract rejects: kind, and what such a message says instead."""
+"""Messages that the contract rejects: their kinds, with the wrong values."""
 _MINUTES, _MINUTES_A_DAY = timedelta(minutes=1), 24 * 60
 _BAD_AT = 40
-"""Minute of an hour at which its bad event is sent, when the day's window already holds enough good ones."""
+"""Minute at which the bad event of an hour is sent, when the day's window already has enough good events."""
 
 
 def _event(calendar: Calendar, start: datetime, position: int, chance: Random) -> Record:
@@ -51,7 +51,7 @@ def _sent(event: Record, chance: Random) -> Iterator[Record]:
     fate = chance.random()
     if fate < 0.02:  # a phone without a connection
         yield replace(event, arrives=event.arrives + span(chance, 10 * _MINUTES, 180 * _MINUTES), trouble="late")
-    elif fate < 0.05:  # a browser that was not told that its event had arrived
+    elif fate < 0.05:  # a browser that missed the acknowledgement of its event
         yield from send_twice(event, span(chance, timedelta(seconds=30), 90 * _MINUTES))
     else:
         yield event

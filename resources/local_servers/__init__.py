@@ -1,1 +1,1 @@
-"""Servers on this machine that nobody owns: the first who needs one starts it, and it ends by itself."""
+"""Servers on this machine without an owner: the first process that needs one starts it, and it ends by itself."""

@@ -1,7 +1,7 @@
-"""How a command of the terminal reaches the process that it is forked from.
+"""The protocol between a command of the terminal and the process that forks it.
 
 The socket is in Linux's abstract namespace: its name is derived from the server's password, and no file is left behind.
-With a command come its standard input, output and error; what comes back are lines of JSON.
+A command is sent with its standard input, output and error; the answers are lines of JSON.
 """
 
 import hashlib
@@ -19,10 +19,10 @@ class Command:
     """A command to run.
 
     Args:
-        password: The server's.
-        arguments: As in ``sys.argv``, without the program.
-        directory: Where it works.
-        environment: Its environment.
+        password: The server's password.
+        arguments: The arguments, ``sys.argv`` without the program.
+        directory: The working directory.
+        environment: The environment.
     """
 
     password: str
@@ -32,16 +32,16 @@ class Command:
 
 
 def address(password: str) -> str:
-    """Where the server with a password listens."""
+    """The address of the server with a password."""
     return f"\0incload-{hashlib.sha256(f'commands:{password}'.encode()).hexdigest()}"
 
 
 def send(connection: socket.socket, command: Command, files: list[int]) -> None:
-    """Send a command with its files.
+    """Sends a command with its files.
 
     Args:
-        connection: To the server.
-        command: What to run.
+        connection: The connection to the server.
+        command: The command to run.
         files: Descriptors of its standard input, output and error.
     """
     content = json.dumps(asdict(command)).encode()
@@ -50,10 +50,10 @@ def send(connection: socket.socket, command: Command, files: list[int]) -> None:
 
 
 def receive(connection: socket.socket) -> tuple[Command, list[int]]:
-    """What :func:`send` sent; the files are the caller's to close.
+    """Receives a command sent by :func:`send`; the caller has to close the files.
 
     Raises:
-        ValueError, TypeError: It is no command.
+        ValueError, TypeError: The message is no command.
     """
     head, files, _, _ = socket.recv_fds(connection, _LENGTH.size, 3)
     (length,) = _LENGTH.unpack(head)
@@ -64,5 +64,5 @@ def receive(connection: socket.socket) -> tuple[Command, list[int]]:
 
 
 def say(connection: socket.socket, **facts: Any) -> None:
-    """Send a line of facts back."""
+    """Sends an answer, as a line of JSON."""
     connection.sendall(json.dumps(facts).encode() + b"\n")

@@ -1,6 +1,6 @@
-"""What the servers of a workspace have in common: a folder with locks, a record and a log, and a process of their own.
+"""The files and processes of a workspace's servers: a folder with locks, a record and a log; launch, sockets, ports.
 
-Whoever needs such a server first starts it, and nobody owns it; see :mod:`resources.spark.server`.
+The first process that needs such a server starts it, and none owns it; see :mod:`resources.spark.server`.
 """
 
 import json
@@ -19,24 +19,24 @@ import psutil
 
 _LOOPBACK = "127.0.0.1"
 _PORTS = range(20_000, 32_768)
-"""Below those of outgoing connections: Linux gives them 32768 to 60999, others 49152 and above."""
+"""Ports below those of outgoing connections, which are 32768 to 60999 on Linux, and 49152 and above elsewhere."""
 
-_started: list[subprocess.Popen[bytes]] = []  # kept, so that a server that ended is reaped instead of left a zombie
+_started: list[subprocess.Popen[bytes]] = []  # kept, so that a server that has ended is reaped and leaves no zombie
 
 
 class ServerFailed(Exception):
-    """There is no server, and why."""
+    """Raised if a server does not run; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class ServerFolder:
-    """The files of one server of a workspace; those that hold a secret are readable by their owner alone."""
+    """The files of one server of a workspace; files with a secret are readable only by their owner."""
 
     folder: Path
 
     @classmethod
     def under(cls, home: Path, name: str, mode: int = 0o700) -> Self:
-        """Those in a folder of that name, which is made; by default only its owner may enter it."""
+        """The files in a folder of the given name, which is created; by default only its owner may enter it."""
         folder = home / name
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(mode)
@@ -44,27 +44,27 @@ class ServerFolder:
 
     @property
     def lock(self) -> Path:
-        """Held by the server's process for as long as it lives."""
+        """The lock that the server's process holds for as long as it lives."""
         return self.folder / "server.lock"
 
     @property
     def start_lock(self) -> Path:
-        """Held by whoever is starting a server."""
+        """The lock that a process holds while it starts a server."""
         return self.folder / "start.lock"
 
     @property
     def record(self) -> Path:
-        """Where the server listens, while it is up; its modification time is when somebody last asked."""
+        """The server's record while it is up; its modification time is the time of the last request for the server."""
         return self.folder / "server.json"
 
     @property
     def log(self) -> Path:
-        """What the server and its supervisor print."""
+        """The output of the server and its supervisor."""
         return self.folder / "server.log"
 
 
 def read_facts(path: Path) -> dict[str, Any] | None:
-    """What a JSON file says, None if there is none."""
+    """The content of a JSON file, None if there is none."""
     try:
         return dict(json.loads(path.read_text()))
     except (FileNotFoundError, ValueError, TypeError):
@@ -72,7 +72,7 @@ def read_facts(path: Path) -> dict[str, Any] | None:
 
 
 def write_facts(path: Path, facts: Mapping[str, Any]) -> None:
-    """Write a JSON file in one step, readable by its owner alone from the first byte on."""
+    """Writes a JSON file atomically, readable only by its owner from the first byte on."""
     draft = path.with_suffix(".draft")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -81,12 +81,12 @@ def write_facts(path: Path, facts: Mapping[str, Any]) -> None:
 
 
 def launch(files: ServerFolder, module: str, order: bytes) -> "subprocess.Popen[bytes]":
-    """Start a supervisor in a session of its own, so that it survives this process and its terminal.
+    """Starts a supervisor in its own session, so that it survives this process and its terminal.
 
     Args:
-        files: Of the server.
-        module: The supervisor's; its argument is the folder.
-        order: Its standard input, because everybody can see arguments.
+        files: The server's files.
+        module: The supervisor's module; its argument is the folder.
+        order: The supervisor's standard input, because arguments are visible to everybody.
     """
     if files.log.exists():
         files.log.replace(files.log.with_suffix(".log.1"))
@@ -106,7 +106,7 @@ def launch(files: ServerFolder, module: str, order: bytes) -> "subprocess.Popen[
 
 
 def reap(ended: int | None = None) -> None:
-    """Forget servers started here that have ended; wait for ``ended``, which is about to."""
+    """Reaps the supervisors started here that have ended; waits for ``ended``, which is about to end."""
     for process in _started:
         if process.pid == ended:
             process.wait()
@@ -114,7 +114,7 @@ def reap(ended: int | None = None) -> None:
 
 
 def answers(port: int) -> bool:
-    """Whether anything listens on a port of this machine."""
+    """Whether a process listens on a port of this machine."""
     try:
         socket.create_connection((_LOOPBACK, port), timeout=1).close()
     except OSError:
@@ -123,7 +123,7 @@ def answers(port: int) -> bool:
 
 
 def sockets(pid: int, port: int) -> list[str]:
-    """The states of the sockets that a process has at a port, as :mod:`psutil` calls them."""
+    """The states of a process's sockets at a port, by :mod:`psutil`'s names."""
     try:
         found = psutil.Process(pid).net_connections("tcp")
     except psutil.NoSuchProcess:
@@ -132,15 +132,15 @@ def sockets(pid: int, port: int) -> list[str]:
 
 
 def free_port() -> int:
-    """A port of this machine on which nothing listens just now.
+    """A port of this machine on which nothing listens now.
 
-    Of those that no system gives to outgoing connections: of theirs one would be taken again, now and then, before
-    its server listens.
+    It is not from the range for outgoing connections, because such a port is now and then taken again before the server
+    listens.
 
     Raises:
-        ServerFailed: None is found.
+        ServerFailed: No free port is found.
     """
-    chance = random.SystemRandom()  # not the one that a test seeds: two of them would look for the same
+    chance = random.SystemRandom()  # not the generator that tests seed: two tests would try the same ports
     for _ in range(100):
         with socket.socket() as probe, suppress(OSError):
             probe.bind((_LOOPBACK, chance.choice(_PORTS)))

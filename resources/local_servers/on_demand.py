@@ -1,9 +1,9 @@
-"""Find the one server of a folder, or start it: what all servers of a workspace that nobody owns do alike.
+"""Finding or starting the one server of a folder, common to all servers of a workspace without an owner.
 
-* The server's supervisor, a process of its own, holds the lock ``server.lock`` for as long as it lives; the lock, not a
-  file, says whether there is one.
-* ``server.json`` says where it listens; its modification time is when somebody last asked.
-* Callers that find none take turns by ``start.lock``; the first starts it, the others find it.
+* The server's supervisor is a separate process that holds the lock ``server.lock`` for as long as it lives. The server
+  exists if the lock is held; the existence of a file does not count.
+* ``server.json`` records where the server listens; its modification time is the time of the last request for it.
+* Callers that find no server take turns by ``start.lock``; the first one starts it, the others find it.
 """
 
 import os
@@ -30,7 +30,7 @@ class Listening(Protocol):
 
     @property
     def pid(self) -> int:
-        """Its supervisor's process, which holds the lock."""
+        """The process id of the supervisor, which holds the lock."""
 
 
 Server = TypeVar("Server", bound=Listening)
@@ -38,13 +38,13 @@ Server = TypeVar("Server", bound=Listening)
 
 @dataclass(frozen=True)
 class OnDemand:
-    """One server, found or started.
+    """One server, which is found or started.
 
     Args:
-        files: Its folder.
-        supervisor: The module that runs it; see :mod:`resources.local_servers.supervisor`.
-        fault: What marks a line of the log that says why a server did not start.
-        refused: Makes the error to raise of what is the matter, such as "it does not start: …".
+        files: The server's folder.
+        supervisor: The module that runs the server; see :mod:`resources.local_servers.supervisor`.
+        fault: Pattern of log lines with the reason why a server did not start.
+        refused: Makes the error to raise from a problem such as "it does not start: …".
     """
 
     files: SupervisedFolder
@@ -53,14 +53,14 @@ class OnDemand:
     refused: Callable[[str], Exception]
 
     def find_or_start(self, order: Callable[[], bytes], timeout: float) -> Record:
-        """The server, which is up when this returns; asking counts as use.
+        """The server, which is up when this returns; the call counts as use.
 
         Args:
-            order: What the supervisor is given on standard input; asked only if it has to be started.
+            order: Returns the supervisor's standard input; called only if the server has to be started.
             timeout: Seconds to wait for a server that is starting or stopping.
 
         Raises:
-            Exception: What ``refused`` makes, where there is none in time.
+            Exception: An error made by ``refused``, if the server is not up in time.
         """
         reap()
         server = self.running()
@@ -74,16 +74,16 @@ class OnDemand:
         return server
 
     def stop(self, timeout: float) -> bool:
-        """End the server, whoever uses it; whether there was one. Its data stays.
+        """Ends the server even if it is in use; returns whether there was one. Its data stays.
 
         Raises:
-            Exception: What ``refused`` makes, where it does not end.
+            Exception: An error made by ``refused``, if the server does not end.
         """
         server = self.files.read() if is_held(self.files.lock) else None
         if server is None:
             return False
         with suppress(ProcessLookupError):
-            os.kill(server.pid, signal.SIGTERM)  # the lock is held, so the number is still that of the supervisor
+            os.kill(server.pid, signal.SIGTERM)  # the lock is held, so the pid is still the supervisor's
         self._wait_for_end(timeout)
         reap(server.pid)
         return True
@@ -108,7 +108,7 @@ class OnDemand:
             time.sleep(POLL_SECONDS)
 
     def _last_words(self, log: Path) -> str:
-        """The line of the log that says most about why it did not start."""
+        """The line of the log that most likely gives the reason why the server did not start."""
         lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
         line = [*(filter(self.fault.search, lines)), *lines, "it printed nothing"][0]
         return re.sub(r"^(\S+ \S+ UTC \[\d+\] |\[[^]]*\] |error: )", "", line)[:300]
@@ -122,15 +122,15 @@ def started(
     refused: Callable[[str], Exception],
     name: str | None = None,
 ) -> Server:
-    """Wait until a supervisor that was just launched has its server up.
+    """Waits until a supervisor that was just launched has its server up.
 
     Args:
-        process: The supervisor's.
-        read: What ``server.json`` says.
+        process: The supervisor's process.
+        read: Reads ``server.json``.
         timeout: Seconds.
-        last_words: What the log says about why it did not start.
-        refused: Makes the error to raise of "does not start: …" or "is not up after …".
-        name: Of a server that takes long, for those who watch.
+        last_words: Returns the reason from the log why the server did not start.
+        refused: Makes the error to raise from "does not start: …" or "is not up after …".
+        name: The name of a server that takes long to start, for progress messages; None: no messages.
     """
     began = time.monotonic()
     deadline = began + timeout

@@ -1,6 +1,6 @@
-"""What the supervisors of servers do alike: hold the lock, run the server, and end it when nobody needs it.
+"""The common part of the servers' supervisors: they hold the lock, run the server, and end it when it is idle.
 
-They import nothing of the code location, so that they start fast and outlive changes to it.
+Supervisors import nothing of the code location, so that they start fast and outlive changes to it.
 """
 
 import os
@@ -21,12 +21,12 @@ _LOCK_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Record:
-    """A server that is up, as ``server.json`` tells of it.
+    """The content of ``server.json``: a server that is up.
 
     Args:
-        port: Where it listens on loopback.
+        port: The server's port on loopback.
         pid: The process that holds the lock; ending it ends the server.
-        password: Of its one account.
+        password: The password of the server's one account.
     """
 
     port: int
@@ -36,10 +36,10 @@ class Record:
 
 @dataclass(frozen=True)
 class SupervisedFolder(ServerFolder):
-    """The files of a server that is run from here."""
+    """The files of a server with a supervisor."""
 
     def read(self) -> Record | None:
-        """What ``server.json`` says, None if there is none; whether that server lives is for the lock to say."""
+        """The content of ``server.json``, None if there is none. Only the lock shows whether that server is alive."""
         facts = read_facts(self.record)
         return Record(**facts) if facts else None
 
@@ -48,35 +48,37 @@ Process = subprocess.Popen[bytes]
 
 
 class Service(Protocol):
-    """A server of one kind, as its supervisor knows it."""
+    """The interface of a server for its supervisor."""
 
     def start(self) -> tuple[Process, Record]:
-        """The server, up, and what to tell of it; makes the data if there is none.
+        """Starts the server and waits until it is up; creates its data if there is none.
+
+        Returns:
+            The server's process, and its record for ``server.json``.
 
         Raises:
-            ServerFailed: It does not stay up.
+            ServerFailed: The server does not stay up.
         """
 
     def is_used(self, process: Process, record: Record) -> bool:
-        """Whether somebody is connected now."""
+        """Whether a client is connected now."""
 
     def stop(self, process: Process) -> None:
-        """End the server; nothing that it has taken is lost."""
+        """Ends the server without losing accepted data."""
 
     def forget(self) -> None:
-        """The folder is gone: remove what of the data is elsewhere."""
+        """Removes data outside of the folder, after the folder is gone."""
 
 
 def supervise(files: ServerFolder, service: Service, idle_seconds: float) -> None:
-    """Run a server until it is idle, dead or told to stop (SIGTERM), or its folder is gone.
+    """Runs a server until it is idle or dead, receives SIGTERM, or its folder is gone.
 
-    Returns at once if another supervisor holds the lock. What goes wrong is printed: the log is what people are
-    pointed at.
+    Returns at once if another supervisor holds the lock. Problems are printed, because error messages refer to the log.
 
     Args:
         files: The server's folder.
-        service: How it is started and stopped.
-        idle_seconds: How long to live when nobody has asked for it and nobody is connected.
+        service: The server to start and stop.
+        idle_seconds: Seconds without a request or a connection after which the server ends.
     """
     told_to_stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: told_to_stop.set())
@@ -100,7 +102,7 @@ def supervise(files: ServerFolder, service: Service, idle_seconds: float) -> Non
 
 
 def end(process: Process, how: signal.Signals) -> None:
-    """Ask a server to end by a signal, and kill it if it does not."""
+    """Ends a server by a signal, and kills it if it does not end in time."""
     if process.poll() is None:
         process.send_signal(how)
     try:
@@ -118,7 +120,7 @@ def _watch(
     idle_seconds: float,
     told_to_stop: threading.Event,
 ) -> None:
-    """Return when the server should end."""
+    """Returns when the server should end."""
     while not told_to_stop.wait(min(2.0, idle_seconds / 5)):
         if process.poll() is not None:
             raise ServerFailed(f"the server ended with code {process.returncode}")
@@ -134,5 +136,5 @@ def _watch(
 
 
 def _is_own(files: ServerFolder) -> bool:
-    """Whether ``server.json`` is of this process; not if the home folder was removed, and maybe has another by now."""
+    """Whether ``server.json`` is this process's. It is not if the home folder was removed, and maybe created again."""
     return (read_facts(files.record) or {}).get("pid") == os.getpid()

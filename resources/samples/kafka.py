@@ -1,4 +1,4 @@
-"""A Kafka of one's own: one process, broker and controller, on jars fetched from Maven."""
+"""A private Kafka: broker and controller in one process, with jars fetched from Maven."""
 
 import base64
 import uuid
@@ -14,7 +14,7 @@ from resources.local_servers.supervisor import STOP_SECONDS, SupervisedFolder
 HOST = "127.0.0.1"
 JARS = ("org.apache.kafka:kafka_2.13:4.3.1", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")
 CONTROLLER = "CONTROLLER"
-"""The listener at which the broker talks to itself."""
+"""The listener for the broker's connections to itself."""
 
 _MAIN = "kafka.Kafka"
 _CONFIGURATION = """
@@ -45,33 +45,33 @@ rootLogger.appenderRef.c.ref=C
 
 @dataclass(frozen=True)
 class Broker:
-    """The data of a broker, and what runs on it.
+    """A broker: its data, and the command that runs it.
 
-    Messages are kept for ever. A broker that was killed has them all when it is started again, which waits until what
-    it knows of itself as another one has run out: six seconds.
+    Messages are kept forever. A broker that was killed still has them after a restart, which waits until its old
+    session has expired: six seconds.
 
     Args:
-        folder: Of the broker alone; exists.
+        folder: An existing folder, used only by this broker.
     """
 
     folder: Path
 
     @property
     def data(self) -> Path:
-        """Where topics are."""
+        """The folder with the topics."""
         return self.folder / "data"
 
     @property
     def properties(self) -> Path:
-        """What the broker is started from."""
+        """The broker's configuration file."""
         return self.folder / "kafka.properties"
 
     def create(self) -> None:
-        """Make the empty data, of a cluster that nobody has seen before, unless there is some."""
+        """Creates the empty data of a new cluster, unless there is data already."""
         self.data.mkdir(exist_ok=True)
         mark = self.data / "meta.properties"
         if not mark.exists():
-            # what `kafka-storage format` writes, without a Java of its own
+            # the content that `kafka-storage format` writes, without starting a Java for it
             draft = mark.with_suffix(".draft")
             draft.write_text(f"version=1\nnode.id=1\ncluster.id={_identifier()}\ndirectory.id={_identifier()}\n")
             draft.rename(mark)
@@ -82,10 +82,11 @@ class Broker:
         """The command that runs the broker, without waiting until it answers.
 
         Args:
-            java: As :func:`java_command` gives it.
-            controller: A free port, for the broker alone.
-            configuration: Its listeners, and more lines of a broker's configuration; only its owner may read them.
-            session: Milliseconds without a sign of life after which another process may take its place.
+            java: The result of :func:`java_command`.
+            controller: A free port, used only by the broker itself.
+            configuration: The broker's listeners and further lines of its configuration; stored readable only by the
+                owner.
+            session: Milliseconds without a heartbeat after which another process may take the broker's place.
         """
         common = _CONFIGURATION.format(
             host=HOST, controller=controller, name=CONTROLLER, data=self.data, session=session
@@ -96,7 +97,7 @@ class Broker:
         return [*java, _MAIN, self.properties]
 
     def end_leftover(self) -> None:
-        """End a broker that outlived who started it; the caller knows that nobody else is about to start one."""
+        """Ends a broker that outlived its supervisor; the caller ensures that no other process is starting one."""
         for process in psutil.process_iter():
             with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
                 if process.cmdline()[-2:] == [_MAIN, str(self.properties)]:
@@ -110,15 +111,15 @@ class Broker:
 def java_command(
     folder: Path, home: Path, classpath: str, *, heap: str, memory: str = "64m", level: str = "INFO"
 ) -> list[str | Path]:
-    """The beginning of a command that runs a class of Kafka's jars, made for a quick start and little memory.
+    """The first part of a command that runs a class from Kafka's jars, optimised for a quick start and little memory.
 
     Args:
-        folder: Where it finds out what to print.
-        home: The Java's.
+        folder: The folder for the log configuration.
+        home: The home of the Java.
         classpath: The jars.
-        heap: At most, as ``256m``.
-        memory: The heap to begin with.
-        level: What is printed: ``INFO``, ``WARN`` or ``ERROR`` and graver.
+        heap: Maximum heap, for example ``256m``.
+        memory: Initial heap.
+        level: The log level: ``INFO``, ``WARN`` or ``ERROR``.
 
     Example:
         >>> java_command(Path("/tmp"), Path("/usr"), "/jars/*", heap="256m")[2]
@@ -133,15 +134,15 @@ def java_command(
 
 
 def _identifier() -> str:
-    """Sixteen random bytes as Kafka writes them."""
+    """Sixteen random bytes in Kafka's encoding."""
     return base64.urlsafe_b64encode(b"\x01" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
 
 
 @dataclass(frozen=True)
 class KafkaFiles(SupervisedFolder):
-    """The files beside the data, in a folder that only its owner may enter."""
+    """The supervisor's files, in a folder that only its owner may enter."""
 
     @classmethod
     def of(cls, home: Path) -> "KafkaFiles":
-        """Those under ``home``; the folder is made."""
+        """The files under ``home``; the folder is created."""
         return cls.under(home, "kafka")

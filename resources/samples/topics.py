@@ -1,8 +1,8 @@
-"""Find the sample's Kafka of this workspace, or start it.
+"""Finding or starting the sample Kafka of this workspace.
 
-With ``incload dev`` on a laptop nothing but Python and Java is needed, so this Kafka is one process on the Java that
-Spark runs on, with jars from Maven. As with the sample's PostgreSQL, whoever needs it first starts it and nobody owns
-it: see :mod:`resources.local_servers.on_demand`. Everything is in ``<home>/kafka``.
+``incload dev`` on a laptop must need only Python and Java, so this Kafka is one process on Spark's Java, with jars from
+Maven. As with the sample PostgreSQL, the first process that needs it starts it, and none owns it: see
+:mod:`resources.local_servers.on_demand`. All files are in ``<home>/kafka``.
 """
 
 import json
@@ -22,17 +22,18 @@ from resources.spark.java import java_home
 
 _FAULT = re.compile(r"^(Caused by: )?([a-z0-9]+\.)+\w+(Exception|Error): |^[Ee]rror: |FATAL")
 _PATIENCE = timedelta(minutes=5)
-"""Sensors ask every few seconds: where the jars could not be had, Maven is asked again after this time."""
+"""Time after a failure to fetch the jars before Maven is tried again, because sensors need the broker every few
+seconds."""
 
 
 def find_or_start(name: str, settings: Settings, topics: Mapping[str, int], timeout: float = 150.0) -> KafkaCluster:
     """The cluster of this workspace, whose broker is up when this returns.
 
     Args:
-        name: What it is called here.
-        settings: Say where the workspace is, and for how long an unused broker stays (as long as Spark's server).
-        topics: Made when a broker is started, where they are missing; with their number of partitions.
-        timeout: Seconds to wait for a broker that is starting or stopping; usually it takes five. Fetching its jars
+        name: The cluster's name, see :class:`KafkaCluster`.
+        settings: Settings with the location of the workspace and the idle time of servers (Spark's).
+        topics: Topics with their numbers of partitions, created at the start of a broker if they are missing.
+        timeout: Seconds to wait for a broker that is starting or stopping, which usually takes five. Fetching its jars
             for the first time is extra.
 
     Raises:
@@ -44,17 +45,17 @@ def find_or_start(name: str, settings: Settings, topics: Mapping[str, int], time
         '127.0.0.1:49152'
     """
     if settings.kafka is False:
-        raise _unavailable(name, None, "INCLOAD_KAFKA is false, which keeps it from starting")
+        raise _unavailable(name, None, "INCLOAD_KAFKA is false, which prevents its start")
     server = _server(name, settings).find_or_start(lambda: _order(name, settings, topics), timeout)
     options = login(server.port, server.password)
     return KafkaCluster(name, options.pop("bootstrap.servers"), options)
 
 
 def stop(settings: Settings, timeout: float = 30.0) -> bool:
-    """End this workspace's broker, whoever uses it; whether there was one. Its messages stay.
+    """Ends this workspace's broker even if it is in use; returns whether there was one. Its messages stay.
 
     Raises:
-        SourceUnavailable: It does not end.
+        SourceUnavailable: The broker does not end.
     """
     return _server("sample", settings).stop(timeout)
 
@@ -77,10 +78,10 @@ def _order(name: str, settings: Settings, topics: Mapping[str, int]) -> bytes:
 
 def _unavailable(name: str, files: KafkaFiles | None, problem: str) -> Exception:
     look = f"see {files.log}; or " if files else "unset INCLOAD_KAFKA, and give this machine Java and Maven; or "
-    begin = f"; or remove {files.folder} to begin with an empty one" if files else ""
+    begin = f"; or remove {files.folder} to start with an empty one" if files else ""
     return SourceUnavailable(
         f"Kafka cluster {name!r}: the Kafka that comes with the samples: {problem}",
         rule="it runs on this machine, on Java, with jars that are fetched from Maven once; only the tables that read "
         "from it need it",
-        remedy=f"{look}name a Kafka of your own by INCLOAD_KAFKA_{name.upper()}_SERVERS{begin}",
+        remedy=f"{look}configure your own Kafka by INCLOAD_KAFKA_{name.upper()}_SERVERS{begin}",
     )

@@ -1,1 +1,1 @@
-"""The Spark server and the sessions on it."""
+"""The Spark server and its sessions."""

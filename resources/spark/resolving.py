@@ -1,4 +1,4 @@
-"""Spark's resolver as a process that is watched: which jar it fetches, how much it has, how long it will take."""
+"""Spark's resolver as a monitored process: which jar it fetches, how much it has, and how long it will take."""
 
 import os
 import re
@@ -18,19 +18,19 @@ _FETCHED = re.compile(r"^downloading \S*/(\S+\.jar) \.\.\.", re.MULTILINE)
 def resolve(
     command: Sequence[str | Path], environment: Mapping[str, str], cache: Path, timeout: float
 ) -> tuple[int, str]:
-    """Run the resolver to its end.
+    """Runs the resolver to its end.
 
     Args:
-        command: The resolver's.
-        environment: Its environment.
-        cache: The folder that it fetches into.
+        command: The resolver's command.
+        environment: The resolver's environment.
+        cache: The folder into which the resolver fetches.
         timeout: Seconds.
 
     Returns:
-        Its exit code, and what it printed.
+        The resolver's exit code and output.
 
     Raises:
-        subprocess.TimeoutExpired: It was ended, because it took too long.
+        subprocess.TimeoutExpired: The resolver took too long and was killed.
     """
     began, printed = time.monotonic(), b""
     fetching: float | None = None
@@ -46,10 +46,10 @@ def resolve(
                     if not (more := os.read(process.stdout.fileno(), 65536)):
                         return process.wait(), printed.decode(errors="replace")
                     printed += more
-                told = printed.decode(errors="replace")
-                if fetching is None and _FETCHED.search(told):
+                output = printed.decode(errors="replace")
+                if fetching is None and _FETCHED.search(output):
                     fetching = time.monotonic()
-                tell(_progress(told, cache, time.monotonic() - fetching if fetching else None))
+                tell(_progress(output, cache, time.monotonic() - fetching if fetching else None))
         except BaseException:
             process.kill()
             raise
@@ -57,12 +57,12 @@ def resolve(
             tell("")
 
 
-def _progress(told: str, cache: Path, fetching_seconds: float | None) -> str:
-    """Where the resolver is, by what it has printed."""
-    found, fetched = len(_FOUND.findall(told)), _FETCHED.findall(told)
+def _progress(output: str, cache: Path, fetching_seconds: float | None) -> str:
+    """The resolver's progress, from its output."""
+    found, fetched = len(_FOUND.findall(output)), _FETCHED.findall(output)
     if not fetched or fetching_seconds is None:
-        return f"Jars for Java: asking Maven what is needed, {found} so far"
+        return f"Jars for Java: resolving dependencies, {found} so far"
     done = len(fetched) - 1
     left = f", about {fetching_seconds / done * (found - done):.0f} s left" if done and found > done else ""
     megabytes = sum(path.stat().st_size for path in cache.rglob("*.jar*") if path.is_file()) / 1e6
-    return f"Jars for Java: fetching {len(fetched)} of {found}, {fetched[-1]}, {megabytes:.1f} MB in all{left}"
+    return f"Jars for Java: fetching {len(fetched)} of {found}, {fetched[-1]}, {megabytes:.1f} MB in total{left}"

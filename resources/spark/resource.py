@@ -1,4 +1,4 @@
-"""A Spark session for one load, on whichever Spark the settings name."""
+"""A Spark session for one load, on the Spark that the settings select."""
 
 import logging
 import os
@@ -21,29 +21,29 @@ from resources.spark.jars import jar_paths, spark_home
 from resources.spark.java import java_home
 
 SILENT_SECONDS = 15.0
-"""After which it is told that a Spark server does not answer: a cluster may be starting, or the address be wrong."""
+"""Seconds after which a silent Spark server is reported: a cluster may be starting, or the address may be wrong."""
 
 
 class SparkResource(dg.ConfigurableResource["SparkResource"]):
-    """Gives each load a Spark session of its own.
+    """The Dagster resource that opens a separate Spark session for each load.
 
     * ``local``: a Spark Connect server shared by the runs of this workspace, found or started. For one machine.
-    * ``in-process``: the session this process has already, or a JVM of its own. For those who want no server, and for
-      processes that were started by spark-submit or by Databricks.
-    * ``sc://…``: a Spark Connect server that is there already. For a cluster or Databricks.
+    * ``in-process``: the existing session of this process, or a JVM of its own. For installations without a server, and
+      for processes that were started by spark-submit or by Databricks.
+    * ``sc://…``: an existing Spark Connect server. For a cluster or Databricks.
 
-    A session is never shared: loads set Delta's transaction identifiers session-wide, and in a shared session one
-    load's would silently skip another load's statements.
+    Sessions are never shared: loads set Delta's transaction identifiers session-wide, and in a shared session the
+    identifier of one load would silently skip another load's statements.
 
-    dagster-pyspark's ``LazyPySparkResource`` serves the in-process kind, where it fits: one JVM per process, started
-    when first asked for. It does not fit the others: it keeps one session for the life of the process and never stops
-    it (on a shared server it would stay until the server's own time limit), it knows neither Delta's jars nor its
-    configuration, and each step process that uses it without ``spark.remote`` starts a JVM of its own (6 to 10 s).
+    dagster-pyspark's ``LazyPySparkResource`` is used for the in-process kind, where it fits: one JVM per process,
+    started on first use. It does not fit the others: it keeps one session for the life of the process and never stops
+    it (on a shared server it would stay until the server's own time limit), it provides neither Delta's jars nor its
+    configuration, and each step process that uses it without ``spark.remote`` starts its own JVM (6 to 10 s).
 
     Args:
-        spark: As above; None is ``INCLOAD_SPARK``. An address with a token belongs in the environment: what
-            is written here is shown in the UI.
-        home: Folder of the workspace; None is ``INCLOAD_HOME``.
+        spark: One of the above; None: ``INCLOAD_SPARK``. An address with a token belongs in the environment, because
+            this value is shown in the UI.
+        home: Folder of the workspace; None: ``INCLOAD_HOME``.
 
     Example:
         >>> with SparkResource().session() as session:  # doctest: +SKIP
@@ -54,7 +54,7 @@ class SparkResource(dg.ConfigurableResource["SparkResource"]):
     home: str | None = None
 
     def settings(self) -> Settings:
-        """The settings of the environment, with what is given here in place of theirs."""
+        """The settings of the environment, overridden by this resource's configuration."""
         given: dict[str, Any] = {"spark": self.spark, "home": self.home}
         return Settings(**{name: value for name, value in given.items() if value is not None})
 
@@ -67,15 +67,15 @@ class SparkResource(dg.ConfigurableResource["SparkResource"]):
 
 @contextmanager
 def open_session(settings: Settings, doing: str = "Spark") -> Iterator[SparkSession]:
-    """A fresh session: time zone UTC, ANSI on, with Delta, its configuration shared with nobody.
+    """A fresh session with time zone UTC, ANSI mode, Delta, and its own configuration.
 
     Args:
-        settings: Say which Spark.
-        doing: What is being done, for messages, naming table and partition.
+        settings: Settings that select the Spark.
+        doing: The current activity for messages, with table and partition.
 
     Raises:
         SparkUnavailable: Spark cannot be reached or started, or was lost during the block. Errors of the block that
-            mean a lost server, a full disk or an unreachable object store are translated; others pass as they are.
+            mean a lost server, a full disk or an unreachable object store are translated; others pass unchanged.
     """
     try:
         session = _in_process(settings) if settings.spark_mode == "in-process" else _connected(settings)
@@ -87,37 +87,38 @@ def open_session(settings: Settings, doing: str = "Spark") -> Iterator[SparkSess
         yield session
     except Exception as error:
         if is_connection_lost(error) and settings.spark_mode != "in-process":
-            _retry(session, times=0)  # or stopping the session would wait for the lost server, too
+            _retry(session, times=0)  # else stopping the session would also wait for the lost server
         meaning = translate(error, doing)
         if meaning is error:
             raise
         raise meaning from error
     finally:
-        if settings.spark_mode != "in-process":  # there, stopping the session would stop the JVM of all of them
+        if settings.spark_mode != "in-process":  # stopping that one would stop the JVM of all sessions
             session.stop()
 
 
 def connect(url: str) -> SparkSession:
-    """A fresh session on a Spark Connect server, configured as :data:`SESSION_CONF` says.
+    """A fresh session on a Spark Connect server, configured with :data:`SESSION_CONF`.
 
     Raises:
-        SparkUnavailable: It does not answer, or refuses the key.
+        SparkUnavailable: The server does not answer, or refuses the key.
     """
     local = url.startswith("sc://localhost:")
     if local:
-        # gRPC would ask a configured HTTP proxy for localhost
+        # gRPC would connect to localhost through a configured HTTP proxy
         bypassed = os.environ.get("no_grpc_proxy") or os.environ.get("no_proxy") or ""  # noqa: SIM112
         if "localhost" not in bypassed.split(","):
             os.environ["no_grpc_proxy"] = ",".join(filter(None, [bypassed, "localhost"]))  # noqa: SIM112
     session = SparkSession.builder.remote(url).create()
     _quiet()
-    log = dg.get_dagster_logger()  # here: another thread would not have the run's
-    silence = f"the Spark server {masked(url)} has not answered yet; it is asked again for up to ten minutes"
+    log = dg.get_dagster_logger()  # in this thread, because another one would not get the run's logger
+    silence = f"the Spark server {masked(url)} has not answered yet; the connection is retried for up to ten minutes"
     teller = Timer(SILENT_SECONDS, log.warning, [silence])
     teller.daemon = True
     try:
         if local:
-            # A server on this machine that refuses the connection has died: the default is to ask for ten minutes.
+            # A server on this machine that refuses the connection has died; by default the client retries for ten
+            # minutes.
             _retry(session, times=6)
         else:
             teller.start()
@@ -127,7 +128,7 @@ def connect(url: str) -> SparkSession:
         session.stop()
         if "UNAUTHENTICATED" in str(error) or "PERMISSION_DENIED" in str(error):
             raise not_installed(f"the Spark server {masked(url)} refuses the key",
-                                remedy="put the right token into INCLOAD_SPARK") from error  # fmt: skip
+                                remedy="put the right token in INCLOAD_SPARK") from error  # fmt: skip
         if is_connection_lost(error):
             raise unavailable(f"the Spark server {masked(url)} does not answer",
                               remedy="start it, or check INCLOAD_SPARK") from error  # fmt: skip
@@ -145,7 +146,7 @@ def _connected(settings: Settings) -> SparkSession:
     except Exception as error:
         if not is_connection_lost(error):
             raise
-        # It ended, idle or dead, in the moment between the two: the next one is new.
+        # The server ended, idle or dead, before the connection was made; the next one is new.
         return connect(connect_server.find_or_start(settings))
 
 
@@ -155,26 +156,26 @@ def _configure(session: SparkSession) -> None:
 
 
 def _quiet() -> None:
-    """Leave the log of PySpark's client off, which Dagster switches on when it configures logging.
+    """Disables the log of PySpark's client, which Dagster enables when it configures logging.
 
-    It would tell of each answer that nobody was waiting for when its session was stopped, as if something had failed.
+    It would report each answer that was still pending when its session was stopped, as if something had failed.
     """
     if "SPARK_CONNECT_LOG_LEVEL" not in os.environ:
         logging.getLogger("pyspark.sql.connect.logging").disabled = True
 
 
 def _retry(session: SparkSession, times: int) -> None:
-    """How often the client repeats a call that did not reach the server, about a second apart."""
-    from pyspark.sql.connect.client.retries import DefaultPolicy  # here: needs the client's extra packages
+    """Sets how often the client repeats a call that did not reach the server, about a second apart."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # imported here: needs the client's extra packages
 
     cast(Any, session).client.set_retry_policies([DefaultPolicy(max_retries=times, max_backoff=1000, jitter=100)])
 
 
 def _in_process(settings: Settings) -> SparkSession:
-    """A new session on the JVM of this process, which is started if there is none."""
+    """A new session on this process's JVM, which is started if there is none."""
     running = SparkSession.getActiveSession()
     session = (running or _started_in_process(settings)).newSession()
-    _configure(session)  # who started it may have configured it otherwise
+    _configure(session)  # its JVM may have been started with another configuration
     return session
 
 
@@ -189,22 +190,22 @@ def _started_in_process(settings: Settings) -> SparkSession:
         try:
             started = LazyPySparkResource(spark_config={"spark.api.mode": "classic"}).spark_session
         finally:
-            os.environ.pop("PYSPARK_SUBMIT_ARGS")  # the file is gone with this block
+            os.environ.pop("PYSPARK_SUBMIT_ARGS")  # the file is deleted at the end of this block
     return cast(SparkSession, started)
 
 
 def _require_delta(session: SparkSession, settings: Settings) -> None:
-    """A Spark configured by others may lack Delta; say so before a load half works."""
+    """Raises an error if a Spark that was started by others lacks Delta, before a load works halfway."""
     try:
-        session.sql("SELECT * FROM delta.`/nonexistent/incload`").schema  # noqa: B018  analysed, not run
+        session.sql("SELECT * FROM delta.`/nonexistent/incload`").schema  # noqa: B018  is only analysed
     except Exception as error:
         if "DELTA" in str(error) or "PATH_NOT_FOUND" in str(error):
-            return  # Delta answered: there is no such table
+            return  # an error of Delta's, because there is no such table
         if is_connection_lost(error):
             raise
         raise not_installed(
             f"the Spark of INCLOAD_SPARK={masked(settings.spark)} has no Delta Lake",
-            rule="it needs the jar io.delta:delta-spark and spark.sql.extensions="
+            rule="Spark needs the jar io.delta:delta-spark and spark.sql.extensions="
             "io.delta.sql.DeltaSparkSessionExtension",
             remedy="start it with Delta 4.4 for Spark 4.2",
         ) from error

@@ -1,14 +1,14 @@
-"""Find the Spark Connect server of this workspace, or start it.
+"""Finding or starting the Spark Connect server of this workspace.
 
-Runs are short-lived processes, and a JVM takes longer to start than most loads take. So the runs of one workspace share
-one server, which any of them may start and none of them owns:
+Runs are short-lived processes, and starting a JVM takes longer than most loads. So the runs of one workspace share one
+server, which any of them may start and none of them owns:
 
-* The server is a process of its own (:mod:`resources.spark.supervisor`) that holds the lock ``server.lock`` for as
-  long as it lives. The lock, not a file, says whether there is one: it cannot outlive the process.
-* ``server.json``, readable by its owner alone, says where it listens and with which key.
-* Callers that find none take turns by ``start.lock``; the first starts it, the others find it.
+* The server is a separate process (:mod:`resources.spark.supervisor`) that holds the lock ``server.lock`` for as long
+  as it lives. The server exists if the lock is held: unlike a file, a lock cannot outlive the process.
+* ``server.json``, readable only by its owner, records where the server listens and with which key.
+* Callers that find no server take turns by ``start.lock``; the first one starts it, the others find it.
 
-Everything is in ``<home>/spark``, the server's log too.
+All files are in ``<home>/spark``, including the server's log.
 """
 
 import json
@@ -44,14 +44,14 @@ def find_or_start(settings: Settings, timeout: float = 120.0) -> str:
     """The address of this workspace's server, which is up when this returns.
 
     Args:
-        settings: Say where the workspace is and what its Spark is like.
+        settings: Settings with the location of the workspace and the configuration of its Spark.
         timeout: Seconds to wait for a server that is starting or stopping; fetching jars for the first time is extra.
 
     Returns:
         ``sc://localhost:<port>/;token=<key>``: a secret, not for logs.
 
     Raises:
-        SparkUnavailable: No Java, no jars, the server does not start, or one with other settings is in use.
+        SparkUnavailable: There is no Java or no jars, the server does not start, or one with other settings is in use.
 
     Example:
         >>> SparkSession.builder.remote(find_or_start(Settings())).create()  # doctest: +SKIP
@@ -68,10 +68,10 @@ def find_or_start(settings: Settings, timeout: float = 120.0) -> str:
 
 
 def stop(settings: Settings, timeout: float = 20.0) -> bool:
-    """End this workspace's server, whoever uses it; whether there was one.
+    """Ends this workspace's server even if it is in use; returns whether there was one.
 
     Raises:
-        SparkUnavailable: It does not end.
+        SparkUnavailable: The server does not end.
     """
     reap()
     files = ServerFiles.of(settings.home_root)
@@ -96,7 +96,7 @@ def _suits(server: Server, settings: Settings, conf: dict[str, str]) -> bool:
 
 
 def _fingerprint(settings: Settings, conf: dict[str, str], token: str) -> str:
-    """What a server is started with; it keeps the environment it was started in, credentials among it."""
+    """Fingerprint of a server's configuration and environment; a server keeps its environment, with credentials."""
     prefixes = ("AWS_", "JAVA_HOME") if settings.uses_s3 else ("JAVA_HOME",)
     environment = {name: value for name, value in os.environ.items() if name.startswith(prefixes)}
     wanted = coordinates(settings) + coordinates_of_samples(settings)
@@ -108,12 +108,12 @@ def _running(files: ServerFiles) -> Server | None:
 
 
 def _replace(files: ServerFiles, settings: Settings, conf: dict[str, str], timeout: float) -> Server:
-    """The server that suits, after ending one that does not, by whichever caller comes first."""
+    """Ends a server that does not suit and starts another; returns the one that a concurrent caller started first."""
     deadline = time.monotonic() + timeout
     with exclusive(files.start_lock, timeout) as held:
         if not held:
             raise unavailable(f"another process has been starting Spark in {files.folder} for {timeout:.0f} s",
-                              remedy=f"look into {files.log}")  # fmt: skip
+                              remedy=f"see {files.log}")  # fmt: skip
         while is_held(files.lock):
             server = files.read()
             if server and not _suits(server, settings, conf):
@@ -132,15 +132,15 @@ def _end_unused(files: ServerFiles, server: Server, deadline: float) -> None:
     if users:
         raise unavailable(
             f"the Spark server of {files.folder} was started with other settings and has {users} connections",
-            rule="one workspace has one Spark server, and its settings are those it was started with",
-            remedy="wait until the loads that use it are done, or give this process the settings of the others",
+            rule="one workspace has one Spark server, which keeps the settings with which it was started",
+            remedy="wait until the loads that use it are done, or run this process with the same settings",
         )
     _end(files, server, deadline)
 
 
 def _end(files: ServerFiles, server: Server, deadline: float) -> None:
     with suppress(ProcessLookupError):
-        os.kill(server.pid, signal.SIGTERM)  # the lock is held, so the pid is still that of the server
+        os.kill(server.pid, signal.SIGTERM)  # the lock is held, so the pid is still the server's
     while is_held(files.lock):
         if time.monotonic() > deadline:
             raise unavailable(f"the Spark server in {files.folder} (process {server.pid}) does not end",
@@ -164,7 +164,7 @@ def _start(files: ServerFiles, settings: Settings, conf: dict[str, str], timeout
 
 
 def _last_words(log: Path) -> str:
-    """The line of the log that says most about why Spark did not start."""
+    """The line of the log that most likely gives the reason why Spark did not start."""
     try:
         lines = [line for line in log.read_text(errors="replace").splitlines() if line and not _NOISE.search(line)]
     except FileNotFoundError:
@@ -176,4 +176,4 @@ def _last_words(log: Path) -> str:
 
 
 def _look(files: ServerFiles) -> str:
-    return f"the whole story is in {files.log}"
+    return f"see {files.log}"

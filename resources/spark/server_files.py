@@ -1,4 +1,4 @@
-"""What a local Spark Connect server leaves in its folder, and what can be seen of it from outside."""
+"""The files of a local Spark Connect server, and its state as seen from other processes."""
 
 import hashlib
 import json
@@ -13,14 +13,14 @@ from resources.local_servers import files as local_server
 
 @dataclass(frozen=True)
 class Server:
-    """A local server as ``server.json`` tells of it.
+    """The content of ``server.json``: a local server.
 
     Args:
-        port: Where it listens on loopback.
+        port: The server's port on loopback.
         pid: The process that holds the lock; ending it ends the server.
         jvm_pid: Spark's own process, a child of ``pid``.
         token: The pre-shared key.
-        configuration: :func:`fingerprint` of what it was started with.
+        configuration: :func:`fingerprint` of the configuration with which the server was started.
     """
 
     port: int
@@ -31,7 +31,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The address for a client; ``localhost`` by name, because pyspark wants TLS for a key to any other host."""
+        """The address for a client, with ``localhost``, because PySpark requires TLS with a key for any other host."""
         return f"sc://localhost:{self.port}/;token={self.token}"
 
     def connections(self) -> int:
@@ -39,46 +39,46 @@ class Server:
         return local_server.sockets(self.jvm_pid, self.port).count(psutil.CONN_ESTABLISHED)
 
     def listens(self) -> bool:
-        """Whether Spark's process still takes clients; asked without becoming one."""
+        """Whether Spark's process still listens, determined without connecting."""
         return psutil.CONN_LISTEN in local_server.sockets(self.jvm_pid, self.port)
 
     def answers(self) -> bool:
-        """Whether anything listens on its port."""
+        """Whether a process listens on the server's port."""
         return local_server.answers(self.port)
 
 
 @dataclass(frozen=True)
 class ServerFiles(local_server.ServerFolder):
-    """The files of the local server of one workspace, all in one folder that only its owner may enter."""
+    """The files of a workspace's local server, all in one folder that only its owner may enter."""
 
     @classmethod
     def of(cls, home: Path) -> "ServerFiles":
-        """Those under ``home``; the folder is made."""
+        """The files under ``home``; the folder is created."""
         return cls.under(home, "spark")
 
     @property
     def properties(self) -> Path:
-        """The configuration the server starts from."""
+        """The configuration with which the server starts."""
         return self.folder / "spark.properties"
 
     @property
     def scratch(self) -> Path:
-        """Spark's local files: shuffles, spills, what a MERGE materializes."""
+        """Spark's local files: shuffles, spills, the materialized sources of MERGEs."""
         return self.folder / "scratch"
 
     def read(self) -> Server | None:
-        """What ``server.json`` says, None if there is none; whether that server lives is for the lock to say."""
+        """The content of ``server.json``, None if there is none. Only the lock shows whether that server is alive."""
         facts = local_server.read_facts(self.record)
         with suppress(TypeError):
             return Server(**facts) if facts else None
         return None
 
     def write(self, server: Server) -> None:
-        """Write ``server.json``, readable by its owner alone."""
+        """Writes ``server.json``, readable only by its owner."""
         local_server.write_facts(self.record, asdict(server))
 
 
 def fingerprint(parts: object, token: str) -> str:
-    """Hash of JSON-ready ``parts``, keyed by the server's own token: it tells nobody else what the parts are."""
-    told = json.dumps(parts, sort_keys=True)
-    return hashlib.blake2b(told.encode(), key=token.encode()[:64], digest_size=16).hexdigest()
+    """Hash of JSON-ready ``parts``, keyed with the server's token, so that the parts cannot be guessed from it."""
+    content = json.dumps(parts, sort_keys=True)
+    return hashlib.blake2b(content.encode(), key=token.encode()[:64], digest_size=16).hexdigest()

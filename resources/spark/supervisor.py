@@ -1,9 +1,8 @@
 """The process of the local Spark Connect server: ``python -m resources.spark.supervisor FOLDER < order.json``.
 
-It holds the server's lock, runs Spark in a JVM below it, and ends both when nobody has been connected for a while,
-when Spark or the JVM has ended or when it is told to (SIGTERM). If it is killed itself, the JVM sees its standard
-input close and ends.
-It imports nothing of the code location, so that it starts fast and outlives changes to it.
+It holds the server's lock, runs Spark in a JVM as its child, and ends both when no client has been connected for a
+while, when Spark or the JVM has ended, or when it receives SIGTERM. If it is killed itself, the JVM's standard input is
+closed, and the JVM ends. It imports nothing of the code location, so that it starts fast and outlives changes to it.
 """
 
 import json
@@ -31,14 +30,14 @@ _LEFT_OVER = 10
 
 @dataclass(frozen=True)
 class Order:
-    """What to start; given on standard input, because it holds the key.
+    """The server's configuration, read from standard input because it contains the key.
 
     Args:
-        token: The pre-shared key that clients must show.
+        token: The pre-shared key that clients must send.
         configuration: Fingerprint for ``server.json``.
-        idle_seconds: How long to live without a connection.
-        java_home: The Java to run on.
-        spark_home: The Spark to run.
+        idle_seconds: Seconds without a connection after which the server ends.
+        java_home: The home of the Java to run on.
+        spark_home: The home of the Spark to run.
     """
 
     token: str
@@ -49,7 +48,7 @@ class Order:
 
 
 def serve(files: ServerFiles, order: Order) -> None:
-    """Run the server until it is idle, dead or told to stop; return at once if another one holds the lock."""
+    """Runs the server until it is idle or dead, or receives SIGTERM; returns at once if another one holds the lock."""
     told_to_stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: told_to_stop.set())
     with exclusive(files.lock, _LOCK_SECONDS) as held:
@@ -70,24 +69,24 @@ def serve(files: ServerFiles, order: Order) -> None:
 
 
 def _start(files: ServerFiles, order: Order) -> Any:
-    """A classic session with the Connect plugin."""
-    # left behind by a server that was killed; the lock says that there is no other
+    """Starts a classic session with the Connect plugin."""
+    # leftovers of a server that was killed; the lock excludes that another server uses the folder
     shutil.rmtree(files.scratch, ignore_errors=True)
     files.scratch.mkdir()
     use_properties(files.properties, Path(order.java_home), Path(order.spark_home))
-    # by the environment: a configuration would show on the command line
+    # in the environment, because a configuration would be visible on the command line
     os.environ["SPARK_CONNECT_AUTHENTICATE_TOKEN"] = order.token
-    from pyspark.sql import SparkSession  # here: the environment decides what it starts
+    from pyspark.sql import SparkSession  # imported here, because the environment decides what it starts
 
-    # any port: one that was looked for before may be another's when Spark, seconds later, listens
+    # any port: one chosen in advance may be taken when Spark listens, seconds later
     return SparkSession.builder.config("spark.connect.grpc.binding.port", "0").getOrCreate()
 
 
 def _compile_in_idle_time(pid: int) -> None:
-    """Have Java's second compiler take only what processor time is left over, where threads have priorities (Linux).
+    """Gives Java's second compiler only spare processor time, on systems whose threads have priorities (Linux).
 
-    In the first minutes it takes one core all the time. On a machine of two, loads and Dagster would wait for it; what
-    is not compiled by it yet runs meanwhile as the first compiler has made it.
+    In the first minutes it occupies one core all the time. On a machine with two, loads and Dagster would wait for it.
+    Code that it has not compiled yet runs meanwhile as compiled by the first compiler.
     """
     for thread in Path(f"/proc/{pid}/task").glob("*"):
         with suppress(OSError):
@@ -96,7 +95,7 @@ def _compile_in_idle_time(pid: int) -> None:
 
 
 def _port(session: Any) -> int:
-    """Where the Connect plugin listens."""
+    """The port of the Connect plugin."""
     services = session.sparkContext._jvm.org.apache.spark.sql.connect.service
     return int(getattr(getattr(services, "SparkConnectService$"), "MODULE$").localPort())
 
@@ -109,12 +108,12 @@ def _watch(
     idle_seconds: float,
     told_to_stop: threading.Event,
 ) -> None:
-    """Return when the server should end."""
+    """Returns when the server should end."""
     last_used = time.time()
     while not told_to_stop.wait(min(2.0, idle_seconds / 5)):
         listens = server.listens()
         if not listens:
-            with suppress(subprocess.TimeoutExpired):  # who is killed loses its sockets a moment before it is gone
+            with suppress(subprocess.TimeoutExpired):  # a killed process loses its sockets shortly before it is gone
                 jvm.wait(_GONE_SECONDS)
         if jvm.poll() is not None:
             print(f"error: Spark's JVM ended with code {jvm.returncode}", flush=True)
@@ -125,11 +124,11 @@ def _watch(
         if server.connections():
             last_used = time.time()
             continue
-        # asking for the address counts as use: the asker is about to connect
+        # a request for the address counts as use: the caller is about to connect
         last_used = max(last_used, _modified(files.record))
         if time.time() - last_used < idle_seconds:
             continue
-        if session.sparkContext.statusTracker().getActiveJobsIds():  # of a client that is gone
+        if session.sparkContext.statusTracker().getActiveJobsIds():  # jobs of a client that is gone
             last_used = time.time()
             continue
         return

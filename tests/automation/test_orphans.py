@@ -67,7 +67,7 @@ def test_a_killed_run_is_failed_and_its_pool_freed(workshop: Workshop) -> None:
     assert instance.get_run_by_id(run_id).status is dg.DagsterRunStatus.FAILURE  # type: ignore[union-attr]
     assert instance.event_log_storage.get_concurrency_info("items").active_run_ids == set()
     [event] = instance.all_logs(run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
-    assert "is gone. The run is over; its partitions will be asked for again." in event.user_message + event.message
+    assert "is gone. The run is over; its partitions will be requested again." in event.user_message + event.message
     assert fail_orphans(instance) == []
 
 

@@ -50,7 +50,7 @@ def test_between_looks_at_everything_the_newest_partitions_are_looked_at(worksho
     clock.each = 0
     workshop.write(2, "b")
     workshop.write(3)
-    looked = "items: 2 of 14 windows loaded; only the newest 3 were looked at; 12 waiting for their source"
+    looked = "items: 2 of 14 windows loaded; only the newest 3 were checked; 12 waiting for their source"
     assert tick().skip_message == looked
     workshop.write(13, "b")
     assert partitions(tick().run_requests) == [day(13)]

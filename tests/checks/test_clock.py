@@ -48,14 +48,14 @@ def checked(folder: Path, source: LiteralSource) -> dg.AssetCheckResult:
             [Clock(-SECOND, MINUTE), Clock(-7 * MINUTE, 5 * MINUTE)],
             False,
             "The source's clock is 7 minutes behind ours. Its lag allows 5 minutes. What to do: set the clocks, or "
-            "give it more lag.",
+            "declare a longer lag.",
         ),
         (
             [Clock(SECOND, MINUTE), Clock(-SECOND, MINUTE, 2, "2999-01-01 00:00:00+00")],
             False,
-            "The source's clock is 1 second ahead of ours. 2 rows dated in the future, from 2999-01-01 00:00:00+00 on: "
-            "loaded when that time has come, nothing waits for them. What to do: correct them at the source if the "
-            "time is wrong.",
+            "The source's clock is 1 second ahead of ours. 2 rows dated in the future, from 2999-01-01 00:00:00+00 on. "
+            "They are loaded when that time has come; no load waits for them. What to do: correct them at the source "
+            "if the time is wrong.",
         ),
     ],
 )
@@ -72,4 +72,4 @@ def test_a_clock_that_is_off_and_rows_of_the_future_are_told(
 def test_a_source_that_does_not_answer_says_so(tmp_path: Path) -> None:
     found = checked(tmp_path, Down({}))
     assert not found.passed
-    assert (found.description or "").startswith("The source could not be looked at: items: the database is down.")
+    assert (found.description or "").startswith("The source could not be checked: items: the database is down.")

@@ -23,7 +23,7 @@ def test_an_old_backfill_does_not_make_a_stale_table_look_fresh(tmp_path: Path, 
         assert late.description == (
             "Partition 2026-01-04 is overdue by 6 hours (due 6 hours after its end, at 2026-01-05 06:00 UTC). "
             "The newest loaded partition is 2026-01-01. What to do: the source holds it, but no run has loaded it: "
-            "check that sensors are on, or materialize it."
+            "check that the sensors are on, or materialize it."
         )
         assert late.metadata["overdue_seconds"].value == 6 * 3600
         h.checkpoint(4)
@@ -82,7 +82,7 @@ def test_a_day_loaded_before_it_ended_is_late_when_the_source_has_more(
         (folder / "b.json").write_text(line.replace("1", "2", 1))
         late = freshness(h.look(tomorrow))
         assert late.passed is False
-        assert "it was loaded before it ended, and the source has more of it" in (late.description or "")
+        assert "it was loaded before it ended, and the source has more of it now" in (late.description or "")
 
 
 def test_a_day_loaded_before_it_ended_stays_late_while_a_load_of_the_rest_goes_on_and_when_it_has_failed(

@@ -26,12 +26,12 @@ def test_windows_that_the_source_holds_or_that_are_due_are_gaps(tmp_path: Path, 
         assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
         assert shown(found) == [
             (key(3), "waiting", "it is over, and the source holds nothing for it"),
-            (key(4), "missing", "the source holds it, it was never loaded"),
+            (key(4), "missing", "the source holds it, but it was never loaded"),
         ]
         assert found.description == (
-            "1 window at the source and not loaded: 2026-01-04. What to do: materialize them. 1 window over without "
-            "anything at the source: 2026-01-03. What to do: ask who delivers them; if a window may be empty, declare "
-            'absent="empty". The source also holds 1 window before the first loaded one.'
+            "1 window at the source but not loaded: 2026-01-04. What to do: materialize them. 1 window ended without "
+            "data at the source: 2026-01-03. What to do: ask the provider of the data; if a window may be empty, "
+            'declare absent="empty". The source also holds 1 window before the first loaded one.'
         )
         assert {name: found.metadata[name].value for name in ("gaps", "failed", "held_before_first_loaded")} == {
             "gaps": 2,
@@ -73,4 +73,4 @@ def test_a_failed_window_is_listed_with_its_cause_and_run(tmp_path: Path, spark_
 def test_nothing_loaded_has_no_gaps(tmp_path: Path, spark_settings: Settings) -> None:
     with house(tmp_path, spark_settings) as h:
         empty = gaps(h.look())
-        assert (empty.passed, empty.description) == (True, "Nothing is loaded yet, so there is nothing to have gaps.")
+        assert (empty.passed, empty.description) == (True, "Nothing is loaded yet, so there are no gaps.")

@@ -62,8 +62,8 @@ def seen(
     ("after", "passed", "severity", "left", "said"),
     [
         (WEEK * 0.7, True, "WARN", "3 days 2 hours", "2 windows not loaded; the log ends some day."),
-        (WEEK, False, "WARN", "1 day", "2 windows not loaded; the log ends some day. What to do: load it, "),
-        (WEEK * 1.5, False, "ERROR", "0 seconds", "the log ends some day. What to do: have what is gone sent "),
+        (WEEK, False, "WARN", "1 day", "2 windows not loaded; the log ends some day. What to do: load the remaining "),
+        (WEEK * 1.5, False, "ERROR", "0 seconds", "the log ends some day. What to do: have the lost data sent "),
     ],
 )
 def test_what_is_not_loaded_is_told_before_the_source_removes_it(
@@ -86,13 +86,13 @@ def test_nothing_is_said_where_all_is_loaded_or_nothing_is_removed(tmp_path: Pat
     loaded = headroom(seen(tmp_path, late, LiteralSource({}), "loaded", "loaded"))
     kept = headroom(seen(tmp_path, late, LiteralSource({}), "missing"))
     assert (loaded.passed, loaded.description) == (True, "Everything that the source holds is loaded.")
-    said = "1 window not loaded; the source removes nothing because of its age."
+    said = "1 window not loaded; the source removes no data because of its age."
     assert (kept.passed, kept.description) == (True, said)
 
 
 def test_a_source_that_does_not_answer_or_does_not_tell_says_so(tmp_path: Path) -> None:
     down = headroom(seen(tmp_path, WEEK, Forgetful({}), "missing", trouble="it is down"))
     silent = headroom(seen(tmp_path, WEEK, Silent({}), "missing"))
-    assert (down.passed, down.description) == (False, "The source could not be looked at: it is down")
+    assert (down.passed, down.description) == (False, "The source could not be checked: it is down")
     assert silent.passed
-    assert (silent.description or "").startswith("How much longer the source keeps what is not loaded cannot be told: ")
+    assert (silent.description or "").startswith("How much longer the source keeps unloaded data is unknown: ")

@@ -18,7 +18,7 @@ def records(result: dg.AssetCheckResult, name: str) -> list[dict[str, object]]:
 
 def test_rejected_rows_are_counted_by_reason_and_place(tmp_path: Path, spark_settings: Settings) -> None:
     with house(tmp_path, spark_settings, quarantine=Quarantine(max_share=0.8)) as h:
-        assert quarantine(h.look()).description == "No window is landed yet."
+        assert quarantine(h.look()).description == "No window is ingested yet."
         good = [guest(str(n)) for n in range(1, 4)]
         h.deliver(1, *good, guest("a", room=0))
         h.deliver(2, *good, guest("b", room=-1, day=2), guest("c", room="attic", day=2), guest("d", day=2, seq=2))
@@ -26,7 +26,7 @@ def test_rejected_rows_are_counted_by_reason_and_place(tmp_path: Path, spark_set
         calm = quarantine(h.look())
         assert (calm.passed, calm.description) == (
             True,
-            "3 rows of 10 (30.0%) in quarantine in the 2 windows landed last.",
+            "3 rows of 10 (30.0%) in quarantine in the 2 windows ingested last.",
         )
         assert records(calm, "windows") == [
             {"window": key(1), "rows read": 4, "rejected": 1},

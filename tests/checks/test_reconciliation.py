@@ -29,7 +29,7 @@ def test_agreement_drift_and_a_table_changed_by_hand(
         agrees = reconciliation(spark, h.look(), ReconciliationConfig())
         assert (agrees.passed, agrees.description) == (
             True,
-            "Source, log and table agree in 2 compared windows. None of 2 landed windows has drifted.",
+            "Source, log and table agree in 2 compared windows. None of 2 ingested windows has drifted.",
         )
         rows = windows(agrees)
         assert [rows[key(n)]["verdict"] for n in (1, 2)] == ["agrees", "agrees"]
@@ -39,7 +39,7 @@ def test_agreement_drift_and_a_table_changed_by_hand(
             for row in rows.values()
         )
         first = first_verdict(h.look())
-        assert (first.passed, first.description) == (True, "None of 2 landed windows has drifted.")
+        assert (first.passed, first.description) == (True, "None of 2 ingested windows has drifted.")
 
         h.deliver(1, guest("1"), guest("2", "corrected", seq=2))
         assert not first_verdict(h.look()).passed
@@ -90,7 +90,7 @@ def test_log_rows_that_the_source_does_not_give_are_found(
         differs = reconciliation(spark, h.look(), ReconciliationConfig())
         assert (differs.passed, differs.severity) == (False, dg.AssetCheckSeverity.ERROR)
         assert "rows differ" in str(windows(differs)[key(1)]["verdict"])
-        assert "The source gives other rows than were landed for 2026-01-01" in (differs.description or "")
+        assert "The source returns other rows than were ingested for 2026-01-01" in (differs.description or "")
         table.rename(tmp_path / "moved away")
         gone = reconciliation(spark, h.look(), ReconciliationConfig())
         assert gone.passed is False
@@ -114,5 +114,5 @@ def test_rows_of_deleted_files_and_rows_judged_by_other_code_are_no_disagreement
 
 
 def test_a_partition_that_is_not_landed_is_refused(tmp_path: Path, spark_settings: Settings) -> None:
-    with house(tmp_path, spark_settings) as h, pytest.raises(dg.Failure, match="2026-01-03 is not landed"):
+    with house(tmp_path, spark_settings) as h, pytest.raises(dg.Failure, match="2026-01-03 is not ingested"):
         chosen_windows(h.look(), ReconciliationConfig(partitions=[key(3)]))

@@ -90,7 +90,7 @@ def test_what_a_failed_window_had_in_the_table_is_told_as_lost_and_comes_back_wi
         spark.sql(f"RESTORE TABLE {h.lake.sql_name(h.lake.table_uri(h.table.key.path))} TO VERSION AS OF {versions[1]}")
         found = checked(h)
         assert list(undone(found)) == [key(2), key(3)]
-        assert f"asks for them again; {key(2)} after what its last load failed of is mended, and" in str(
+        assert f"requests them again ({key(2)} after the cause of its last failure is fixed), and" in str(
             found.description
         )
         assert asked(h) == [key(3)]

@@ -28,8 +28,8 @@ def test_a_deleted_file_is_reported_until_it_is_back(tmp_path: Path, spark_setti
         assert row["window"] == key(1)
         assert str(row["name"]).endswith("guests/2026-01-01/b.json")
         assert gone.description == (
-            "Loaded, and gone from the source: 1 file of 1 window (2026-01-01). The table keeps their rows. "
-            'What to do: restore the files, or, if their rows are to go too, declare deleted="retract" on the source.'
+            "Loaded, but gone from the source: 1 file of 1 window (2026-01-01). The table keeps their rows. "
+            'What to do: restore the files; or, to remove their rows, declare deleted="retract" on the source.'
         )
         assert h.load(1) == [True]
         assert source_files(h.look()).passed is False, "loading again neither loses the rows nor the memory"
@@ -54,23 +54,23 @@ def test_files_that_the_path_leaves_out_are_told_once(tmp_path: Path, spark_sett
         assert (first.passed, first.metadata["left_out"].value) == (True, names)
         assert first.description == (
             f"Everything that was loaded is still at the source. Left out because of their names: {', '.join(names)}. "
-            "If they are to be loaded, rename them, or let the path match them; else there is nothing to do, and they "
-            "are told only once."
+            "To load them, rename them or let the path match them. Otherwise there is nothing to do; they are reported "
+            "as new only once."
         )
         assert h.load(1) == [True]
         (tmp_path / "landing").rename(tmp_path / "elsewhere")
-        assert "could not be looked at" in (evaluated().description or "")
+        assert "could not be checked" in (evaluated().description or "")
         (tmp_path / "elsewhere").rename(tmp_path / "landing")
         again = evaluated()
         assert (again.passed, again.metadata["left_out"].value) == (True, names)
         assert again.description == (
-            "Everything that was loaded is still at the source. Left out because of their names, as told before: "
+            "Everything that was loaded is still at the source. Left out because of their names, as before: "
             f"{', '.join(names)}."
         )
         h.file(2, "b.json.tmp").parent.mkdir()
         h.file(2, "b.json.tmp").write_text("{}")
         news = evaluated()
-        assert "Left out because of their names: guests/2026-01-02/b.json.tmp. If they" in (news.description or "")
+        assert "Left out because of their names: guests/2026-01-02/b.json.tmp. To load" in (news.description or "")
         assert news.metadata["left_out"].value == [*names, "guests/2026-01-02/b.json.tmp"]
         assert table_status(h.instance, h.table, h.lake, NOON).left_out == [*names, "guests/2026-01-02/b.json.tmp"]
 
@@ -84,7 +84,7 @@ def test_a_source_that_is_gone_altogether_is_a_finding_and_nothing_is_made_up(
         (tmp_path / "landing").rename(tmp_path / "elsewhere")
         seen = h.look()
         assert source_files(seen).passed is False
-        assert (source_files(seen).description or "").startswith("The source could not be looked at: ")
+        assert (source_files(seen).description or "").startswith("The source could not be checked: ")
         assert gaps(seen).passed is True
-        assert "The source could not be looked at: " in (gaps(seen).description or "")
-        assert "the source could not be looked at" in (freshness(seen).description or "")
+        assert "The source could not be checked: " in (gaps(seen).description or "")
+        assert "fix the source, which could not be checked" in (freshness(seen).description or "")

@@ -80,8 +80,8 @@ def test_a_sunday_with_the_rows_of_a_monday_is_too_many(tmp_path: Path, spark_se
         assert (odd.passed, odd.severity) == (False, dg.AssetCheckSeverity.WARN)
         assert verdicts(odd) == [("2026-02-06", "usual"), ("2026-02-07", "usual"), ("2026-02-08", "too many")]
         assert odd.description == (
-            "2026-02-08 brought 100 rows; usual are 7 to 33 (typically 20, 4 Sundays before). What to do: ask the "
-            "source's owner whether this is real; replace a file that was cut short or sent twice."
+            "2026-02-08 has 100 rows; usual are 7 to 33 (typically 20, 4 Sundays before). What to do: ask the "
+            "source's owner whether this is real; replace a file that was truncated or sent twice."
         )
 
 
@@ -112,7 +112,7 @@ def test_a_short_history_passes_with_a_note(tmp_path: Path, spark_settings: Sett
         short = volume(loaded(h, [100, 100, 100, 100, 100, 100, 1], MONDAY + timedelta(weeks=1)))
         assert (short.passed, short.description) == (
             True,
-            "Too little history to judge: 7 closed windows loaded, 8 are needed.",
+            "Too little history for a comparison: 7 closed windows loaded, 8 are needed.",
         )
 
 

@@ -121,7 +121,7 @@ def test_what_the_reconciliation_found_wrong_it_looks_at_again_when_all_of_it_is
         assert h.run(partition=key(2)).success
         assert shown(h, "reconciliation") == (
             "SUCCEEDED",
-            "Source, log and table agree in 2 compared windows. None of 3 landed windows has drifted.",
+            "Source, log and table agree in 2 compared windows. None of 3 ingested windows has drifted.",
         )
 
 
@@ -162,8 +162,8 @@ def test_windows_that_changed_are_no_finding_any_more_when_they_are_loaded_one_b
             assert h.run(partition=key(5)).success
         assert shown(h, "reconciliation") == (
             "SUCCEEDED",
-            "5 windows changed at the source and are loaded as it is now. Changed since then, for the sensor to ask "
-            "for: 2026-01-06.",
+            "5 windows changed at the source and were loaded again since. Changed since then, and left to the sensor: "
+            "2026-01-06.",
         )
 
 
@@ -189,7 +189,7 @@ def test_of_loads_side_by_side_the_one_that_ends_last_has_the_last_word_whenever
         assert h.run(partition=key(1)).success
         assert shown(h, "reconciliation") == (
             "SUCCEEDED",
-            "2 windows changed at the source and are loaded as it is now. None of 2 landed windows has drifted.",
+            "2 windows changed at the source and were loaded again since. None of 2 ingested windows has drifted.",
         )
 
 
@@ -207,7 +207,7 @@ def test_what_was_found_wrong_in_some_windows_is_still_known_when_others_are_loo
         assert h.run(partition=key(2)).success
         assert h.run(alone, config=only).success
         status, said = shown(h, "reconciliation")
-        assert (status, said.split(".")[0]) == ("FAILED", "The table does not hold what the log says for 2026-01-01")
+        assert (status, said.split(".")[0]) == ("FAILED", "The table does not match the log for 2026-01-01")
         to_repair = with_repairs(h.instance, h.table, h.look().progress)
         assert [window.key for window in to_repair if window.status == "drifted"] == [key(1)]
         assert h.run(tags={RANGE_START_TAG: key(1), RANGE_END_TAG: key(2)}).success
@@ -222,7 +222,7 @@ def test_a_source_that_did_not_answer_is_asked_again_with_the_next_load(
         assert h.run(partition=key(1)).success
         (tmp_path / "landing").rename(tmp_path / "elsewhere")
         reconcile(h)
-        assert shown(h, "reconciliation")[1].startswith("The source could not be looked at: ")
+        assert shown(h, "reconciliation")[1].startswith("The source could not be checked: ")
         assert not h.run(partition=key(1)).success
         (tmp_path / "elsewhere").rename(tmp_path / "landing")
         h.deliver(2, guest("2", day=2))

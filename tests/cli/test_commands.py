@@ -131,7 +131,7 @@ def test_all_missing_loads_what_is_missing_failed_or_changed_and_then_nothing(cl
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
     assert clone.status("payments", **PLAIN)["loaded"] == ["2026-01-01", "2026-01-02", "2026-01-03"]
     assert clone.status("payments", **PLAIN)["rows"] == 5
-    assert second.stdout == "payments: every partition is loaded as its source is now.\n"
+    assert second.stdout == "payments: every partition is up to date with its source.\n"
 
 
 @pytest.mark.slow
@@ -148,7 +148,9 @@ def test_a_load_that_was_killed_holds_up_no_other_though_no_daemon_is_there(
     done = clone.incload("load", "payments", "-p", "2026-01-01", **PLAIN)
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"Run {run_id[:8]} was killed: it is over, and what it had is free.\n✓ payments ")
+    assert done.stdout.startswith(
+        f"Run {run_id[:8]} was killed; it is now marked as failed, and its slots are free.\n✓ payments "
+    )
     run = instance.get_run_by_id(run_id)
     assert run is not None and run.status is dg.DagsterRunStatus.FAILURE
 
@@ -349,8 +351,8 @@ def test_dev_on_a_port_that_is_taken_is_one_line(clone: Clone) -> None:
         done = clone.incload("dev", "--port", str(port), **PLAIN)
     assert (done.returncode, done.stderr) == (
         1,
-        f"Error: port {port} of 127.0.0.1 cannot be had: Address already in use. Rule: the UI needs a port of its own. "
-        f"Remedy: end the program that uses it, or choose another: incload dev --port {port + 1}.\n",
+        f"Error: port {port} of 127.0.0.1 is not available: Address already in use. Rule: the UI needs a port of its "
+        f"own. Remedy: end the program that uses it, or choose another: incload dev --port {port + 1}.\n",
     )
 
 

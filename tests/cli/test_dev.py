@@ -40,7 +40,7 @@ def test_the_sample_shop_trades_up_to_the_present_and_only_once(
     assert traded_to == Shop(settings).now >= began
     [opened, without] = [line for line in capsys.readouterr().out.replace("\n ", " ").splitlines() if line]
     assert re.fullmatch(r"The sample shop opened: \d+ files since .*, \d+ prices in its database", opened)
-    assert without.startswith("Its web events are missing, all else works: ")
+    assert without.startswith("Its web events are missing, everything else works: ")
     assert {folder.name for folder in (tmp_path / "landing").iterdir()} == {
         "articles",
         "assortment_changes",
@@ -70,8 +70,8 @@ def test_an_address_of_another_machine_is_refused_with_the_reason() -> None:
     with pytest.raises(IncrementalLoadError) as refused:
         require_free("192.0.2.1", 3000)
     assert str(refused.value) == (
-        "port 3000 of 192.0.2.1 cannot be had: Cannot assign requested address. Rule: the UI needs a port of its own. "
-        "Remedy: end the program that uses it, or choose another: incload dev --port 3001."
+        "port 3000 of 192.0.2.1 is not available: Cannot assign requested address. Rule: the UI needs a port of its "
+        "own. Remedy: end the program that uses it, or choose another: incload dev --port 3001."
     )
 
 

@@ -37,7 +37,5 @@ def test_it_is_lost_at_once_when_the_table_is_wrong_and_says_what_is_missing(
     monkeypatch.setattr(game, "_rewrite", loses_a_row)
     (_, _, fine), (_, _, wrong) = play(game)
     assert fine is None
-    assert wrong == (
-        "AssertionError: the table is wrong: missing [('shared', 'of 2026-01-03', 2)], too much [], 3 rows"
-    )
+    assert wrong == ("AssertionError: the table is wrong: missing [('shared', 'of 2026-01-03', 2)], surplus [], 3 rows")
     assert Path(game.root).exists(), "for whoever wants to know why"

@@ -36,7 +36,7 @@ def test_keys_and_ranges_name_partitions_oldest_first_and_once(expression: str, 
         (
             "2026-01-09",
             "guests has no partition '2026-01-09'. Rule: its partitions go from 2026-01-01 to 2026-01-07. "
-            "Remedy: write one of these, or a range of them.",
+            "Remedy: name one of these, or a range of them.",
         ),
         (
             "2026-01-04..2026-01-02",

@@ -83,7 +83,7 @@ def test_what_the_table_has_lost_is_not_loaded_whether_or_not_a_check_has_seen_i
         assert h.load(4) == [True]
         loaded, drifted, lost, fresh, rows = told()
         assert (loaded, drifted, fresh, rows) == ([days[3]], days[:3], 0.0, 1)
-        assert lost.keys() == set(days[:3]) and all("made anew" in reason for reason in lost.values())
+        assert lost.keys() == set(days[:3]) and all("created again" in reason for reason in lost.values())
         assert h.load(1, 2, 3) == [True] * 3
 
         log = h.lake.log_uri(h.table.key.path)

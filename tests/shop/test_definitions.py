@@ -46,7 +46,7 @@ def test_the_job_trades_as_configured_and_shows_a_table_of_what_it_wrote(
     metadata = output.step_output_data.metadata
     assert metadata["files"].value == len(landed(tmp_path / "home"))
     assert str(metadata["traded"].value).splitlines()[2:4] == [
-        "| table | files | rows | rewritten | out of the ordinary |",
+        "| table | files | rows | rewritten | unusual records |",
         "|---|---:|---:|---:|---|",
     ]
     assert "| customers | 2 |" in str(metadata["traded"].value)

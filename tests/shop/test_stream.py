@@ -165,8 +165,8 @@ def test_without_its_kafka_the_shop_trades_on_and_sends_later_what_it_could_not(
     advance = shop.advance(minutes=30)
     assert (len(advance.files) > 10, advance.messages, shop.now) == (True, 0, PLATFORM + 30 * MINUTE)
     assert "the Kafka that comes with the samples: INCLOAD_KAFKA is false" in str(advance.kafka_failure)
-    assert "| web_events | - | 0 | - | Kafka is not there |" in summary(advance)
-    with pytest.raises(SourceUnavailable, match="name a Kafka of your own by INCLOAD_KAFKA_SAMPLE_SHOP_SERVERS"):
+    assert "| web_events | - | 0 | - | Kafka is not available |" in summary(advance)
+    with pytest.raises(SourceUnavailable, match="configure your own Kafka by INCLOAD_KAFKA_SAMPLE_SHOP_SERVERS"):
         source_state(the_table(TOPIC), Lake.of(Settings()), datetime.now(UTC))
 
     monkeypatch.setenv("INCLOAD_KAFKA_SAMPLE_SHOP_SERVERS", kafka.servers)

@@ -167,7 +167,7 @@ def test_without_its_jars_it_is_one_clear_error_and_maven_is_not_asked_again_at_
     )
     assert told[0][0] == told[1][0]
     assert told[1][1] < 1 < told[0][1]
-    assert "name a Kafka of your own by INCLOAD_KAFKA_SAMPLE_SHOP_SERVERS" in told[0][0]
+    assert "configure your own Kafka by INCLOAD_KAFKA_SAMPLE_SHOP_SERVERS" in told[0][0]
     assert "secret" not in told[0][0]
 
 
@@ -182,7 +182,7 @@ def test_one_that_does_not_start_says_why(tmp_path: Path) -> None:
 
 
 def test_it_is_not_started_where_kafka_is_switched_off(tmp_path: Path) -> None:
-    with pytest.raises(SourceUnavailable, match="INCLOAD_KAFKA is false, which keeps it from starting"):
+    with pytest.raises(SourceUnavailable, match="INCLOAD_KAFKA is false, which prevents its start"):
         find_or_start(NAME, Settings(home=tmp_path, kafka=False), TOPICS)
     assert list(tmp_path.iterdir()) == []
 

@@ -30,9 +30,9 @@ def test_each_jar_is_told_with_its_number_and_how_much_there_is(tmp_path: Path) 
     assert (code, printed.count("\n")) == (3, 4)
     lines = list(dict.fromkeys(line.partition(", about")[0] for line in told))
     assert [line for line in lines if "needed, 0" not in line] == [
-        "Jars for Java: asking Maven what is needed, 2 so far",
-        "Jars for Java: fetching 1 of 2, delta-spark-4.4.0.jar, 9.5 MB in all",
-        "Jars for Java: fetching 2 of 2, postgresql-42.7.7.jar, 9.5 MB in all",
+        "Jars for Java: resolving dependencies, 2 so far",
+        "Jars for Java: fetching 1 of 2, delta-spark-4.4.0.jar, 9.5 MB in total",
+        "Jars for Java: fetching 2 of 2, postgresql-42.7.7.jar, 9.5 MB in total",
         "",
     ]
     assert any(line.endswith(" s left") for line in told)

@@ -125,7 +125,7 @@ def test_who_waits_for_a_server_elsewhere_is_told_so() -> None:
         assert waiting.stderr is not None
         told = next((line for line in waiting.stderr if "has not answered" in line), "nothing")
         waiting.kill()
-    assert "the Spark server sc://127.0.0.1:9 has not answered yet; it is asked again" in told
+    assert "the Spark server sc://127.0.0.1:9 has not answered yet; the connection is retried" in told
 
 
 def test_the_resource_gives_a_session_inside_an_asset(
@@ -168,7 +168,7 @@ def test_a_spark_without_delta_is_refused_before_a_load_begins(tmp_path: Path) -
         [sys.executable, "-c", NO_DELTA, str(tmp_path)], env=environment, capture_output=True, text=True, timeout=200
     )
     assert done.stdout.splitlines()[-1:] == [
-        "SparkUnavailable the Spark of INCLOAD_SPARK=in-process has no Delta Lake. Rule: it needs the jar "
+        "SparkUnavailable the Spark of INCLOAD_SPARK=in-process has no Delta Lake. Rule: Spark needs the jar "
         "io.delta:delta-spark and spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension. Remedy: start it with "
         "Delta 4.4 for Spark 4.2."
     ]

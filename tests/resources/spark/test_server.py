@@ -179,5 +179,5 @@ def test_a_server_that_cannot_start_says_why_in_one_line(tmp_path: Path) -> None
         find_or_start(broken)
     assert str(caught.value) == (
         "Spark does not start: org.apache.spark.SparkException: Master must either be yarn or start with spark, "
-        f"k8s, or local. Remedy: the whole story is in {tmp_path}/spark/server.log."
+        f"k8s, or local. Remedy: see {tmp_path}/spark/server.log."
     )
