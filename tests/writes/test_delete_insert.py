@@ -118,15 +118,15 @@ def test_groups_of_a_partitioned_table_are_looked_for_in_their_partition_only(
 @pytest.mark.parametrize(
     ("write", "changes", "message"),
     [
-        (DeleteInsert(by=[]), VERSIONED, "it names the columns that identify a group, each once"),
-        (DeleteInsert(by=["id", "id"]), VERSIONED, "it names the columns that identify a group, each once"),
+        (DeleteInsert(by=[]), VERSIONED, "by names the columns that identify a group, each once"),
+        (DeleteInsert(by=["id", "id"]), VERSIONED, "by names the columns that identify a group, each once"),
         (
             DeleteInsert(by=["other"]),
             VERSIONED,
             r"with 'other', which DatedItem does not have.*Remedy: name some of day, id, value",
         ),
         (DeleteInsert(by=["seq"]), VERSIONED, "of plain types, other than the sequence"),
-        (DeleteInsert(by=["id"], partition_by="day"), VERSIONED, "all rows of a group lie in one partition"),
+        (DeleteInsert(by=["id"], partition_by="day"), VERSIONED, "all rows of a group are in one partition"),
         (DeleteInsert(by=["id"]), Changes(), "changes.sequence_by is empty"),
         (DeleteInsert(by=["id"]), Changes(keys=["value"], sequence_by=["seq"]), "identifies a row within its group"),
     ],
