@@ -496,7 +496,7 @@ MUTANTS = [
     Mutant("snapshot: a mark is no row that was read", BINS, "ingest.facts:asked",
            "isin(REPLACED, SNAPSHOT), 1))", "isin(REPLACED), 1))",
            (f"{SNAPSHOTS}a_snapshot_that_is_taken_back_gives_back_what_it_deleted",)),
-    Mutant("snapshot: a row says when it was taken", BINS, "ingest.validate:_judged",
+    Mutant("snapshot: a row says when it was taken", BINS, "ingest.validate:_with_reasons",
            "undated = kind.isin(*UPSERTS, DELETE) & ", "undated = F.lit(False) & ",
            (f"{SNAPSHOTS}a_row_without_a_position_keeps_every_snapshot_of_its_window_from_deleting",)),
     Mutant("soft delete: a newer upsert revives", CONVERGENCE, "writes.column_fold:_states",

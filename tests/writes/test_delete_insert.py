@@ -82,7 +82,7 @@ def test_one_bad_row_keeps_its_whole_set_out(spark: SparkSession, tmp_path: Path
     table.load(1)
     assert bins(table.load(2).evidence) == (1, 0, 0, 3)
     assert held(table) == {("1", "pen", 1, 1), ("2", "pot", 2, 1)}
-    assert (["id: another row with the same is quarantined, and they only come together"],) in table.log(
+    assert (["id: another row of the group is quarantined, and a group is never split"],) in table.log(
         "rejected", "_reasons"
     )
 

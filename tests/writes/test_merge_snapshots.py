@@ -86,7 +86,7 @@ def test_a_snapshot_with_a_quarantined_row_deletes_nothing_until_it_is_corrected
     table.load(1)
     said: list[str] = []
     assert bins(table.load(2, info=said.append).evidence) == (1, 0, 0, 1)
-    assert "items 2026-01-02: snapshot taken at 2, 1 rows, its 1 quarantined rows keep it from deleting any" in said
+    assert "items 2026-01-02: full extract taken at 2, 1 rows, deletes nothing because of 1 quarantined rows" in said
     assert table.rows() == {("a", "new", 2), ("b", "old", 1)}
     table.content[day(2)] = snapshot(2, a="new", c="good")
     table.load(2)
@@ -101,7 +101,7 @@ def test_a_row_without_a_position_keeps_every_snapshot_of_its_window_from_deleti
     table.load(1)
     assert bins(table.load(2).evidence) == (1, 0, 0, 1)
     assert table.rows() == {("a", "old", 1), ("b", "new", 2)}
-    reasons = [(["seq: NULL, but it tells when the snapshot was taken"],)]
+    reasons = [(["seq: NULL, but it is the position of the full extract"],)]
     assert table.log("rejected", "_reasons") == reasons
 
 
