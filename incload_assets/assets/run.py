@@ -37,7 +37,7 @@ def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.
         try:
             spark = held.enter_context(context.resources.spark.session(table.name))
         except Exception as error:  # no session is available
-            failures |= dict.fromkeys(keys, _told(context, table, table.name, error))
+            failures |= dict.fromkeys(keys, _translated(context, table, table.name, error))
         else:
             yield from _load_each(context, table, spark, keys, failures)
     evaluations = check_after_range(context, table, loaded=len(failures) < len(keys)) if len(keys) > 1 else None
@@ -64,7 +64,7 @@ def _load_each(
                 _log(context, table, report, metadata_by_key[report.window.key])
                 del left[report.window.key]
     except Exception as error:  # of any kind: the loads of the remaining windows report their own errors
-        reason = _told(context, table, table.name, error)
+        reason = _translated(context, table, table.name, error)
         context.log.warning(
             f"{table.name}: the windows are loaded one by one, as loading them together failed: {reason}"
         )
@@ -84,7 +84,7 @@ def _load_each(
             )
             metadata = metadata_of(spark, table, lake, [report])[key]
         except Exception as error:
-            failures[key] = _told(context, table, f"{table.name} {key}", error)
+            failures[key] = _translated(context, table, f"{table.name} {key}", error)
             context.log.error(f"{table.name} {key}: {failures[key]}")
             continue
         if len(keys) > 1:
@@ -121,7 +121,7 @@ def _log(context: dg.AssetExecutionContext, table: Table, report: LoadReport, me
     context.log_event(dg.AssetMaterialization(table.key, partition=key, metadata=metadata, tags=tags))
 
 
-def _told(context: dg.AssetExecutionContext, table: Table, doing: str, error: BaseException) -> BaseException:
+def _translated(context: dg.AssetExecutionContext, table: Table, doing: str, error: BaseException) -> BaseException:
     """The translated error for messages; the stack of an unforeseen error is logged."""
     if unforeseen(error):
         context.log.error(f"{doing}: raised", exc_info=error)

@@ -39,7 +39,7 @@ class Phases:
             self.seconds[name] = self.seconds.get(name, 0.0) + monotonic() - start
 
 
-def _nobody(_: str) -> None:
+def _no_log(_: str) -> None:
     pass
 
 
@@ -60,7 +60,7 @@ class LoadContext:
     table: Table
     lake: Lake
     run_id: str = ""
-    info: Callable[[str], None] = _nobody
+    info: Callable[[str], None] = _no_log
     phases: Phases = field(default_factory=Phases)
 
     @cached_property

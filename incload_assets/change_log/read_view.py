@@ -41,7 +41,8 @@ class ReadView:
         near_rows: Number of near rows by Delta's statistics; 0 if these are incomplete.
         feeds: Whether Delta keeps a change feed of the table.
         near_files: The near files; None if only Delta can read them.
-        window_files: The log's files that ``windows_bytes`` counts; None if only Delta can read them.
+        window_files: The log's files of the windows' changes, and of truncates and possibly newer deletes of others;
+            None if only Delta can read them.
     """
 
     table_version: int

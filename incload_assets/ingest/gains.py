@@ -26,7 +26,7 @@ MOST_FILES = 24
 
 
 def gain_of(load: LoadContext, ingestion: Ingestion) -> Position | None:
-    """The position of what the source has beyond the ingested data; None: the window is ingested as a whole."""
+    """The position of the source's content that is not ingested yet; None: the window is ingested as a whole."""
     table, before = load.table, ingestion.before
     if (
         before is None

@@ -184,7 +184,7 @@ def _check_counts(table: Table, window: str, read: int, written: int, *, validat
         raise ReconciliationFailed(
             f"{table.name} {window}: {read} rows were read, but {written} were written",
             rule="each row that was read is written once; nothing was committed",
-            remedy="materialize the partition again; if this repeats, look for another writer to the lake's folders",
+            remedy="materialize the partition again; if this repeats, find the other writer to the lake's folders",
         )
     raise DeclarationError(
         f"{table.name} {window}: its function made {written} rows of {read}",

@@ -106,7 +106,7 @@ def apply_changes(
         raise ReconciliationFailed(
             f"{where}: table and log still differ after {MERGES} merges",
             rule="a partition is done only when table and log agree",
-            remedy="look for another writer of the table; the partition stays open and is tried again",
+            remedy="find the other writer of the table; the partition stays open and is tried again",
         )
 
 

@@ -191,7 +191,7 @@ def _detect(load: LoadContext, window: Window) -> Position:
     position = detect(load, [window]).get(window.key)
     if position is None:
         raise SourceMissing(
-            f"{load.table.name} {window.key}: {load.table.source} holds nothing for this window",
+            f"{load.table.name} {window.key}: {load.table.source} has nothing for this window",
             rule='the table waits for its source (absent="wait")',
             remedy='load it when the source has it, or declare absent="empty" if a window may be empty',
         )

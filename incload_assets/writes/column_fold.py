@@ -83,7 +83,7 @@ def _of_one_window(changes: DataFrame, here: DataFrame, table: Table) -> DataFra
     return changes.select(*map(col, table.identity), F.lit(row["first"]).alias("_window"))
 
 
-def _told(
+def _key_history(
     changes: DataFrame, keys: DataFrame, truncates: DataFrame | None, handed_on: DataFrame | None, table: Table
 ) -> DataFrame:
     """The upserts and deletes of the keys, inherited ones included, with orders of other changes of the key.
@@ -100,18 +100,18 @@ def _told(
     own = kept.select(
         *(col(name, "log") for name in table.columns), "_kind", *_unset(table), log_order(table).alias("_order")
     ).withColumn("_path", F.array(order))
-    told = (
+    history = (
         (own if handed_on is None else own.unionByName(handed_on.withColumn("_path", F.array_append("_path", order))))
         .withColumn("_last", F.max(F.when(~deletes, order)).over(key))
         .withColumn("_before", F.max(F.when(deletes & (order < F.col("_last")), order)).over(key))
         .withColumn("_ended", F.max(F.when(deletes, order)).over(key))
     )
     if truncates is None:
-        return told
+        return history
     all_truncates = truncates.alias("log").agg(F.collect_set(truncate_order(table)).alias("_truncates"))
     earlier = F.filter("_truncates", lambda truncate: truncate < F.col("_last"))
     return (
-        told.crossJoin(F.broadcast(all_truncates))
+        history.crossJoin(F.broadcast(all_truncates))
         .withColumn("_before", F.greatest("_before", F.array_max(earlier)))
         .withColumn("_ended", F.greatest("_ended", F.array_max("_truncates")))
         .drop("_truncates")
@@ -133,9 +133,10 @@ def _states(
     """The correct state of each key in the table.
 
     ``_row`` is the correct row; ``_exists``, whether the table should have it; ``_waiting``, whether only values are
-    missing; ``_sources``, the orders of the upserts that the row is made of; ``_last`` and ``_ended`` as in ``_told``.
+    missing; ``_sources``, the orders of the upserts that the row is made of; ``_last`` and ``_ended`` are as in
+    ``_key_history``.
     """
-    told = _told(changes, keys, truncates, handed_on, table)
+    history = _key_history(changes, keys, truncates, handed_on, table)
     order, last, ended = F.col("_order"), F.col("_last"), F.col("_ended")
     enter = F.col("_path")[0]
     lives = F.col("_kind").isin(*UPSERTS) & (F.col("_before").isNull() | (enter > F.col("_before")))
@@ -150,7 +151,7 @@ def _states(
     else:
         newest = F.when(order == last, order)
         values = [F.max_by(col(name), newest).alias(f"_v{i}") for i, name in enumerate(free)]
-    folded = told.groupBy(*map(col, table.identity)).agg(
+    folded = history.groupBy(*map(col, table.identity)).agg(
         *values,
         F.first("_last").alias("_last"),
         F.first("_ended").alias("_ended"),

@@ -116,7 +116,7 @@ class Moves:
         found = self._follow(last.select("_key", F.array("links._order").alias("_path"), *of_heir), step)
         if not found:
             return None
-        return self._hold(_told_on(changes, union_of(found), self._table))
+        return self._hold(_inherited_changes(changes, union_of(found), self._table))
 
     def _follow(self, start: DataFrame, step: Callable[[DataFrame], DataFrame]) -> list[DataFrame]:
         """All frames reached step by step until one is empty. Each has few rows, in strictly ordered time."""
@@ -134,10 +134,10 @@ class Moves:
         return held
 
 
-def _told_on(changes: DataFrame, legs: DataFrame, table: Table) -> DataFrame:
+def _inherited_changes(changes: DataFrame, legs: DataFrame, table: Table) -> DataFrame:
     """The upserts of former keys, from the time in which the row had the key."""
     upserts = changes.filter(F.col("_kind").isin(*UPSERTS)).alias("log")
-    told = upserts.select(
+    former = upserts.select(
         _key(table, "log").alias("_of"),
         *(col(name, "log") for name in table.columns if name not in table.identity),
         "_kind",
@@ -146,7 +146,7 @@ def _told_on(changes: DataFrame, legs: DataFrame, table: Table) -> DataFrame:
     )
     floor, order = F.col("_floor"), F.col("_order")
     while_it_was = (_sequence(order, table) < F.col("_at")) & (floor.isNull() | (order > floor))
-    rows = told.join(F.broadcast(legs), (F.col("_of") == F.col("_from")) & while_it_was)
+    rows = former.join(F.broadcast(legs), (F.col("_of") == F.col("_from")) & while_it_was)
     of_heir = {name: F.col("_key").getField(name) for name in table.identity}
     columns = [of_heir.get(name, col(name)).alias(name) for name in table.columns]
     return rows.select(*columns, "_kind", "_unset", "_order", "_path")

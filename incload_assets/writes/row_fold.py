@@ -51,8 +51,8 @@ def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
     Returns:
         The plan. Its actions have the columns of every plan, and:
 
-        - ``_action``: for rows that need no action: same (the window's newest change is in effect), stale (a newer
-          change is in effect), or unknown;
+        - ``_action``: for rows that the MERGE leaves alone same (the window's newest change is in effect), stale (a
+          newer change is in effect) or unknown;
         - ``_order``, ``_seen``: order of the deciding change, and of the table's row;
         - ``_mine_order``: order of the window's newest change of the key, NULL if the window no longer has one;
         - ``_full``: whether the key was folded in full;
