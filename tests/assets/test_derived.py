@@ -121,7 +121,7 @@ def test_other_code_is_another_version() -> None:
         ({"write": Overwrite()}, r"write is Overwrite\(\) without partition_by"),
         ({"write": Fold(sums=["value"]), "keys": ["id"]}, r"write.sums names 'value' of type string"),
         ({"write": Fold(sums=["count"]), "keys": ["id"]}, r"write.sums names 'count', which DatedItem does not have"),
-        ({"write": Fold(sums=["seq"], maxes=["seq"]), "keys": ["id"]}, r"'seq', which is in write.sums, too"),
+        ({"write": Fold(sums=["seq"], maxes=["seq"]), "keys": ["id"]}, r"'seq', which is also in write.sums"),
         ({"write": Fold(sums=["seq"]), "keys": ["id"]}, r"nothing declares how 'value', 'day' is folded"),
         ({"write": Fold(partition_by="day"), "keys": ["id"]}, r"write.partition_by is 'day', but a fold has none"),
         ({"write": Fold(sums=["seq"], maxes=["day", "value"])}, r"changes.keys is empty"),

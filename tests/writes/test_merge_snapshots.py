@@ -192,7 +192,7 @@ def test_an_old_snapshot_is_held_against_what_is_as_old(spark: SparkSession, tmp
 
 def test_rows_that_each_have_a_position_of_their_own_are_no_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     rows = [item(str(n), "v", n, "s") for n in range(MAX_SNAPSHOTS + 1)]
-    with pytest.raises(ContractViolation, match=r"more than 300 different values in 'seq'.*same one"):
+    with pytest.raises(ContractViolation, match=r"more than 300 different values in 'seq'.*same value"):
         table_of(spark, tmp_path, {day(1): rows}).load(1)
 
 
