@@ -1,4 +1,4 @@
-"""What the author of a table, or of a kind of source, imports; beside it the Dagster asset that a table becomes."""
+"""The public API for authors of tables and kinds of sources, and the Dagster assets made from tables."""
 
 from incload_assets.assets.derived import Upstream, derived_asset
 from incload_assets.assets.incremental import incremental_asset

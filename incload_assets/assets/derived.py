@@ -1,4 +1,4 @@
-"""Tables derived from our own tables: aggregates, joins, folds of event logs."""
+"""Tables derived from other incremental tables: aggregates, joins, folds of event logs."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,16 +25,16 @@ from resources.errors import DeclarationError
 
 @dataclass(frozen=True)
 class Upstream:
-    """A table to derive from.
+    """A table upstream of a derived table.
 
     Args:
-        table: An incremental asset, derived ones included.
-        partition: The column of type date or timestamp by which it is partitioned: a window gets the rows whose value
-            lies in it, and follows their changes alone. None: every window gets the whole table, and any change of it
-            asks for all windows again (those whose rows come out the same write nothing).
-        on: For a table without ``partition``: the column, of the same name there and in the partitioned tables, by
-            which alone the function looks its rows up. A change of it then asks only for the windows whose rows refer
-            to a key that has changed.
+        table: An incremental asset, derived or not.
+        partition: The column of type date or timestamp that partitions the table: a window gets the rows whose value is
+            in the window, and depends on changes of these rows only. None: every window gets the whole table, and any
+            change of it causes a load of all windows (windows whose rows stay the same write nothing).
+        on: For a table without ``partition``: the only column by which the function looks up its rows, with the same
+            name in the partitioned tables. A change of the table then causes a load only of windows whose rows refer to
+            a changed key.
 
     Example:
         >>> Upstream(orders, partition="order_date")  # doctest: +SKIP
@@ -52,22 +52,25 @@ def upstream_tables(
     function: DerivedFunction,
     partitions_def: dg.TimeWindowPartitionsDefinition,
 ) -> tuple[UpstreamTable, ...]:
-    """Check what a table is made of.
+    """Checks the declared upstream tables of a derived table.
 
     Args:
-        key: Of the table.
-        of: As declared.
-        function: Takes their rows.
-        partitions_def: Of the table.
+        key: Key of the derived table.
+        of: Upstream tables as declared.
+        function: The function that makes a window's rows of theirs.
+        partitions_def: Partitions of the derived table.
+
+    Returns:
+        The upstream tables.
 
     Raises:
-        DeclarationError: Naming the table, the field, the value, the rule and what to write instead.
+        DeclarationError: With table, field, value, rule and remedy.
     """
     table_name = key.to_user_string()
     if not isinstance(of, Mapping) or not all(isinstance(given, Upstream) for given in of.values()):
         raise DeclarationError(
             f"{table_name}: of is {of!r}",
-            rule="it names each table upstream, and says how its rows are found",
+            rule="of names each upstream table, and declares how its rows are found",
             remedy='write of={"orders": Upstream(orders, partition="order_date")}',
         )
     for name, given in of.items():
@@ -85,7 +88,7 @@ def _check_arguments(table_name: str, of: Mapping[str, Upstream], function: Deri
     if sorted(arguments) != sorted(of):
         raise DeclarationError(
             f"{table_name}: its function takes ({', '.join(arguments)}), and of names {', '.join(of) or 'no tables'}",
-            rule="each table upstream is an argument of the function, by name",
+            rule="each upstream table is an argument of the function, by name",
             remedy=f"write def {function.__name__}({', '.join(of)})" if of else "name a table in of",
         )
 
@@ -104,7 +107,7 @@ def _upstream(
     if declared.key == key:
         raise DeclarationError(
             f"{where} is the table {table_name} itself",
-            rule="no table is derived from itself",
+            rule="a table cannot be derived from itself",
             remedy="name another table",
         )
     if (column := given.partition) is None:
@@ -121,8 +124,8 @@ def _upstream(
     if not isinstance(kind, T.DateType | T.TimestampType):
         raise DeclarationError(
             f"{where}: partition is {column!r} of type {kind.simpleString()}",
-            rule="the window of a row is told by a date or a timestamp",
-            remedy="partition the table upstream by a column of one of these types",
+            rule="a row's window is determined by a date or a timestamp",
+            remedy="partition the upstream table by a column of one of these types",
         )
     if isinstance(kind, T.DateType):
         check_whole_days(table_name, f"of[{name!r}].partition", column, partitions_def)
@@ -141,7 +144,7 @@ def _check_together(table_name: str, of: Sequence[UpstreamTable]) -> None:
     if all(upstream.partition is None for upstream in of):
         raise DeclarationError(
             f"{table_name}: none of {', '.join(upstream.name for upstream in of)} has a partition",
-            rule="the rows of a window are those of some table upstream that is partitioned by time",
+            rule="at least one upstream table is partitioned by time, so that windows have rows of their own",
             remedy='write Upstream(orders, partition="order_date") for one of them',
         )
 
@@ -154,7 +157,7 @@ def _check_references(table_name: str, of: Mapping[str, Upstream]) -> None:
         if given.partition is not None:
             raise DeclarationError(
                 f"{table_name}: of[{name!r}] has partition {given.partition!r} and on {given.on!r}",
-                rule="rows of a table that is partitioned by time belong to windows, and are not looked up",
+                rule="rows of a table that is partitioned by time are found by window, and not looked up by a key",
                 remedy="drop one of them",
             )
         partitioned = [other for other, that in of.items() if that.partition is not None]
@@ -167,14 +170,14 @@ def _check_references(table_name: str, of: Mapping[str, Upstream]) -> None:
                 raise DeclarationError(
                     f"{table_name}: of[{name!r}].on is {given.on!r} of type {kind.simpleString()}",
                     rule="rows refer to others by a single value",
-                    remedy="name a column of a plain type, or drop on: every change asks for all windows then",
+                    remedy="name a column of a plain type, or drop on, so that every change loads all windows",
                 )
             if kind is None or kind != kinds[name]:
                 has = f"has it as {kind.simpleString()}" if kind else "does not have it"
                 raise DeclarationError(
                     f"{table_name}: of[{name!r}].on is {given.on!r}, and {tables[other].name} {has}",
-                    rule="rows refer to others by a column of one name and type in all the tables",
-                    remedy="name such a column, or drop on: every change asks for all windows then",
+                    rule="rows refer to others by a column of the same name and type in all tables",
+                    remedy="name such a column, or drop on, so that every change loads all windows",
                 )
 
 
@@ -192,32 +195,32 @@ def derived_asset(
     deps: Iterable[Any] = (),
     **options: Any,
 ) -> Callable[[DerivedFunction], dg.AssetsDefinition]:
-    """Declare a table that is made of others; decorates the function that makes a window's rows.
+    """Declares a table derived from other tables; decorates the function that makes a window's rows.
 
-    It is an incremental asset: what its source holds for a window are the rows that the tables upstream hold for it.
-    When they change, by whatever (late rows, deletes, a rollback, an erasure), its sensor asks for the windows
-    concerned, and those are made anew and replaced.
+    A derived table is an incremental asset: its source for a window are the rows of the upstream tables for that
+    window. If they change for any reason (late rows, deletes, a rollback, an erasure), the table's sensor requests the
+    affected windows, and these are computed again and replaced.
 
     Args:
-        partitions_def: Time windows; one may span several partitions upstream.
-        of: The tables upstream, by the names of the function's arguments. At least one is partitioned by time.
-        contract: As for ``incremental_asset``; judges the function's rows.
-        write: ``Overwrite(partition_by=...)`` where each window makes rows of its own (sales per day);
-            ``Fold(...)`` where all windows together make a row (stock per product), see there.
+        partitions_def: Time windows; a window may span several partitions upstream.
+        of: The upstream tables, by the names of the function's arguments. At least one is partitioned by time.
+        contract: As for ``incremental_asset``; validates the function's rows.
+        write: ``Overwrite(partition_by=...)`` if each window has rows of its own (sales per day);
+            :class:`~incload_assets.writes.fold.Fold` if all windows together make a row (stock per product).
         keys: Columns that identify a row.
-        sequence_by: For ways of writing that tell newer from older.
-        absent: Whether a window for which upstream holds nothing waits, or is an empty window.
-        name: Of the asset; default the function's.
+        sequence_by: Columns that order changes, for write strategies that distinguish newer from older ones.
+        absent: Whether a window without upstream rows waits, or is an empty window.
+        name: Name of the asset; default: the function's.
         key_prefix: As in ``dagster.asset``.
-        deps: Assets upstream, beside the tables.
-        options: The others as for ``incremental_asset``.
+        deps: Further upstream assets.
+        options: All other arguments of ``incremental_asset``.
 
-    The function receives one frame for each table, its rows for the window, and returns the contract's columns. It may
-    filter, join and aggregate; it is deterministic (so sums of doubles, whose last digit depends on the order, are
-    better made of decimals), and depends on nothing but its arguments.
+    The function receives one frame for each table, with its rows for the window, and returns the contract's columns. It
+    may filter, join and aggregate. It has to be deterministic (use decimals for sums, because the last digit of a sum
+    of doubles depends on the order), and depends only on its arguments.
 
     Raises:
-        DeclarationError: When the module is imported, naming table, field, value, rule and remedy.
+        DeclarationError: When the module is imported; with table, field, value, rule and remedy.
 
     Example:
         >>> @derived_asset(
@@ -244,7 +247,7 @@ def derived_asset(
         with as_in_dagster(table_name):
             above = [*(given.table for given in of.values()), *as_columns(deps)]
 
-        @wraps(function)  # its code is the table's: the rows come out of the source as they are
+        @wraps(function)  # the code version is that of the author's function; rows of the source are passed through
         def as_they_are(changes: DataFrame) -> DataFrame:
             return changes
 

@@ -1,4 +1,4 @@
-"""From a declaration to a Dagster asset whose materialization is an incremental load."""
+"""The decorator that declares a table and makes it a Dagster asset, whose materialization is an incremental load."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -43,42 +43,43 @@ def incremental_asset(
     log_retention: timedelta | None = None,
     interval: timedelta = INTERVAL,
 ) -> Callable[[RowFunction], dg.AssetsDefinition]:
-    """Declare a table that loads incrementally; decorates the row-wise function that shapes its changes.
+    """Declares a table that loads incrementally; decorates the row-wise function that shapes its changes.
 
     Args:
         partitions_def: Time windows; each is loaded, checked and checkpointed by itself.
-        source: Where changes come from, for example ``Files``.
+        source: The source of changes, for example ``Files``.
         contract: A ``pandera.pyspark.DataFrameModel`` with every column of the table.
         changes: Key, sequence and delete condition of a change.
-        write: How changes are applied.
+        write: The write strategy, which determines how changes are applied.
         freshness: How late the latest due partition may be; None: not checked.
         quarantine: How many rejected rows a load tolerates.
-        name: Of the asset; default the function's.
-        max_partitions_per_run: How many partitions of a backfill, or of what waits at the source, one run loads; those
-            never tried before together, others one after the other.
-        log_retention: How long after its end a window can still be replaced. Of older windows the log keeps only what
-            may still decide (of each key the newest change), and a window whose source has changed since is replaced
-            only by a run that is told to; None: everything is kept.
-        interval: How often the table's sensor looks at the source, and so how often the open window is loaded while it
-            changes. ``incload status TABLE`` says so if loads cannot keep up.
-        pool: Dagster pool of the loads; default one of the table's own for a table that any load may touch
+        name: Name of the asset; default: the function's.
+        max_partitions_per_run: Maximum number of partitions that one run loads, of a backfill or of partitions waiting
+            at the source. Partitions never tried before are loaded together, others one after another.
+        log_retention: How long after its end a window can still be replaced. Of older windows the log keeps only the
+            changes that may still affect the table (the newest of each key), and a window whose source has changed
+            since is replaced only by a run that is tagged for it. None: everything is kept.
+        interval: How often the table's sensor checks the source, and so how often the open window is loaded while it
+            changes. ``incload status TABLE`` reports if loads cannot keep up.
+        pool: Dagster pool of the loads; default: a pool of its own for a table in which any load may touch any row
             (``Merge()`` without ``partition_by``).
-        code_version: Changes when rows have to be validated anew; default a hash of function and declaration.
-        key_prefix: As in ``dagster.asset``, and so are the others:
-        description: Default the function's docstring.
-        deps: Assets upstream.
+        code_version: Version of the code; if it changes, rows are validated again. Default: a hash of function and
+            declaration.
+        key_prefix: As in ``dagster.asset``.
+        description: As in ``dagster.asset``; default: the function's docstring.
+        deps: Upstream assets.
         group_name: Group in the UI.
         owners: People or teams.
-        tags: For searching.
-        kinds: Default spark and deltalake.
-        metadata: Beside what the declaration itself shows.
-        automation_condition: Beside the table's sensor.
+        tags: Tags for searching.
+        kinds: As in ``dagster.asset``; default: spark and deltalake.
+        metadata: Metadata in addition to that of the declaration.
+        automation_condition: A condition in addition to the table's sensor.
 
-    The function receives the contract's columns, typed, plus the fields that ``changes`` names in conditions, and
-    returns the contract's columns. It is row-wise and deterministic: no filter, join or aggregate.
+    The function receives the contract's columns, typed, plus the fields that conditions of ``changes`` use, and returns
+    the contract's columns. It is row-wise and deterministic: no filter, join or aggregate.
 
     Raises:
-        DeclarationError: When the module is imported, naming table, field, value, rule and remedy.
+        DeclarationError: When the module is imported; with table, field, value, rule and remedy.
 
     Example:
         >>> @incremental_asset(
@@ -129,7 +130,7 @@ def incremental_asset(
                 automation_condition=automation_condition,
                 backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run),
                 required_resource_keys={"spark", "lake"},
-                output_required=False,  # a run over several partitions reports each by itself, as it is done
+                output_required=False,  # a run of several partitions reports each partition when it is done
             )
             def load(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
                 yield from materialize(context, table)
@@ -141,7 +142,7 @@ def incremental_asset(
 
 
 def table_of(asset: dg.AssetsDefinition) -> Table | None:
-    """The declaration behind an asset, None for an asset of another kind."""
+    """The declaration of an asset's table; None for an asset of another kind."""
     compute = getattr(asset.node_def, "compute_fn", None)
     return getattr(getattr(compute, "decorated_fn", None), "incremental_table", None)
 

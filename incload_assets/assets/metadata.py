@@ -1,4 +1,4 @@
-"""What a materialization shows a person: counts, evidence, a sample with personal columns masked."""
+"""Metadata of materializations for the UI: counts, evidence, and a sample with personal columns masked."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,13 +25,13 @@ Metadata = dict[str, dg.MetadataValue]
 
 
 def metadata_of(spark: SparkSession, table: Table, lake: Lake, reports: Sequence[LoadReport]) -> dict[str, Metadata]:
-    """The metadata of materializations, by partition key; its numbers are what the UI plots over time.
+    """The metadata of materializations by partition key; the UI plots its numbers over time.
 
     Args:
-        spark: For the samples.
+        spark: A session, for the samples.
         table: The declaration.
-        lake: Where tables are.
-        reports: Outcomes of loads that were reconciled with the same version of the log.
+        lake: The lake with the table.
+        reports: Reports of loads that were reconciled with the same version of the log.
     """
     samples = _samples(spark, table, lake, reports)
     return {report.window.key: _metadata(table, lake, report, samples[report.window.key]) for report in reports}
@@ -73,9 +73,9 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
 
 
 def _commit(report: LoadReport) -> str:
-    """How the table was changed."""
+    """The kind of commit that changed the table."""
     if not report.committed:
-        return "none: the table was right"
+        return "none: the table was correct"
     return "atomic rewrite of a part" if report.merged.rewrites else "MERGE"
 
 
@@ -84,7 +84,7 @@ def _evidence(report: LoadReport) -> str:
     return (
         "| | log | table |\n|---|---|---|\n"
         f"| keys of the window in effect | {e.present} | {e.present} |\n"
-        f"| content hash of these | `{unsigned(e.log_hash)}` | `{unsigned(e.table_hash)}` |\n"
+        f"| content hash of these keys | `{unsigned(e.log_hash)}` | `{unsigned(e.table_hash)}` |\n"
         f"| version | {report.log_version} | {report.table_version} |\n\n"
         f"{e.rows_read} read = {sum_of(e.bins)}"
     )
@@ -93,7 +93,7 @@ def _evidence(report: LoadReport) -> str:
 def _samples(
     spark: SparkSession, table: Table, lake: Lake, reports: Sequence[LoadReport]
 ) -> dict[str, dg.TableMetadataValue]:
-    """A few changes of each window; one query for all of them."""
+    """A few changes of each window, read in one query."""
     log = ChangeLog(table, lake)
     personal = table.contract.personal
     kinds = table.contract.types

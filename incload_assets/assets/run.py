@@ -1,4 +1,4 @@
-"""A run of a table's asset: its partitions are loaded, oldest first, and each succeeds or fails by itself."""
+"""A run of a table's asset: loads its partitions, oldest first, each of which succeeds or fails by itself."""
 
 import random
 import time
@@ -29,15 +29,15 @@ FIRST_DELAY_SECONDS = 5.0
 
 
 def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.MaterializeResult[Any]]:
-    """Load the run's partitions, oldest first; each succeeds or fails by itself."""
+    """Loads the run's partitions, oldest first; each succeeds or fails by itself."""
     mark_process(context)
     keys = sorted(context.partition_keys, key=lambda key: window_of(table.partitions_def, key, table.name))
     failures: dict[str, BaseException] = {}
     with ExitStack() as held:
         try:
             spark = held.enter_context(context.resources.spark.session(table.name))
-        except Exception as error:  # no session to be had
-            failures |= dict.fromkeys(keys, _told(context, table, table.name, error))
+        except Exception as error:  # no session is available
+            failures |= dict.fromkeys(keys, _translated(context, table, table.name, error))
         else:
             yield from _load_each(context, table, spark, keys, failures)
     evaluations = check_after_range(context, table, loaded=len(failures) < len(keys)) if len(keys) > 1 else None
@@ -63,9 +63,11 @@ def _load_each(
             for report in reports:
                 _log(context, table, report, metadata_by_key[report.window.key])
                 del left[report.window.key]
-    except Exception as error:  # whatever it was, each window that is left tells its own
-        reason = _told(context, table, table.name, error)
-        context.log.warning(f"{table.name}: not loaded together, so each window by itself: {reason}")
+    except Exception as error:  # of any kind: the loads of the remaining windows report their own errors
+        reason = _translated(context, table, table.name, error)
+        context.log.warning(
+            f"{table.name}: the windows are loaded one by one, as loading them together failed: {reason}"
+        )
     for number, (key, window) in enumerate(left.items(), len(keys) - len(left) + 1):
         if len(keys) > 1:
             context.log.info(f"{table.name} {key}: partition {number} of {len(keys)}{_time_left(start, number, keys)}")
@@ -82,7 +84,7 @@ def _load_each(
             )
             metadata = metadata_of(spark, table, lake, [report])[key]
         except Exception as error:
-            failures[key] = _told(context, table, f"{table.name} {key}", error)
+            failures[key] = _translated(context, table, f"{table.name} {key}", error)
             context.log.error(f"{table.name} {key}: {failures[key]}")
             continue
         if len(keys) > 1:
@@ -96,7 +98,7 @@ def _load_each(
 def _load_together(
     context: dg.AssetExecutionContext, table: Table, spark: SparkSession, windows: Sequence[Window]
 ) -> Iterator[list[LoadReport]]:
-    """Those of the windows that nobody has tried before, as far as they can be loaded together."""
+    """Loads windows together that no run has tried before, if there are several."""
     if len(windows) < 2 or context.retry_number > 0 or not table.in_ranges:
         return
 
@@ -112,22 +114,22 @@ def _load_together(
 
 
 def _log(context: dg.AssetExecutionContext, table: Table, report: LoadReport, metadata: Metadata) -> None:
-    """Checkpoint one of several partitions at once: what comes after may fail."""
+    """Checkpoints one of several partitions as soon as it is loaded, because later ones may fail."""
     context.log.info(_summary(table, report))
     tags = {DATA_VERSION_TAG: report.control.fingerprint}
     key = report.window.key
     context.log_event(dg.AssetMaterialization(table.key, partition=key, metadata=metadata, tags=tags))
 
 
-def _told(context: dg.AssetExecutionContext, table: Table, doing: str, error: BaseException) -> BaseException:
-    """An error as a person is told it; where nobody foresaw it, the log has its stack."""
+def _translated(context: dg.AssetExecutionContext, table: Table, doing: str, error: BaseException) -> BaseException:
+    """The translated error for messages; the stack of an unforeseen error is logged."""
     if unforeseen(error):
         context.log.error(f"{doing}: raised", exc_info=error)
     return told(error, doing, table, context.resources.lake)
 
 
 def _time_left(start: float, number: int, keys: Sequence[str]) -> str:
-    """From the pace so far; nothing before the first partition is done."""
+    """The estimated time left by the pace so far; empty before the first partition is done."""
     done = number - 1
     left = (time.monotonic() - start) / done * (len(keys) - done) if done else 0
     return f", about {left:.0f} s left" if done else ""
@@ -143,7 +145,7 @@ def _summary(table: Table, report: LoadReport) -> str:
 
 
 def _fail(context: dg.AssetExecutionContext, table: Table, failures: Mapping[str, BaseException], total: int) -> None:
-    """Fail the step: again later if nothing but time is needed, for good if a person is."""
+    """Fails the step: with a retry if all errors are transient, otherwise without."""
     transient = all(isinstance(e, IncrementalLoadError) and e.transient for e in failures.values())
     run_id = context.run.run_id
     context.instance.add_run_tags(run_id, own_tags(run_id, {FAILURE_TAG: _cause(failures.values())}))
@@ -159,7 +161,7 @@ def _fail(context: dg.AssetExecutionContext, table: Table, failures: Mapping[str
 
 
 def _cause(errors: Iterable[BaseException]) -> str:
-    """One word for automation: ``transient`` and ``missing`` are tried again, others wait for a person."""
+    """The cause of a failure for automation, which tries ``transient`` and ``missing`` again, and no others."""
     causes = set()
     for error in errors:
         if isinstance(error, SourceMissing):
@@ -172,7 +174,7 @@ def _cause(errors: Iterable[BaseException]) -> str:
 
 
 def _checkpoint(context: dg.AssetExecutionContext, table: Table, partition: str, *, alone: bool) -> Checkpoint:
-    """What is known of a partition; this run itself may have tried it before, as a retry or together with others."""
+    """Dagster's records of a partition; this run may have tried it before, as a retry or together with others."""
     known = checkpoint_of(context.instance, table.key, table.partitions_def, partition, context.run.run_id)
     again = context.retry_number > 0
     return replace(known, clean=known.clean and not again, untried=known.untried and alone and not again)

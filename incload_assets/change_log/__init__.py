@@ -1,1 +1,1 @@
-"""The log of changes: what is written to it and read from it."""
+"""The change log of a table: its layout, commits, and reads."""

@@ -1,4 +1,4 @@
-"""Column expressions that several steps share: the order of changes, and the hash of a row."""
+"""Kinds of rows in the change log, and column expressions for the order of changes."""
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -12,19 +12,19 @@ MOVED = "moved"
 """An upsert that may give a row a new key, and leaves columns unset; see :mod:`incload_assets.writes.key_moves`."""
 UPSERTS = (UPSERT, MOVED)
 SNAPSHOT = "snapshot"
-"""The mark of a complete extract, see :mod:`incload_assets.ingest.full_extracts`."""
+"""The mark of a full extract; see :mod:`incload_assets.ingest.full_extracts`."""
 EMPTIES = (TRUNCATE, SNAPSHOT)
-"""Rows of the log without a key that delete everything older than they are."""
+"""Kinds of rows without a key that delete all older rows."""
 CHANGES = (*UPSERTS, DELETE, *EMPTIES)
 
 
 def sets(name: str) -> Column:
-    """Whether a change sets a column: it does unless ``_unset`` lists it."""
+    """Whether a change sets a column: all columns except those in ``_unset``."""
     return ~F.coalesce(F.array_contains("_unset", name), F.lit(False))
 
 
 def order_sql(table: Table, *, alias: str = "", is_delete: str, content_hash: str) -> str:
-    """SQL of the struct that orders a key's changes: sequence (NULL first), upsert before delete, content hash."""
+    """SQL for the struct that orders a key's changes: sequence (NULL first), upsert before delete, content hash."""
     prefix = f"{alias}." if alias else ""
     sequence = [f"'s{i}', {prefix}{quoted(c)}" for i, c in enumerate(table.changes.sequence_by)]
     members = ", ".join([*sequence, f"'delete', {is_delete}", f"'hash', {content_hash}"])
@@ -34,22 +34,22 @@ def order_sql(table: Table, *, alias: str = "", is_delete: str, content_hash: st
 def log_order(table: Table, alias: str = "log") -> Column:
     """The order of a row of the log.
 
-    The content is hashed as the contract is now: the stored ``_hash`` is of the contract that validated the row, and
-    with a column removed or moved since it would differ from the table's for ever.
+    The content is hashed by the present contract: the stored ``_hash`` is by the contract that validated the row, and
+    would always differ from the table's if a column has been removed or moved since.
     """
     content = content_hash_sql(table.columns, alias)
     return F.expr(order_sql(table, alias=alias, is_delete=f"{alias}._kind = '{DELETE}'", content_hash=content))
 
 
 def truncate_order(table: Table) -> Column:
-    """The order of a row of the log that deletes what is older: NULL is older than any content of its sequence."""
+    """The order of a row that deletes all older rows: its NULL hash is older than any content of its sequence."""
     return F.expr(order_sql(table, alias="log", is_delete="false", content_hash="CAST(NULL AS BIGINT)"))
 
 
 def row_order_sql(table: Table, alias: str) -> str:
-    """SQL of the order of a row of the table itself, NULL where there is no such row.
+    """SQL for the order of a row of the table, NULL if there is no such row.
 
-    Key columns are never NULL in the table, so a NULL key tells an absent row in an outer join.
+    Key columns are never NULL in the table, so a NULL key means an absent row in an outer join.
     """
     order = order_sql(table, alias=alias, is_delete="false", content_hash=content_hash_sql(table.columns, alias))
     return f"CASE WHEN {alias}.{quoted(table.changes.keys[0])} IS NOT NULL THEN {order} END"

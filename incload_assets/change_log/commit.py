@@ -1,12 +1,12 @@
-"""Commits to the log of changes: one that replaces windows, and one that carries a fence alone.
+"""Commits to the change log: one replaces windows, the other has only a fence.
 
-Neither needs Spark, which has written the rows already: so an ingestion costs one Spark job, and whoever dies before
-the commit has changed nothing. A commit is made of the log as it is read here, and fails if anybody has moved its
-fence, or replaced one of its windows, since: see :meth:`resources.lake.Lake.commit`.
+Neither needs Spark, which has already written the rows. So an ingestion takes one Spark job, and a load that dies
+before the commit has changed nothing. A commit is based on the version of the log that is read here, and fails if
+another commit has moved its fence or replaced one of its windows since: see :meth:`resources.lake.Lake.commit`.
 
-Spark still commits to a log when it makes it, changes its columns, marks windows for compaction and vacuums it. Its
-commits look whether a version is there and then write it, so that one of these could, in the moment between, write over
-an ingestion. Nothing is lost by that: the window's record is not the checkpoint's then, and the window is asked for
+Spark itself still commits to a log to create it, change its columns, mark windows for compaction, and vacuum it. Its
+commits check whether a version exists and then write it, so between the two steps such a commit could overwrite an
+ingestion. Nothing is lost by that: the window record then differs from the checkpoint, and the window is requested
 again.
 """
 
@@ -38,20 +38,20 @@ def commit(
     note: str,
     base: WindowRecord | None = None,
 ) -> bool:
-    """Replace windows of the log, or add to one, in one commit fenced by ``(app_id, number)``.
+    """Replaces windows of the log, or adds to one, in one commit fenced by ``(app_id, number)``.
 
     Args:
-        load: Of the load.
-        staged: Rows of the windows, and of others, which are left out; and so are those that are no changes.
-        controls: The windows, with their new control rows.
+        load: The load's context.
+        staged: Staged rows; those of other windows, and those that are no changes, are left out.
+        controls: New window records by partition key.
         app_id: Identifier of the fence.
-        number: Its number.
-        note: What the commit says of itself to people.
-        base: The control row of the one window whose rows stay, and are added to; None: the windows are replaced. A log
-            that holds another one now is left as it is: it has been restored, or ingested again.
+        number: Number of the fence.
+        note: The message of the commit in the log's history.
+        base: The window record of a single window to which the rows are added; None: the windows are replaced. If the
+            log now has another record, because it was restored or ingested again, nothing is committed.
 
     Returns:
-        Whether it was this commit that the log holds now.
+        Whether the log now has this commit's windows.
     """
     log, at = load.log, windows.now()
     log_now, replaced = log.open(), {"_window": list(controls)}
@@ -63,15 +63,15 @@ def commit(
     files = [*staged.committing(), *_record_files(load, controls)]
     added = [file.as_added(at) for file in files]
     log.lake.commit(log_now, added, app_id, number, replaced=replaced, note=note)
-    # whatever the answer was: it may have been lost, and another commit may have come right after
+    # no matter how the commit ended: its answer may have been lost, or another commit may have followed at once
     return log.controls(only=list(controls)) == dict(controls)
 
 
 def bare_fence(load: LoadContext, app_id: str, *, odd: bool = False) -> int:
-    """Commit nothing but a fence to the log, with a number above all before it: what has a lower one is refused.
+    """Commits only a fence to the log, with a number above all earlier ones, to reject commits with a lower number.
 
     Args:
-        load: Of the load.
+        load: The load's context.
         app_id: Identifier of the fence.
         odd: Whether the number has to be odd.
 
@@ -79,7 +79,7 @@ def bare_fence(load: LoadContext, app_id: str, *, odd: bool = False) -> int:
         The number.
 
     Raises:
-        ConcurrentLoad: Others kept moving the fence.
+        ConcurrentLoad: Other loads kept moving the fence.
     """
     log = load.log
 
@@ -90,7 +90,7 @@ def bare_fence(load: LoadContext, app_id: str, *, odd: bool = False) -> int:
 
 
 def _record_files(load: LoadContext, controls: Mapping[str, WindowRecord]) -> list[StagedFile]:
-    """WindowRecord rows, each in a file of its own."""
+    """Writes window records, each to a file of its own."""
     written = []
     with load.lake.files(load.log.uri) as files:
         for key, control in controls.items():

@@ -1,4 +1,4 @@
-"""What every step of a load works with, and what it saw."""
+"""The context of a load: the table, and the means to read it."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -31,7 +31,7 @@ class Phases:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Count the time inside as part of a phase."""
+        """Adds the time of a block to a phase."""
         start = monotonic()
         try:
             yield
@@ -39,28 +39,28 @@ class Phases:
             self.seconds[name] = self.seconds.get(name, 0.0) + monotonic() - start
 
 
-def _nobody(_: str) -> None:
+def _no_log(_: str) -> None:
     pass
 
 
 @dataclass(frozen=True)
 class LoadContext:
-    """A table and the means to work on it.
+    """A table, and everything that the steps of a load need to work on it.
 
     Args:
-        spark: A session of this load's own: the fence is a setting of the session.
+        spark: A session used by this load only, because the fence is a session setting.
         table: The declaration.
-        lake: Where tables are.
-        run_id: The Dagster run, for window records and commits.
-        info: Takes one line for each step, for people.
-        phases: Takes the times.
+        lake: The lake with the table.
+        run_id: The Dagster run, recorded in window records and commits.
+        info: Logs one line for each step.
+        phases: Records the time per phase.
     """
 
     spark: SparkSession
     table: Table
     lake: Lake
     run_id: str = ""
-    info: Callable[[str], None] = _nobody
+    info: Callable[[str], None] = _no_log
     phases: Phases = field(default_factory=Phases)
 
     @cached_property
@@ -70,20 +70,20 @@ class LoadContext:
 
     @cached_property
     def kept(self) -> CachedFrame:
-        """What its plans share."""
+        """The frame that the load's plans share."""
         return CachedFrame()
 
     @cached_property
     def uri(self) -> str:
-        """Where the table is."""
+        """The URI of the table."""
         return self.lake.table_uri(self.table.key.path)
 
     def rows(self, at: "ReadView", *, near: bool = False) -> DataFrame:
-        """The table as of a snapshot; where it has no files, Spark is spared the look.
+        """The table's rows in a read view. An empty table is answered without a Spark query.
 
         Args:
-            at: The version to read, and the windows.
-            near: Whether only rows of the part that the windows touch are asked for.
+            at: The read view.
+            near: Whether to read only the part of the table that the windows touch.
         """
         if not (at.near_bytes if near else at.table_bytes):
             return self.spark.createDataFrame([], self.table.schema)
@@ -96,22 +96,22 @@ class LoadContext:
         return rows.filter(touched) if touched else rows
 
     def changes(self, at: "ReadView") -> DataFrame:
-        """The log as of a snapshot."""
+        """The log's rows in a read view."""
         return self.log.read(self.spark, at.log_version)
 
     def window_changes(self, at: "ReadView") -> DataFrame:
-        """Of the log as of a snapshot: the changes of its windows, and of the others those deletes that may be newer.
+        """The changes of a read view's windows, and deletes of other windows that may be newer.
 
-        Of a log of many files there may be more.
+        If these have too many files to be read directly, the result is the whole log.
         """
         return self.changes(at) if at.window_files is None else at.window_files.read(self.spark)
 
     def read_view(self, windows: tuple[Window, ...], app_id: str, *, of_range: bool = False) -> "ReadView":
-        """Look at the table before the log, so that nothing merged can be missing from the log that is read.
+        """Opens a read view: first the table, then the log, so that the log has everything that was merged.
 
         Args:
-            windows: Landed windows.
-            app_id: Identifier of the fence, unless the table has only one.
+            windows: Ingested windows.
+            app_id: Identifier of the fence, unless the table has only one fence.
             of_range: Whether it is the fence of a range.
         """
         table = self.lake.delta(self.uri)
@@ -137,7 +137,7 @@ class LoadContext:
             {key: controls[key] for key in keys},
             self.table.write.whole,
             of_range,
-            # a row that got a new key may be in another place than what it inherits
+            # a row that got a new key may be in another place than the changes it inherits
             by_place=not moves and (self.table.write.buckets is not None or not self.table.write.whole),
             table_bytes=table_bytes,
             near_bytes=table_bytes,
@@ -164,7 +164,7 @@ class LoadContext:
         )
 
     def _not_older(self, deletes: pa.Table, controls: Collection[WindowRecord]) -> pa.Table:
-        """Files of the log without those whose deletes are older than all changes of some windows."""
+        """Files of deletes, without those whose deletes are all older than the changes of some windows."""
         firsts = first_sequences(controls)
         if not firsts:
             return deletes

@@ -1,4 +1,4 @@
-"""What Delta's log says of a Parquet file, taken from the file's own footer: its rows, and ranges of some columns.
+"""Statistics of a Parquet file for Delta's log, from the file's footer: number of rows, and ranges of some columns.
 
 See Delta's protocol, *Per-file Statistics*.
 """
@@ -13,17 +13,17 @@ from typing import Any
 import pyarrow.parquet as pq
 
 LONGEST_TEXT = 256
-"""Characters of a bound; of a column with longer ones nothing is said."""
+"""Maximum length of a bound in characters; a column with a longer bound gets no range."""
 
 
 def statistics_of(footer: pq.FileMetaData, columns: Collection[str]) -> str:
-    """The statistics of a file as JSON, as Delta keeps them.
+    """The statistics of a file in Delta's JSON format.
 
-    A bound that Parquet leaves out, or that has no exact form, is left out: whoever looks for rows then reads the file.
+    A bound that is missing in Parquet, or that has no exact JSON form, is omitted. Queries then cannot skip the file.
 
     Args:
-        footer: Of the file.
-        columns: Those whose ranges are told; none of them is a struct.
+        footer: The footer of the file.
+        columns: Columns that get ranges; none of them is a struct.
 
     Example:
         >>> statistics_of(pq.read_metadata("part-0.parquet"), ["seq"])  # doctest: +SKIP
@@ -44,27 +44,27 @@ def statistics_of(footer: pq.FileMetaData, columns: Collection[str]) -> str:
         if bounds is not None:
             low[name], high[name] = bounds
     parts = {"minValues": low, "maxValues": high, "nullCount": nulls}
-    members = [f'"numRecords":{footer.num_rows}', *(f'"{part}":{_object(told)}' for part, told in parts.items())]
+    members = [f'"numRecords":{footer.num_rows}', *(f'"{part}":{_object(values)}' for part, values in parts.items())]
     return f"{{{','.join(members)}}}"
 
 
-def _object(told: dict[str, str]) -> str:
-    return f"{{{','.join(f'{json.dumps(name)}:{value}' for name, value in told.items())}}}"
+def _object(values: dict[str, str]) -> str:
+    return f"{{{','.join(f'{json.dumps(name)}:{value}' for name, value in values.items())}}}"
 
 
 def _bounds(filled: Sequence[Any]) -> tuple[str, str] | None:
-    """The least and the greatest value as JSON; None where there is none, or no exact form of one."""
+    """The least and the greatest value as JSON; None if one is missing or has no exact form."""
     if not filled or not all(one.has_min_max for one in filled):
         return None
     try:
         low, high = _exact(min(one.min for one in filled)), _exact(max(one.max for one in filled))
-    except (ValueError, OverflowError):  # years that Python does not know
+    except (ValueError, OverflowError):  # years outside Python's range
         return None
     return None if low is None or high is None else (low, high)
 
 
 def _exact(bound: Any) -> str | None:
-    """A value as JSON; None where that would not be exact."""
+    """A value as JSON; None if that would not be exact."""
     match bound:
         case bool() | bytes():
             return None

@@ -1,7 +1,7 @@
-"""The log of a table's changes (``_changes/<table>``): its shape, its control rows, and what they tell.
+"""The change log of a table (``_changes/<table>``): its columns, properties and window records.
 
-A window's rows live in one Delta partition ``_window``; ``_kind`` is the second partition column, so that the deletes
-of all windows, and the control rows, are found without reading the changes themselves.
+A window's rows are in one Delta partition ``_window``; ``_kind`` is the second partition column, so that the deletes
+of all windows, and the window records, are found without reading the changes.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -28,25 +28,25 @@ _SOURCE_TYPE = T.StructType(
 )
 
 _RANGED = (T.NumericType, T.StringType, T.DateType, T.TimestampType, T.TimestampNTZType)
-"""Types of which Delta keeps ranges."""
+"""Types of columns that get ranges in Delta's statistics."""
 
 _COMMITS_KEPT = {
     "delta.logRetentionDuration": "interval 2 days",
-    "delta.deletedFileRetentionDuration": "interval 2 days",  # Delta allows no longer one
-    "delta.checkpointInterval": "10",  # on S3, whoever opens the log asks for each commit since
+    "delta.deletedFileRetentionDuration": "interval 2 days",  # Delta requires at most the log's retention
+    "delta.checkpointInterval": "10",  # on S3, opening the log requests each commit since the checkpoint
 }
-"""Of the log's commits, not of its changes. Whoever reads a version has Delta list all commits that it keeps, some ten
-times a load: 5,000 of them, a month of a load every eight minutes, made a small load a quarter longer, on a local disk.
-A load reads the version that it began with, none older.
+"""Retention of the log's commits, not of its changes. To read a version Delta lists all commits that it keeps, some ten
+times per load: 5,000 of them, from a month with a load every eight minutes, made a small load a quarter longer, on a
+local disk. A load reads the version that it began with, and none older.
 """
 
 
 class ChangeLog:
-    """The log of one table.
+    """The change log of one table.
 
     Args:
         table: The declaration.
-        lake: Where tables are.
+        lake: The lake with the table.
     """
 
     def __init__(self, table: Table, lake: Lake) -> None:
@@ -55,7 +55,7 @@ class ChangeLog:
 
     @cached_property
     def schema(self) -> T.StructType:
-        """The columns of the log; all are nullable, because rejected rows and control rows live here too."""
+        """The columns of the log. All are nullable, because the log also has rejected rows and window records."""
         own = [T.StructField(f.name, f.data_type) for f in self.table.contract.fields]
         engine = [
             T.StructField("_window", T.StringType()),
@@ -75,12 +75,12 @@ class ChangeLog:
 
     @property
     def validated(self) -> list[str]:
-        """The columns of all rows but control rows."""
+        """The columns of all rows except window records."""
         return [name for name in self.schema.names if name != "_control"]
 
     @property
     def ranged(self) -> list[str]:
-        """The columns that the log is filtered by, of which Delta keeps ranges."""
+        """The columns that the log is filtered by, and that get ranges in Delta's statistics."""
         columns = dict.fromkeys([*self.table.identity, *self.table.changes.sequence_by])
         if (place := self.table.write.partition_by) is not None:
             columns[place] = None
@@ -88,25 +88,25 @@ class ChangeLog:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Delta keeps the latest commits, and ranges of those columns alone that the log is filtered by.
+        """Table properties of the log: a short retention of commits, and ranges only of columns that it is filtered by.
 
-        Ranges of all, of members of control rows among them, were a quarter of the time that a small ingestion took.
+        Ranges of all columns, including members of window records, took a quarter of the time of a small ingestion.
         """
         ranges = {"delta.dataSkippingStatsColumns": ", ".join(map(quoted, self.ranged))}
         return _COMMITS_KEPT | (ranges if self.ranged else {"delta.dataSkippingNumIndexedCols": "0"})
 
     def version(self) -> int | None:
-        """The log's present Delta version, None where there is no log yet."""
+        """The log's present Delta version; None if there is no log yet."""
         return self.lake.version(self.uri)
 
     def open(self) -> DeltaTable:
-        """The log as it is now; it is there since the load began."""
+        """The log's newest version; the log exists since the load began."""
         delta = self.lake.delta(self.uri)
         assert delta is not None
         return delta
 
     def read(self, spark: SparkSession, version: int, windows: Collection[str] | None = None) -> DataFrame:
-        """The log as of a version; of some windows alone where their partition keys are given."""
+        """The log's rows as of a version, of all windows or of those with the given partition keys."""
         folder = self.lake.spark_uri(self.uri)
         if windows is not None and (delta := self.lake.delta(self.uri, version)) is not None:
             files = parquet_files(delta, folder, files_in(data_files(delta), "_window", [*windows]))
@@ -116,22 +116,22 @@ class ChangeLog:
         return rows if windows is None else rows.filter(F.col("_window").isin(*windows))
 
     def control(self, window: str, version: int | None = None) -> WindowRecord | None:
-        """The control row of a window, read without Spark."""
+        """The window record of a window, read without Spark."""
         return self.controls(version, only=[window]).get(window)
 
     def controls(self, version: int | None = None, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
-        """The control rows of all windows, or of some, by partition key."""
+        """The window records of all windows, or of some, by partition key."""
         delta = self.lake.delta(self.uri, version)
         return {} if delta is None else window_records_of(delta, only=only)
 
     @property
-    def ingested(self) -> "Landed":
-        """The positions of earlier loads, read only when asked for."""
-        return Landed(self)
+    def ingested(self) -> "IngestedPositions":
+        """The positions of earlier loads, read on first use."""
+        return IngestedPositions(self)
 
 
-class Landed(Mapping[str, Position]):
-    """Positions by partition key: one is read for one question, all are read for a question about all."""
+class IngestedPositions(Mapping[str, Position]):
+    """Positions by partition key: a lookup reads one of them, an iteration all of them."""
 
     def __init__(self, log: ChangeLog) -> None:
         self._log = log

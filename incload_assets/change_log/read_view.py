@@ -1,4 +1,4 @@
-"""The versions of a table and its log that one plan reads, and which of their rows it needs."""
+"""The read view of a plan: the versions of table and log that it reads, and which of their rows it needs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,35 +10,39 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.layout import touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.delta.data_files import ParquetFiles
-from incload_assets.delta.sql import col
+from incload_assets.delta.sql import col, literal
 
 
 @dataclass(frozen=True)
 class ReadView:
-    """The versions that one plan is made from.
+    """The versions of table and log that one plan reads together.
+
+    Files and rows of the table are *near* if they are in partitions that the windows touch. If Delta's log does not
+    show which these are, all files are near.
 
     Args:
         table_version: Delta version of the table.
         log_version: Delta version of the log.
-        app_id: Identifier of the fence that a merge of the plan carries.
-        fence: Its last committed number in ``table_version``; 0 if none.
-        controls: The control rows in ``log_version`` of the windows that the plan is for, by partition key.
+        app_id: Identifier of the fence that a merge of the plan commits.
+        fence: The fence's last committed number in ``table_version``; 0 if none.
+        controls: The window records in ``log_version`` of the plan's windows, by partition key.
         whole: Whether the plan concerns the whole table.
         of_range: Whether the fence is that of a range.
-        by_place: Whether the control rows tell which part of the table their windows touch.
+        by_place: Whether the window records contain the part of the table that their windows touch.
         table_bytes: Size of the table's files.
-        near_bytes: Of those in the partitions that the windows touch, where Delta's log tells; else of all.
-        log_bytes: Of the log's files.
-        windows_bytes: Of those of the windows, and of these deletes and truncates of the others.
-        others_delete: Whether other windows of the log hold truncates, or deletes that may be newer than a change of
-            these.
-        empties: Whether the windows hold truncates.
-        moves: Whether the log holds upserts that gave a row a new key and left values under the old one.
-        newer: Whether all that the windows bring is known to be newer than the rows that ``near_bytes`` counts.
-        near_rows: How many rows these are, as Delta's statistics tell; 0 where they do not.
+        near_bytes: Size of the near files.
+        log_bytes: Size of the log's files.
+        windows_bytes: Size of the log's files of the windows, and of truncates and possibly newer deletes of others.
+        others_delete: Whether other windows of the log have truncates, or deletes that may be newer than a change of
+            the plan's windows.
+        empties: Whether the windows have truncates.
+        moves: Whether the log has upserts that gave a row a new key and left values under the old key.
+        newer: Whether all changes of the windows are known to be newer than all near rows.
+        near_rows: Number of near rows by Delta's statistics; 0 if these are incomplete.
         feeds: Whether Delta keeps a change feed of the table.
-        near_files: Those that ``near_bytes`` counts; None where Delta has to read them.
-        window_files: Of the log, those of the windows, and of the others' deletes that may be newer; None likewise.
+        near_files: The near files; None if only Delta can read them.
+        window_files: The log's files of the windows' changes, and of truncates and possibly newer deletes of others;
+            None if only Delta can read them.
     """
 
     table_version: int
@@ -64,9 +68,9 @@ class ReadView:
 
     @property
     def ingestion(self) -> int:
-        """The ingestion that outdates merges of earlier ones; 0 for a fence that many windows share.
+        """The number of the ingestion, which outdates merges of earlier ingestions; 0 for a fence shared by windows.
 
-        Such a fence is moved by a bare fence, or refuses every older plan, whatever has been ingested again since.
+        A shared fence is moved on its own, or rejects every older plan, whatever has been ingested again since.
         """
         if self.whole or self.of_range:
             return 0
@@ -75,17 +79,17 @@ class ReadView:
 
     @property
     def changes(self) -> int:
-        """How many rows the log has of the windows, about."""
+        """The approximate number of the windows' rows in the log."""
         return sum(control.rows_read + control.replaced for control in self.controls.values())
 
     @property
     def replaced(self) -> bool:
-        """Whether an ingestion took rows away."""
+        """Whether an ingestion of the windows removed rows."""
         return any(control.replaced for control in self.controls.values())
 
     @property
     def partitions(self) -> list[str] | None:
-        """The table's partition values, or buckets, that the windows touch; None for all of them."""
+        """The table's partition values or buckets that the windows touch; None for all of them."""
         if not self.by_place or self.empties:
             return None
         known: set[str] = set()
@@ -97,36 +101,45 @@ class ReadView:
 
     @property
     def first_sequences(self) -> list[str] | None:
-        """Smallest value of the first sequence column in each window that has one; None where a change has none."""
+        """Each window's smallest value of the first sequence column; None if a window has none."""
         return first_sequences(self.controls.values())
 
 
 def first_sequences(controls: Iterable[WindowRecord]) -> list[str] | None:
-    """Smallest value of the first sequence column in each window that has one; None where a change has none."""
+    """Each window's smallest value of the first sequence column; None if a window has none."""
     firsts = [control.first_sequence for control in controls]
     return None if None in firsts else [first for first in firsts if first is not None]
 
 
+def oldest_sql(table: Table, firsts: Iterable[str]) -> str:
+    """SQL for the least of some values of the first sequence column.
+
+    It consists of literals, so that Delta skips files by it.
+
+    Args:
+        table: The declaration.
+        firsts: The values, at least one, as Spark prints them in UTC.
+    """
+    kind = table.type_of(table.changes.sequence_by[0]).simpleString()
+    return f"array_min(array({', '.join(f'CAST({literal(first)} AS {kind})' for first in firsts)}))"
+
+
 MAX_PARTITIONS = 200
 """Longest list of partition values that Delta prunes exactly; a load that touches more reads without pruning."""
-
-
 WORTH_FILTERING_BYTES = 2**20
-"""Size of what is looked at of the table from which a join more is cheaper than hashing rows that nobody asks for."""
-
-
+"""Size of near rows from which an additional join is cheaper than hashing rows of other keys."""
 BROADCAST_ROWS = 500_000
-"""Most changes whose keys are sent to every task."""
+"""Maximum number of changes whose keys are sent to every task."""
 
 
 def of_keys(rows: DataFrame, keys: DataFrame, table: Table, at: ReadView) -> DataFrame:
-    """Rows of the table, without those of other keys where that spares work: hashes are computed of what is left.
+    """Rows of the table, without those of other keys if that saves work: the remaining rows are hashed.
 
     Args:
-        rows: As :meth:`~incload_assets.change_log.context.LoadContext.rows` gives them.
-        keys: The keys that a plan concerns; columns of the table's identity.
+        rows: Rows, as :meth:`~incload_assets.change_log.context.LoadContext.rows` returns them.
+        keys: The keys of the plan, as columns of the table's identity.
         table: The declaration.
-        at: What the plan is made from.
+        at: The plan's read view.
     """
     if at.near_bytes < WORTH_FILTERING_BYTES or at.changes > BROADCAST_ROWS:
         return rows
@@ -134,7 +147,7 @@ def of_keys(rows: DataFrame, keys: DataFrame, table: Table, at: ReadView) -> Dat
 
 
 def near(changes: DataFrame, table: Table, at: ReadView) -> DataFrame:
-    """Of the log's changes, only those of the partitions that the windows touch; all, where it is not laid out so."""
+    """Changes of the log in the table's partitions that the windows touch; all changes if these are not known."""
     if table.write.partition_by is None or (touched := touched_sql(table, at.partitions)) is None:
         return changes
     return changes.filter(touched)

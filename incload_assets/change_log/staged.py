@@ -1,10 +1,10 @@
-"""Rows of the log that are written but not committed: what an ingestion will add, once it is known to be right.
+"""Staged rows: rows of the change log that are written but not committed until the ingestion is known to be correct.
 
-Spark writes the rows of some windows as Parquet files into a folder of their own within the log, ``landed/<id>``, each
-kind of row apart. No version of the log names them, so nobody reads them; the commit that adds them is made without
-Spark (:mod:`incload_assets.change_log.commit`). So the source is read once, and what has to be known of the rows is
-observed while they are written. An ingestion that is refused removes its files, which nobody has ever seen; those of a
-killed ingestion are removed by a vacuum, as all files are that no version names.
+Spark writes the rows of some windows as Parquet files into a folder of their own within the log, ``landed/<id>``, with
+separate files for each kind of row. No version of the log contains these files, so no query reads them. The commit that
+adds them is made without Spark (:mod:`incload_assets.change_log.commit`). So the source is read once, and the facts of
+the rows are observed while they are written. An ingestion that fails removes its files. The files of a killed ingestion
+are removed by a vacuum, like all files that are in no version.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from resources.lake import Lake
 from resources.object_store import is_s3
 
 FOLDER = "landed"
-"""Within the log; a vacuum looks at folders whose names do not begin with an underscore, or are of partitions."""
+"""Folder within the log. A vacuum only lists folders of partitions, and those whose names begin with no underscore."""
 UNFINISHED = "_temporary"
-"""Where Hadoop keeps what a task writes until it is done."""
+"""Folder in which Hadoop keeps the output of tasks that are not finished."""
 
 _WITHOUT_MARK = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
-"""The mark of success is a file that nobody reads."""
+"""Avoids the success mark, a file that is never read."""
 _WITHOUT_CHECKSUMS = {
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
 }
-"""Else there would be one beside each local file. Not for S3, whose writer asks for the usual local file system."""
+"""Avoids a checksum file beside each local file. Not for S3, whose writer needs the usual local file system."""
 
 
 @dataclass(frozen=True)
 class StagedFile:
-    """A data file that is written.
+    """A data file that is written but not committed.
 
     Args:
-        path: Within the log.
-        size: In bytes.
-        window: Partition key.
-        kind: Of its rows.
-        rows: How many.
-        statistics: For Delta, as JSON.
+        path: Path within the log.
+        size: Size in bytes.
+        window: Partition key of its rows.
+        kind: Kind of its rows.
+        rows: Number of rows.
+        statistics: Statistics for Delta, as JSON.
     """
 
     path: str
@@ -66,7 +66,7 @@ class StagedFile:
     statistics: str
 
     def as_added(self, at: datetime) -> AddAction:
-        """The action that makes it part of the log."""
+        """The action of a commit that adds the file to the log."""
         place = {"_window": self.window, "_kind": self.kind}
         return AddAction(
             quote(self.path, safe="/="), self.size, place, round(at.timestamp() * 1000), True, self.statistics
@@ -78,12 +78,12 @@ class Staged:
     """The rows of some windows, written but not committed.
 
     Args:
-        log: That they are to be added to.
+        log: The log that the rows will be added to.
         spark: The session.
         windows: Partition keys of all windows.
-        files: Those that are written.
-        given: Windows whose files a commit was told to add. Whether it has added them may be unknown, when an answer is
-            lost, so these files stay.
+        files: The files written so far.
+        given: Windows whose files were passed to a commit. These files stay, because the commit may have succeeded even
+            if its answer was lost.
     """
 
     log: ChangeLog
@@ -94,20 +94,20 @@ class Staged:
     _folders: list[str] = field(default_factory=list)
 
     def write(self, rows: DataFrame, columns: Collection[str] | None = None) -> bool:
-        """Write rows.
+        """Writes rows.
 
         Args:
-            rows: ``_window``, ``_kind``, and other columns of the log.
-            columns: Their names; None: Spark is asked.
+            rows: Rows with ``_window``, ``_kind``, and other columns of the log.
+            columns: Names of these columns; None: they are requested from Spark.
 
         Returns:
-            Whether there were any.
+            Whether there were any rows.
         """
         folder = f"{FOLDER}/{uuid4().hex}"
         self._folders.append(folder)
         known = rows.columns if columns is None else columns
         here = [name for name in self._columns if name in known]
-        # a number in the name of the folder: Hadoop would escape the signs of a partition key
+        # folders have the window's number in their names, because Hadoop would escape characters of a partition key
         number = F.array_position(F.array(*map(F.lit, self.windows)), F.col("_window")).alias("_window")
         place = self.log.lake.spark_uri(f"{self.log.uri}/{folder}")
         options = _WITHOUT_MARK if is_s3(self.log.uri) else _WITHOUT_MARK | _WITHOUT_CHECKSUMS
@@ -118,7 +118,7 @@ class Staged:
         return bool(written)
 
     def read(self) -> DataFrame:
-        """All rows that were written, with the columns of the log."""
+        """Reads all staged rows, with the columns of the log."""
         folders = sorted({file.path.partition("/_window=")[0] for file in self.files})
         if not folders:
             return self.spark.createDataFrame([], self.log.schema)
@@ -130,11 +130,11 @@ class Staged:
         return rows.withColumn("_window", window).select(*map(col, self.log.schema.names))
 
     def rows(self, window: str) -> int:
-        """How many rows of a window were written."""
+        """The number of staged rows of a window."""
         return sum(file.rows for file in self.files if file.window == window)
 
     def discard(self) -> None:
-        """Remove what no commit was told to add; what cannot be removed is left to a vacuum."""
+        """Removes files that were not passed to a commit; files that cannot be removed are left to a vacuum."""
         kept = {file.path for file in self.committing()}
         if self.given and len(kept) == len(self.files):
             return
@@ -145,7 +145,7 @@ class Staged:
                         files.delete_file(found.path)
 
     def committing(self) -> list[StagedFile]:
-        """The files of the windows that a commit adds; rows that are no changes are never added."""
+        """The files that a commit adds; rows that are no changes are never added."""
         return [file for file in self.files if file.window in self.given and file.kind != SKIPPED]
 
     @property
@@ -162,26 +162,26 @@ class Staged:
                 with files.open_input_file(found.path) as source:
                     footer = pq.read_metadata(source)
                 window = self.windows[int(place["_window"]) - 1]
-                told = statistics_of(footer, self.log.ranged)
-                written.append(StagedFile(found.path, found.size, window, place["_kind"], footer.num_rows, told))
+                statistics = statistics_of(footer, self.log.ranged)
+                written.append(StagedFile(found.path, found.size, window, place["_kind"], footer.num_rows, statistics))
         return written
 
 
 def _is_of_data(found: pafs.FileInfo) -> bool:
-    """Whether it is a data file, and no folder: on S3 what stands for a folder is listed as a file."""
+    """Whether it is a data file and not a folder, which S3 may list as a file."""
     return bool(found.type == pafs.FileType.File and found.base_name.endswith(".parquet"))
 
 
 def remove_unfinished(lake: Lake, uri: str, before: datetime) -> int:
-    """Remove what tasks of killed servers have left in the log; no other vacuum looks there.
+    """Removes unfinished files of killed servers from the log, in folders that Delta's vacuum does not list.
 
     Args:
-        lake: Where the log is.
-        uri: Of the log.
-        before: Only files that were last written before this instant, aware.
+        lake: The lake with the log.
+        uri: URI of the log.
+        before: Aware time; only files last written before it are removed.
 
     Returns:
-        How many files it were.
+        The number of files removed.
     """
     count = 0
     with lake.files(uri) as files:

@@ -1,4 +1,7 @@
-"""WindowRecord rows: what an ingestion leaves in the log beside the rows of its window, read without Spark."""
+"""Window records: one row per ingested window in the change log, read without Spark.
+
+The stored kind of these rows is ``control``.
+"""
 
 import json
 from collections.abc import Collection, Mapping
@@ -17,7 +20,7 @@ from incload_assets.declaration.source import Position
 from resources.lake import data_files
 
 REMEMBERED = 100_000
-"""Most control rows that a process remembers; they take about a kilobyte each."""
+"""Maximum number of window records that a process caches; they take about a kilobyte each."""
 
 WINDOW_RECORD_TYPE = T.StructType(
     [
@@ -42,27 +45,27 @@ WINDOW_RECORD_TYPE = T.StructType(
 
 @dataclass(frozen=True, kw_only=True)
 class WindowRecord:
-    """The control row of a window: what was ingested, and what the merge of it needs to know.
+    """The record of a window's ingestion: what was ingested, and what its merge depends on.
 
     Args:
-        landing: How often the window has been ingested, also in versions that a restored log has no more; the fence of
-            its ingestions.
-        fingerprint: Of the position.
+        landing: Number of the ingestion, counting also ingestions that a restored log no longer has; it is the number
+            of the fence of the window's ingestions.
+        fingerprint: Fingerprint of the ingested position.
         position: The position's detail as JSON.
-        summary: The position for people.
-        code_version: Of the declaration that validated the rows.
-        run_id: The Dagster run that ingested it.
-        landed_at: When, aware.
-        rows_read: Records read from the source (or carried over from a file that is gone).
-        rejected: How many of them are in quarantine.
-        replaced: Keys that had a row which this ingestion took away.
-        partitions: The table's partition values, or hash buckets, touched, as strings; None for all of them (a table
-            that has neither, a truncate, or too many).
-        first_sequence: Smallest value of the first sequence column as a string; None where a change has none.
-        compacted_at: When the window was first chosen for compaction, None: never. See
+        summary: The position as text for display.
+        code_version: Code version of the declaration that validated the rows.
+        run_id: The Dagster run that ingested the window.
+        landed_at: Aware time of the ingestion.
+        rows_read: Records read from the source (or carried over from a deleted file).
+        rejected: Number of these records that are in quarantine.
+        replaced: Number of keys that had a row which this ingestion removed.
+        partitions: The table's partition values or hash buckets that the window touches, as strings; None for all of
+            them (the table has neither, or there is a truncate, or there are too many).
+        first_sequence: Smallest value of the first sequence column as a string; None if a change has no value.
+        compacted_at: Time at which the window was first chosen for compaction; None: never. See
             :mod:`incload_assets.maintenance.compact_logs`.
-        removed: Changes of this ingestion that compactions have removed since.
-        skipped: How many of the records read are no changes of this table.
+        removed: Number of changes of this ingestion that compactions have removed since.
+        skipped: Number of records read that are no changes of this table.
     """
 
     landing: int
@@ -87,10 +90,10 @@ class WindowRecord:
 
 
 def window_records_of(log: DeltaTable, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
-    """The control rows that a version of a log holds of all windows, or of some, by partition key.
+    """The window records in a version of a log, of all windows or of some, by partition key.
 
-    Each window has one, in a file of its own; Delta's files never change, so what was read of one is remembered: to
-    open a thousand small files takes a second, and sensors look every half minute.
+    Each record is in a file of its own. Delta's files never change, so records are cached: opening a thousand small
+    files takes a second, and sensors read the records every half minute.
     """
     files = data_files(log)
     wanted = pc.field("partition._kind") == CONTROL
@@ -107,14 +110,14 @@ def window_records_of(log: DeltaTable, *, only: Collection[str] | None = None) -
 
 
 def ingested_windows(log: DeltaTable) -> list[str]:
-    """The partition keys of the windows that a version of a log has control rows of, in any order."""
+    """The partition keys of all windows in a version of a log, in any order."""
     controls = data_files(log).filter(pc.field("partition._kind") == CONTROL)
     return [str(key) for key in controls["partition._window"].to_pylist()]
 
 
 def _read(log: DeltaTable, keys: list[str]) -> dict[str, WindowRecord]:
     wanted = [("_kind", "=", CONTROL), ("_window", "in", keys)]
-    # without it each file of the log becomes an object first, which takes ten times as long for a thousand windows
+    # without this predicate each file of the log becomes an object, which takes ten times as long for 1,000 windows
     files = log.to_pyarrow_dataset(file_pruning_predicate=wanted)
     rows = files.to_table(columns=["_window", "_control"], filter=filters_to_expression(wanted)).to_pylist()
     return {row["_window"]: WindowRecord(**{k: v for k, v in row["_control"].items() if v is not None}) for row in rows}

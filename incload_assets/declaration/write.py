@@ -1,4 +1,4 @@
-"""The declaration of a write strategy: what an author chooses, and what other rooms have to know of the choice."""
+"""The declaration of a write strategy: its arguments, and the properties that other modules depend on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,14 +25,14 @@ class Write:
 
     Args:
         partition_by: Column that partitions the table; None: not partitioned.
-        buckets: Into how many hash buckets of its keys a table without ``partition_by`` is divided, 2 to 1000; None:
-            it is not. A load reads and rewrites only files of the buckets that its changes fall into, so that a few
-            changes to a large table cost little; many changes touch every bucket all the same. The table gets a
-            partition column ``_bucket``.
+        buckets: Number of hash buckets of its keys, 2 to 1000, that a table without ``partition_by`` is divided into;
+            None: not divided. A load reads and rewrites only files of the buckets of its changes, so that a few changes
+            to a large table cost little; many changes touch every bucket anyway. The table gets a partition column
+            ``_bucket``.
     """
 
     partition_by: str | None = None
-    buckets: int | None = field(default=None, repr=False)  # decides where a row is, not what it is
+    buckets: int | None = field(default=None, repr=False)  # affects where a row is stored, not its content
 
     keyed: ClassVar[bool] = True
     """Whether changes need a key."""
@@ -43,49 +43,49 @@ class Write:
     ranges: ClassVar[bool] = True
     """Whether several windows can be planned and applied at once."""
     supersedes: ClassVar[bool] = False
-    """Whether only the newest window counts, so that windows of another definition do no harm once there is a newer."""
+    """Whether only the newest window counts, so that a newer window makes those of other definitions harmless."""
     whole: ClassVar[bool] = False
-    """Whether the load of any window concerns the whole table, so that all share one fence."""
+    """Whether the load of any window affects the whole table, so that all windows share one fence."""
 
     bucketed: ClassVar[bool] = False
     """Whether the table can be divided into hash buckets."""
     truncates: ClassVar[bool] = False
-    """Whether a change can delete everything that is older."""
+    """Whether a change can delete all older rows."""
 
     @property
     def compacts(self) -> bool:
-        """Whether the log can do without some of its changes, as :meth:`decisive` says."""
+        """Whether compaction can remove changes from the log: all but those that ``Strategy.decisive`` returns."""
         return False
 
     @property
     def serialized(self) -> bool:
-        """Whether loads of different windows may touch the same rows, so that they wait for each other."""
+        """Whether loads of different windows may touch the same rows, so that they run one after another."""
         return self.whole or self.partition_by is None
 
     def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
-        """Check the declaration beyond keys, sequence and partition.
+        """Checks what is specific to the strategy; keys, sequence and partition are checked elsewhere.
 
         Raises:
-            DeclarationError: With table, field, why, and what to write instead.
+            DeclarationError: With table, field, reason and remedy.
         """
 
     def validate_windows(
         self, table_name: str, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition
     ) -> None:
-        """Check that the table's windows fit.
+        """Checks that the table's windows fit the strategy.
 
         Raises:
-            DeclarationError: As :meth:`validate` does.
+            DeclarationError: With table, field, reason and remedy.
         """
 
     @property
     def conditions(self) -> Mapping[str, str]:
-        """SQL conditions on rows of the table, by the name of the argument that they are declared in."""
+        """SQL conditions on rows of the table, by the name of the argument that declares them."""
         return {}
 
     @property
     def stored_by(self) -> tuple[str, ...]:
-        """Columns by whose values the table's files lie apart."""
+        """The table's physical partition columns."""
         return (self.partition_by,) if self.partition_by is not None else self._stored_in_buckets
 
     @property
@@ -94,51 +94,54 @@ class Write:
 
     @property
     def sets_named_columns(self) -> bool:
-        """Whether a change sets only the columns that its record names."""
+        """Whether a change sets only the columns present in its record."""
         return False
 
     def by_column(self, changes: Changes) -> bool:
-        """Whether a change may leave columns as they are; the log then tells which ones it sets."""
+        """Whether a change may leave columns unchanged; the log then records which columns it sets."""
         return False
 
     def reads_windows(self, changes: Changes) -> bool:
-        """Whether a plan mostly reads no changes but those of its windows, and deletes."""
+        """Whether a plan usually reads only the changes of its windows and deletes."""
         return False
 
     def schema(self, contract: Contract, changes: Changes) -> T.StructType:
-        """The table's columns: the contract's, and those that the way of writing adds."""
+        """The table's columns: those of the contract, and those that the write strategy adds."""
         return contract.schema
 
     def kept_as(self, changes: Changes) -> dict[str, str]:
-        """What the rows of a table rely on, by name: an existing table is not written with anything else."""
-        told = {"write": type(self).__name__, "keys": ", ".join(sorted(self.identity(changes)))}
-        if self.buckets is not None:  # whose numbers are hashes of the keys in their order
-            told |= {"buckets": str(self.buckets), "bucket_keys": ", ".join(changes.keys)}
-        return told
+        """Table properties that existing rows depend on, by name. A table with other values is not written."""
+        kept = {"write": type(self).__name__, "keys": ", ".join(sorted(self.identity(changes)))}
+        if self.buckets is not None:  # bucket numbers depend on the order of the keys
+            kept |= {"buckets": str(self.buckets), "bucket_keys": ", ".join(changes.keys)}
+        return kept
 
     def is_content(self, changes: Changes) -> bool:
-        """Whether a row is told from others by all that it holds, so that no column of a table can be left out."""
+        """Whether a row is identified by its whole content, so that no column of an existing table can be dropped."""
         return False
 
     def identity(self, changes: Changes) -> tuple[str, ...]:
-        """The columns that no change may lack: the keys, and the partition column, which is part of what a row is."""
+        """The columns that identify a row, required in every change: the keys and the partition column."""
         partition = self.partition_by
         return (*changes.keys, *((partition,) if partition and partition not in changes.keys else ()))
 
     def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
-        """What is kept of a row that an ingestion takes away, so that the table can be told; empty: nothing."""
+        """The columns kept in the log for a row that an ingestion removes, so that the table follows; empty: none."""
         return self.identity(changes)
 
     def together(self) -> tuple[str, ...]:
-        """Columns whose rows, where they are equal, are only accepted together; empty: each row for itself."""
+        """Columns whose equal values make rows a group that is accepted or rejected as a whole; empty: no groups."""
         return ()
 
     def unique_rows(self, changes: Changes) -> tuple[tuple[str, ...], str | None]:
-        """Columns that identify a row of the whole table, and a SQL condition on the rows meant; empty: none do."""
+        """Columns that identify a row of the whole table, and a SQL condition on the rows this applies to.
+
+        Without such columns the tuple is empty.
+        """
         return tuple(changes.keys), None
 
     def reasons(
         self, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition, window: Window
     ) -> list[Column]:
-        """Reasons (string, NULL if fine), beyond the contract's, why a row of the window cannot be accepted."""
+        """Reasons (string, NULL if fine), besides those of the contract, why a row of the window is not accepted."""
         return []

@@ -1,1 +1,1 @@
-"""Spark and Delta by themselves: nothing here knows a table of this project."""
+"""Helpers for Spark and Delta that do not depend on how this project declares tables."""

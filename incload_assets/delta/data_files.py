@@ -1,9 +1,9 @@
-"""Rows of a Delta table, read from data files whose names are known already.
+"""Reads rows of a Delta table directly from data files whose names are already known.
 
-After each commit to a table Delta's reader works out its state anew, a Spark job of its own, and to read a version it
-lists all commits: a tenth of a small load. Which files make a version deltalake has told the load before, and a data
-file never changes. So a few files of a table that is nothing but Parquet files are read as such; see Delta's protocol,
-*Data Files* and *Reader Features*.
+After each commit to a table, Delta's reader recomputes the table's state in a Spark job of its own, and to read a
+version it lists all commits. Together this takes a tenth of a small load. The load already has the file names of a
+version from deltalake, and a data file never changes. So a few files of a table that consists only of Parquet files are
+read as plain Parquet; see Delta's protocol, *Data Files* and *Reader Features*.
 """
 
 from collections import defaultdict
@@ -23,19 +23,19 @@ from incload_assets.delta.tables import schema_of
 from resources.lake import bytes_of
 
 MAX_FILES = 32
-"""Of more Spark has its tasks look whether they are there."""
+"""Most files that are read directly: for more, Spark starts tasks to check that they exist."""
 MAX_PARTITIONS = 8
-"""Each is a branch of the query."""
+"""Most partitions that are read directly: each is a branch of the query."""
 ONE_TASK_BYTES = 2 * 2**20
-"""What one task reads, so that nothing needs to be shuffled."""
+"""Up to this size a single task reads all rows, so that no shuffle is needed."""
 
 _PLAIN = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
-"""Reader features that do not concern data files; others mark rows as deleted, name columns otherwise, and so on."""
+"""Reader features that do not affect data files. Other features mark rows as deleted, rename columns, and so on."""
 _PATTERN = set("*?[]{}\\")
-"""What Spark takes for a pattern in a file's name."""
+"""Characters that Spark interprets as a pattern in a file name."""
 
 Value = str | int | date | None
-"""Of a partition column."""
+"""The value of a partition column."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class ParquetFiles:
     """Some data files of one version of a table.
 
     Args:
-        folder: Of the table, as Spark names it.
-        schema: Of the table.
-        place: Its partition columns.
-        names: Of the files, relative to the folder, by the values of these columns.
-        size: In bytes.
+        folder: The table's folder, as a Spark URI.
+        schema: The table's columns.
+        place: The table's partition columns.
+        names: File names relative to the folder, by the values of the partition columns.
+        size: Total size in bytes.
     """
 
     folder: str
@@ -57,14 +57,14 @@ class ParquetFiles:
     size: int
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """Their rows, with the columns of the table."""
+        """Reads the rows of the files, with the table's columns."""
         if not self.names:
             return spark.createDataFrame([], self.schema)
         rows = union_of(self._in(spark, values) for values in self.names)
         return rows.coalesce(1) if self.size <= ONE_TASK_BYTES else rows
 
     def _in(self, spark: SparkSession, values: tuple[Value, ...]) -> DataFrame:
-        """The rows of one partition, whose values its files do not hold."""
+        """Reads the rows of one partition, and adds the partition columns, which the files do not contain."""
         stored = T.StructType([field for field in self.schema.fields if field.name not in self.place])
         reader = spark.read.schema(stored).option("ignoreMissingFiles", False).option("ignoreCorruptFiles", False)
         rows = reader.parquet(*(f"{self.folder}/{name}" for name in self.names[values]))
@@ -78,20 +78,20 @@ class ParquetFiles:
 
 
 def _spelled(value: Value) -> str | int | None:
-    """A date as text: on its way to the server it would go through a calendar and a zone that may not have it."""
+    """A date as text: a date object is converted on its way to the server, in a calendar and zone that may lack it."""
     return value.isoformat() if isinstance(value, date) else value
 
 
 def parquet_files(delta: DeltaTable, folder: str, files: pa.Table) -> ParquetFiles | None:
-    """Some data files of a table.
+    """Some data files of a table, if they can be read as plain Parquet.
 
     Args:
         delta: The table.
-        folder: It, as Spark names it.
-        files: Of :func:`resources.lake.data_files`.
+        folder: The table's folder, as a Spark URI.
+        files: The files, as :func:`resources.lake.data_files` returns them.
 
     Returns:
-        None where Delta has to read them: they are many, or more than Parquet files.
+        The files; None if only Delta can read them: there are too many, or the table uses more than Parquet files.
     """
     protocol = delta.protocol()
     plain = protocol.min_reader_version == 1 or (
@@ -103,14 +103,14 @@ def parquet_files(delta: DeltaTable, folder: str, files: pa.Table) -> ParquetFil
     names: dict[tuple[Value, ...], list[str]] = defaultdict(list)
     try:
         found = files.select(["path", *(f"partition.{column}" for column in place)]).to_pylist()
-    except (ValueError, OverflowError):  # years that Python does not know
+    except (ValueError, OverflowError):  # years outside Python's range
         return None
     for file in found:
         values, name = tuple(file[f"partition.{column}"] for column in place), unquote(file["path"])
         if any(type(value) not in (str, int, date, type(None)) for value in values):
-            return None  # instants, above all: written down in one zone, read in another
+            return None  # above all instants, which are written in one time zone and read in another
         if ":/" in name or name.startswith("/") or _PATTERN & set(name):
-            return None  # a file of another table, of which this one is a clone
+            return None  # this table is a clone, and the file belongs to the original
         names[values].append(name)
     if len(names) > MAX_PARTITIONS:
         return None

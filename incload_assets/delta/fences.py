@@ -1,4 +1,4 @@
-"""Fences: Delta transaction identifiers by which a commit is refused once a later attempt has committed."""
+"""Fences: Delta transaction identifiers. They reject a commit if a later attempt has committed before it."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -10,11 +10,15 @@ from resources.errors import ConcurrentLoad
 from resources.lake import Lake
 
 FENCES = 8
-"""Most attempts to move a fence."""
+"""Maximum number of attempts to move a fence."""
 
 
 def fenced(spark: SparkSession, app_id: str, number: int) -> AbstractContextManager[None]:
-    """The fence of one statement: skipped if a number as large was committed, refused if that happens meanwhile."""
+    """Puts statements behind a fence.
+
+    Delta skips the statement if the same or a higher number is already committed, and rejects it if such a commit
+    happens while it runs.
+    """
     values = {"spark.databricks.delta.write.txnAppId": app_id, "spark.databricks.delta.write.txnVersion": str(number)}
     return settings(spark, values)
 
@@ -22,30 +26,30 @@ def fenced(spark: SparkSession, app_id: str, number: int) -> AbstractContextMana
 def move_fence(
     lake: Lake, uri: str, app_id: str, send: Callable[[int], object], *, table_name: str, odd: bool = False
 ) -> int:
-    """Move a fence to a number above all before it, in a bounded number of attempts.
+    """Moves a fence to a number above all earlier ones, in a bounded number of attempts.
 
     Args:
-        lake: Where tables are.
-        uri: Of the table or its log.
+        lake: The lake with the table.
+        uri: URI of the table or its log.
         app_id: Identifier of the fence.
-        send: Commits nothing but the fence with the number that it is given, unless another came first.
-        table_name: For messages.
+        send: Commits only the fence, with the number passed to it, unless another commit came first.
+        table_name: The table's name for messages.
         odd: Whether the number has to be odd.
 
     Returns:
-        The number.
+        The new number.
 
     Raises:
-        ConcurrentLoad: Others kept moving the fence.
+        ConcurrentLoad: Other loads kept moving the fence.
     """
     for _ in range(FENCES):
         number = (lake.transaction_version(uri, app_id) or 0) + 1
         number += odd and number % 2 == 0
         send(number)
-        if lake.transaction_version(uri, app_id) == number:  # by this commit, or by another that was sent for it
+        if lake.transaction_version(uri, app_id) == number:  # by this commit, or by a retry of it
             return number
     raise ConcurrentLoad(
         f"{table_name}: the fence {app_id} could not be moved in {FENCES} attempts",
         rule="a load moves a fence a bounded number of times",
-        remedy="it is tried again later",
+        remedy="the load is tried again later",
     )

@@ -1,4 +1,4 @@
-"""What a session has for a while only: settings of one statement, and names of frames."""
+"""Temporary state of a Spark session: settings of one statement, names of frames, a cached frame."""
 
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -11,11 +11,11 @@ from pyspark.sql import functions as F
 
 @contextmanager
 def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Settings that a session has Spark's defaults of otherwise; a fence left set would silently skip what comes next.
+    """Sets Spark settings for a block, and unsets them afterwards: a fence left set would silently skip later writes.
 
     Args:
-        spark: The session.
-        values: By name.
+        spark: The session, which otherwise has Spark's defaults of these settings.
+        values: Values by name.
     """
     for name, value in values.items():
         spark.conf.set(name, value)
@@ -28,49 +28,49 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def named(frame: DataFrame, name: str) -> Iterator[str]:
-    """A name for a frame.
+    """Gives a frame a name (a temporary view) for a block.
 
-    Delta holds a table's latest state with a copy of the session that asked for it, names included. A name left behind
-    would hold the states that its frame reads, each with the names of its time, and so on: some 4 MB for each MERGE
-    that the session ever made.
+    Delta keeps a table's latest state together with a copy of the session that requested it, including its names. A
+    name that is never dropped would retain the states that its frame reads, each with the names of its time, and so on:
+    about 4 MB for each MERGE that the session has made.
 
     Args:
-        frame: In whose session it gets the name.
-        name: In statements.
+        frame: The frame; its session gets the name.
+        name: The name to use in statements.
 
-    Returns:
+    Yields:
         The name.
     """
     frame.createOrReplaceTempView(name)
     try:
         yield name
     finally:
-        with suppress(PySparkException):  # what went wrong before tells more
+        with suppress(PySparkException):  # an error of the block is more informative
             frame.sparkSession.catalog.dropTempView(name)
 
 
 class CachedFrame:
-    """The frame that is held, if any."""
+    """At most one persisted frame."""
 
     def __init__(self) -> None:
         self._held: tuple[Hashable, DataFrame] | None = None
 
     def of(self, name: Hashable, frame: DataFrame) -> DataFrame:
-        """The frame of that name; one of another name is let go of.
+        """The cached frame of a name; a cached frame of another name is released.
 
         Args:
-            name: All that the frame depends on.
-            frame: Taken unless one of that name is held.
+            name: Everything that the frame depends on.
+            frame: The frame to cache, unless one of this name is cached.
         """
         if self._held is None or self._held[0] != name:
             self.release()
-            # Spark tells what it holds by its plan: the frame of a load that was killed must not be taken for this one
+            # Spark identifies a cached frame by its plan: the unique column prevents reuse of a killed load's frame
             self._held = name, frame.withColumn("_kept", F.lit(uuid4().hex)).persist()
         return self._held[1].drop("_kept")
 
     def release(self) -> None:
-        """Let go of it."""
+        """Releases the cached frame."""
         if self._held is not None:
-            with suppress(PySparkException):  # a server that is gone holds nothing; what went wrong is told by others
+            with suppress(PySparkException):  # a server that is gone caches nothing, and its loss is reported elsewhere
                 self._held[1].unpersist()
         self._held = None

@@ -1,4 +1,4 @@
-"""SQL text and column expressions that need no knowledge of a table: names, literals, hashes of rows, combinations."""
+"""SQL text and column expressions independent of any table: names, literals, row hashes, combinations."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import and_, or_
@@ -11,14 +11,14 @@ TIMES_IN_JSON = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-"""Options of ``to_json``, which cuts to milliseconds unless told otherwise."""
+"""Options of ``to_json``, which by default truncates times to milliseconds."""
 
 
 _TIMES_SQL = "map({})".format(", ".join(f"'{name}', \"{form}\"" for name, form in TIMES_IN_JSON.items()))
 
 
 def let(value: Column, body: Callable[[Column], Column]) -> Column:
-    """An expression over a value that stands in it often, and is computed once."""
+    """An expression that uses a value several times but computes it once."""
     return F.element_at(F.transform(F.array(value), body), 1)
 
 
@@ -33,15 +33,15 @@ def literal(text: str) -> str:
 
 
 def col(name: str, alias: str | None = None) -> Column:
-    """A column by its exact name, dots and all."""
+    """A column by its exact name, which may contain dots."""
     return F.col(f"{alias}.{quoted(name)}" if alias else quoted(name))
 
 
 def content_hash_sql(columns: Sequence[str], alias: str = "") -> str:
-    """SQL of a 64-bit hash of a row's content.
+    """SQL for a 64-bit hash of a row's content.
 
-    It goes through JSON because a hash of the columns themselves skips NULLs, so that (NULL, 'a') and ('a', NULL) would
-    collide; and JSON leaves NULL columns out, so that adding a column changes no hash.
+    The hash is taken of the row as JSON: a hash of the columns themselves skips NULLs, so that (NULL, 'a') and
+    ('a', NULL) would collide. JSON omits NULL columns, so adding a column changes no hash.
     """
     prefix = f"{alias}." if alias else ""
     row = ", ".join(prefix + quoted(c) for c in columns)
@@ -49,15 +49,15 @@ def content_hash_sql(columns: Sequence[str], alias: str = "") -> str:
 
 
 def row_id_sql(columns: Sequence[str], alias: str = "", *, zeros: Collection[str] = ()) -> str:
-    """SQL of what tells rows apart by their content, even among very many: SHA-256 of the row as JSON.
+    """SQL for an identifier of a row by its content: SHA-256 of the row as JSON, unique even among very many rows.
 
-    In JSON every value stands quoted beside its column's name, so that neighbours cannot run into each other: ('a',
-    'bc') and ('ab', 'c') differ, and so do NULL (left out), '' and 'null'.
+    JSON quotes every value beside its column's name, so adjacent values cannot be confused: ('a', 'bc') and ('ab', 'c')
+    differ, and so do NULL (omitted), '' and 'null'.
 
     Args:
-        columns: Of the row.
-        alias: Of the frame.
-        zeros: Those of the columns in which 0.0 and -0.0, which are equal, are the same.
+        columns: The row's columns.
+        alias: Alias of the frame.
+        zeros: Columns in which 0.0 and -0.0, which are equal, get the same identifier.
     """
     prefix = f"{alias}." if alias else ""
     row = ", ".join(f"{prefix}{quoted(c)}{f' + 0F AS {quoted(c)}' if c in zeros else ''}" for c in columns)
@@ -68,25 +68,25 @@ Part = TypeVar("Part")
 
 
 def any_of(conditions: Iterable[Column]) -> Column:
-    """Whether one of the conditions holds; of none, false. NULL counts as SQL's OR counts it."""
+    """SQL's OR of conditions, false for no conditions. NULL is treated as in SQL."""
     return combined(or_, list(conditions) or [F.lit(False)])
 
 
 def all_of(conditions: Iterable[Column]) -> Column:
-    """Whether all of the conditions hold; of none, true. NULL counts as SQL's AND counts it."""
+    """SQL's AND of conditions, true for no conditions. NULL is treated as in SQL."""
     return combined(and_, list(conditions) or [F.lit(True)])
 
 
 def union_of(frames: Iterable[DataFrame]) -> DataFrame:
-    """The rows of all frames, by the names of their columns; there is at least one."""
+    """The union of one or more frames, by column name."""
     return combined(DataFrame.unionByName, list(frames))
 
 
 def combined(pairwise: Callable[[Part, Part], Part], parts: list[Part]) -> Part:
-    """The result of an associative operation over all parts, in their order, computed as a balanced tree.
+    """The result of an associative operation over all parts, in order, computed as a balanced tree.
 
-    ``reduce`` would nest each part a level deeper than the one before, and what is sent to Spark may nest no more than
-    100 levels: a table of 40 columns would be too wide. A balanced tree of 300 parts nests nine levels.
+    ``reduce`` would nest each part one level deeper than the one before. Expressions sent to Spark may nest at most 100
+    levels, so a table of 40 columns would be too wide. A balanced tree of 300 parts has nine levels.
 
     Example:
         >>> combined("({}{})".format, ["a", "b", "c", "d", "e"])

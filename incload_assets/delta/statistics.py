@@ -1,6 +1,7 @@
-"""What is older than a window, as Delta's own statistics tell.
+"""Compares a window's oldest changes with Delta's file statistics.
 
-Where the table is, the window's MERGE needs no look at it before; and deletes that are decide nothing of the window.
+If all rows of the table are older, the window's MERGE can skip reading the table first. Deletes that are older than the
+window cannot affect it.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyspark.sql.types as T
 
 _CUT = timedelta(milliseconds=1)
-"""Delta writes instants down to the millisecond."""
+"""Delta truncates instants in statistics to milliseconds."""
 
 
 def is_newer(first: str, column: str, kind: T.DataType, files: pa.Table) -> bool:
@@ -19,15 +20,15 @@ def is_newer(first: str, column: str, kind: T.DataType, files: pa.Table) -> bool
 
     Args:
         first: The oldest change's sequence, as Spark prints it in UTC.
-        column: Of the sequence; where it has several columns, the first.
-        kind: Its type.
-        files: As :func:`resources.lake.data_files` tells of them.
+        column: The first sequence column.
+        kind: The column's type.
+        files: The files, as :func:`resources.lake.data_files` returns them.
 
     Returns:
-        False where statistics are missing, or do not compare exactly as they do of strings and decimals. True may be
-        wrong of timestamps: in checkpoints that others write, or older loads did, they may be INT96, of which deltalake
-        makes nanoseconds in 64 bits, and one later than 2262 becomes an early one. So it may decide how rows are
-        merged, not which.
+        False if statistics are missing or compare inexactly, as those of strings and decimals do. True may be wrong for
+        timestamps: in checkpoints written by other software or by older loads they may be INT96, which deltalake
+        converts to 64-bit nanoseconds, so that a time after 2262 becomes an early one. So the result may decide how
+        rows are merged, but not which rows.
 
     Example:
         >>> files = pa.table({"size_bytes": [10, 20], "max.seq": [3, 8]})
@@ -38,13 +39,13 @@ def is_newer(first: str, column: str, kind: T.DataType, files: pa.Table) -> bool
 
 
 def without_older(firsts: Sequence[str], column: str, kind: T.DataType, files: pa.Table) -> pa.Table:
-    """Those files that may hold something that is not older than all of some changes; of timestamps, all files.
+    """Files without those whose rows are all older than some changes; for timestamps, all files.
 
     Args:
-        firsts: The oldest changes' sequences, one or more; otherwise as for :func:`is_newer`.
-        column: Likewise.
-        kind: Likewise.
-        files: Likewise.
+        firsts: The oldest changes' sequences, one or more, as Spark prints them in UTC.
+        column: The first sequence column.
+        kind: The column's type.
+        files: The files, as :func:`resources.lake.data_files` returns them.
 
     Example:
         >>> files = pa.table({"size_bytes": [10, 20], "max.seq": [3, 8]})
@@ -61,7 +62,7 @@ def _perhaps_newer(firsts: Sequence[str], column: str, kind: T.DataType, files: 
     try:
         oldest = min(map(reading, firsts))
         newest = [None if value is None else _in_utc(value) for value in files[name].to_pylist()]
-    except (ValueError, OverflowError):  # years that Python does not know
+    except (ValueError, OverflowError):  # years outside Python's range
         return files
     return files.filter(pa.array([value is None or not oldest > value for value in newest], pa.bool_()))
 

@@ -1,4 +1,4 @@
-"""Creating a Delta table and bringing it up to its declaration."""
+"""Creates Delta tables and adapts existing ones to their declaration."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -31,26 +31,26 @@ def ensure_table(
     whole: bool = False,
     beside: str | None = None,
 ) -> None:
-    """Create the table, or add the columns it lacks.
+    """Creates the table, or adds the columns it lacks.
 
-    A change of schema or properties aborts every concurrent writer, so it is a commit of its own, before any load.
+    A change of schema or properties aborts every concurrent writer, so it is a commit of its own before any load.
 
     Args:
         spark: The session.
-        lake: Where tables are.
-        uri: Of the table.
-        schema: Its columns; those that only the table has stay as they are.
-        partition_by: Its partition columns.
-        table_name: For messages.
-        properties: Table properties. Of ``incload.…``, what its rows are, a table that has other values is refused; one
-            that has none gets them, and those of Delta's own.
-        whole: Whether rows are told apart by all that they hold, so that a column that only the table has is refused.
-        beside: Another table with the same columns: content is compared by a hash that takes members of structs in
-            their order, so a table that is made anew has them in the order of that one, if it is there.
+        lake: The lake with the table.
+        uri: URI of the table.
+        schema: The declared columns; columns that only the table has stay as they are.
+        partition_by: The declared partition columns.
+        table_name: The table's name for messages.
+        properties: Table properties. Those named ``incload.…`` describe the table's rows: a table with other values is
+            refused, a table without them gets them. Delta's own properties are set.
+        whole: Whether rows are identified by their whole content, so that a column that only the table has is refused.
+        beside: URI of another table with the same columns. Content is compared by a hash that depends on the order of
+            struct members, so a new table gets the order of this other table, if that exists.
 
     Raises:
-        SchemaMismatch: The table's rows are something else, it is partitioned differently, or a column exists with
-            another type or spelling, or ``whole`` and only in the table.
+        SchemaMismatch: The table's rows are described differently, the table is partitioned differently, a column
+            exists with another type or spelling, or, if ``whole``, a column exists only in the table.
     """
     properties = properties or {}
     lake.forget_checksum(uri)
@@ -66,7 +66,7 @@ def ensure_table(
         raise SchemaMismatch(
             f"{table_name}: {uri} is partitioned by {list(actual)}, declared is {list(partition_by)}",
             rule="the partitioning of an existing table cannot be changed in place",
-            remedy="restore the declaration, or give the table another name and load it anew",
+            remedy="restore the declaration, or give the table another name and load it again",
         )
     known = metadata.configuration
     own = [name for name in properties if name.startswith("incload.")]
@@ -74,26 +74,26 @@ def ensure_table(
         was, now = (", ".join(f"{name} {of[name]}" for name in other) for of in (known, properties))
         raise SchemaMismatch(
             f"{table_name}: {uri} has {was}, declared is {now}",
-            rule="what tells the rows of an existing table apart, and how they are written, is not changed in place",
-            remedy="restore the declaration, or give the table another name and load it anew",
+            rule="what identifies the rows of an existing table, and how they are written, cannot be changed in place",
+            remedy="restore the declaration, or give the table another name and load it again",
         )
     if whole and (dropped := [name for name in schema_of(delta).names if name not in schema.names]):
         raise SchemaMismatch(
             f"{table_name}: {uri} has {', '.join(map(repr, dropped))}, which the declaration lacks",
-            rule="an event without a key is told from others by all that it holds; two of them could become one",
-            remedy="keep the column in the contract, or give the table another name and load it anew",
+            rule="an event without a key is identified by its whole content; without the column two could become one",
+            remedy="keep the column in the contract, or give the table another name and load it again",
         )
     _add_columns(spark, lake, uri, delta, schema, table_name)
     if any(known.get(name) != value for name, value in properties.items()):
         try:
             spark.sql(f"ALTER TABLE {lake.sql_name(uri)} SET TBLPROPERTIES ({_listed(properties)})")
         except PySparkException as error:
-            if not lost_the_race(error):  # if lost, the next load sets them
+            if not lost_the_race(error):  # otherwise the next load sets them
                 raise
 
 
 def _ordered_as(present: T.StructType, declared: T.StructType) -> T.StructType:
-    """The declared columns, where members of structs that are there come first, in their order."""
+    """The declared columns, with struct members that are present first and in their present order."""
     fields = []
     for field in declared.fields:
         kind, was = field.dataType, present[field.name].dataType if field.name in present.names else None
@@ -135,14 +135,14 @@ def _add_columns(
         try:
             spark.sql(f"ALTER TABLE {lake.sql_name(uri)} ADD COLUMNS ({', '.join(missing)})")
         except PySparkException as error:
-            # Another load of the same code added them at the same moment: then they are there now.
+            # If another load of the same code added the columns at the same moment, they are present now.
             delta.update_incremental()
             if not lost_the_race(error) or list(_missing(schema_of(delta), schema, where)):
                 raise
 
 
 def _missing(present: T.StructType, declared: T.StructType, where: str, path: str = "") -> Iterator[str]:
-    """As SQL, the columns, and the members of columns, that are declared and not there."""
+    """The declared columns and struct members that the table lacks, as SQL."""
     spelled = {name.lower(): name for name in present.names}
     for field in declared.fields:
         found = spelled.get(field.name.lower())
@@ -152,7 +152,7 @@ def _missing(present: T.StructType, declared: T.StructType, where: str, path: st
         if found != field.name:
             raise SchemaMismatch(
                 f"{where.format(repr(found))} is declared as {field.name!r}",
-                rule="Delta does not tell names apart that differ only by case, so no column is renamed like that",
+                rule="Delta does not distinguish names that differ only by case, so no column can be renamed this way",
                 remedy=f"declare it as {found!r}",
             )
         was, now = present[found].dataType, field.dataType
@@ -161,7 +161,7 @@ def _missing(present: T.StructType, declared: T.StructType, where: str, path: st
         elif was.simpleString() != now.simpleString():
             raise SchemaMismatch(
                 f"{where.format(repr(found))} is {was.simpleString()}, declared is {now.simpleString()}",
-                rule="the type of an existing column is not changed by a load",
+                rule="a load does not change the type of an existing column",
                 remedy="restore the type in the contract, or add the new type under another column name",
             )
 
@@ -172,7 +172,7 @@ def _column(field: T.StructField) -> str:
 
 
 def _sql_type(kind: T.DataType) -> str:
-    """A type as SQL; its own ``simpleString`` leaves the names of members unquoted."""
+    """A type as SQL; ``simpleString`` would not quote the names of struct members."""
     if isinstance(kind, T.StructType):
         return f"struct<{', '.join(f'{quoted(f.name)}: {_sql_type(f.dataType)}' for f in kind.fields)}>"
     if isinstance(kind, T.ArrayType):
@@ -187,5 +187,5 @@ def _listed(properties: Mapping[str, str]) -> str:
 
 
 def schema_of(delta: DeltaTable) -> T.StructType:
-    """The columns of a table as Spark types, read without Spark: Delta keeps its schema in Spark's own JSON."""
+    """The columns of a table as Spark types, read without Spark: Delta stores schemas in Spark's own JSON format."""
     return T.StructType.fromJson(json.loads(delta.schema().to_json()))

@@ -1,1 +1,1 @@
-"""Ingestion: a window is read, validated and put into the change log."""
+"""Ingestion: reads a window from its source, validates it, and commits it to the change log."""

@@ -1,4 +1,4 @@
-"""A window that is ingested again: which of its old rows stay, and which keys lost one."""
+"""Repeated ingestions of a window: which of its old rows stay, and which keys lost a row."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -19,14 +19,13 @@ from incload_assets.delta.sql import col, row_id_sql, union_of
 from incload_assets.ingest.ingestion import Ingestion
 
 STAYING = (*UPSERTS, DELETE, TRUNCATE)
-"""Kinds of old rows that may stay; the marks of snapshots are made anew."""
+"""Kinds of old rows that may stay; the marks of full extracts are made again."""
 
 
 def staying_rows(load: LoadContext, ingestion: Ingestion, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
-    """The old rows that stay; None where the source tells that none do.
+    """The old rows that stay; None if by the source none do.
 
-    The old rows are validated by the contract as it is now; of those that were rejected only the payload is left, so
-    they stay rejected.
+    The old rows are validated by the present contract. Rejected rows stay rejected, because only their payload is left.
     """
     table = load.table
     if (staying := _staying(load, ingestion, former, fresh)) is None:
@@ -41,18 +40,18 @@ def staying_rows(load: LoadContext, ingestion: Ingestion, former: DataFrame, fre
 
 
 def replaced_rows(load: LoadContext, ingestion: Ingestion, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
-    """A marker for each key that had a row taken away; None where the table is not written by key.
+    """A marker for each key that had a row removed; None if the table is not written by key.
 
-    A marked key has to be folded in full: the table may hold what was taken away. So it may, of any key, where other
-    code validated the old rows: their versions, say, were made by another sequence. Markers of an ingestion that is not
-    settled are kept, because nobody is known to have folded their keys.
+    A marked key has to be folded in full, because the table may have the removed row. If other code validated the old
+    rows, all their keys are marked, because for example their versions may have been made by another sequence. Markers
+    of an ingestion that is not settled are kept, because their keys may not have been folded yet.
 
-    Where the newest change of a key is its row, no marker stands for what a newer change of the same window takes the
-    place of: the fold is the same with it and without it.
+    If the newest change of a key is the whole row, a change superseded by a newer one of the same window gets no
+    marker, because it does not affect the fold.
     """
     table = load.table
     names = table.write.marked(table.contract, table.changes)
-    if not names:  # written by scope: nothing to be told of single rows
+    if not names:  # written by scope, without markers for single rows
         return None
     marked, row_id = list(map(col, names)), F.expr(row_id_sql(names)).alias("_id")
     order = F.expr(order_sql(table, is_delete=f"_kind = '{DELETE}'", content_hash="_hash")).alias("_order")
@@ -71,7 +70,7 @@ def replaced_rows(load: LoadContext, ingestion: Ingestion, former: DataFrame, fr
 
 
 def _staying(load: LoadContext, ingestion: Ingestion, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
-    """The old rows that stay although the source does not show them now: of files that are gone, or of absent keys."""
+    """The old rows that stay although the source no longer shows them: rows of deleted files, or of absent keys."""
     source, changes = load.table.source, load.table.changes
     stay = []
     if source.retains_absent_keys:

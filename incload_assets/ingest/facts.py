@@ -1,4 +1,4 @@
-"""What an ingestion has to know of its rows before it can commit them, counted in one aggregate."""
+"""Facts of an ingestion's rows, needed for its commit and counted in one aggregate."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,18 +19,18 @@ from incload_assets.ingest.validate import tearing_column
 
 @dataclass(frozen=True)
 class Facts:
-    """What an ingestion has to know of the rows of one window.
+    """The facts of the rows of one window.
 
     Args:
         rows: Records read.
-        rejected: Those that break the contract.
-        skipped: Those that are no changes of this table.
-        replaced: Keys that had a row taken away.
-        partitions: As in :class:`~incload_assets.change_log.log.WindowRecord`.
-        first_sequence: As there.
-        extracts: Complete extracts among them, the oldest first.
-        only_skipped: Why records were skipped, each reason once, by source; of sources without any accepted change.
-        unseen: Fields that conditions ask for and that no record had a value in, of all windows read together.
+        rejected: Records that violate the contract.
+        skipped: Records that are no changes of this table.
+        replaced: Keys that had a row removed.
+        partitions: As in :class:`~incload_assets.change_log.window_records.WindowRecord`.
+        first_sequence: As in :class:`~incload_assets.change_log.window_records.WindowRecord`.
+        extracts: Full extracts among the rows, oldest first.
+        only_skipped: Reasons why records were skipped, each once, by source, for sources without an accepted change.
+        unseen: Fields used by conditions that had no value in any record of the windows read together.
     """
 
     rows: int = 0
@@ -45,7 +45,7 @@ class Facts:
 
     @property
     def of_one_partition(self) -> bool:
-        """Whether no row is known to be of another partition than the others."""
+        """Whether all rows are known to be in the same partition."""
         return not (self.rejected or self.skipped) and self.partitions is not None and len(self.partitions) < 2
 
 
@@ -53,7 +53,7 @@ def facts_of(frame: DataFrame, table: Table, of: Collection[Window]) -> dict[str
     """The facts of each window, by partition key.
 
     Args:
-        frame: Judged rows of the windows, and markers.
+        frame: Validated rows of the windows, and markers.
         table: The declaration.
         of: The windows.
     """
@@ -63,7 +63,7 @@ def facts_of(frame: DataFrame, table: Table, of: Collection[Window]) -> dict[str
 
 
 def asked(table: Table) -> list[Column]:
-    """The aggregates over validated rows of a window, and markers, that :func:`told` makes facts of."""
+    """The aggregates over validated rows and markers of a window, whose values :func:`told` turns into facts."""
     kept = F.col("_kind").isin(*UPSERTS, DELETE)
     first = col(table.changes.sequence_by[0]) if table.changes.sequence_by else F.lit(None).cast("string")
     place, changes = place_sql(table), ~F.col("_kind").isin(REJECTED, SKIPPED)
@@ -85,7 +85,7 @@ def asked(table: Table) -> list[Column]:
 
 
 def told(values: Mapping[str, Any], table: Table) -> Facts:
-    """The facts of a window, from the values of what :func:`asked` names."""
+    """The facts of a window, from the values of the aggregates of :func:`asked`."""
     return Facts(
         rows=values["rows"],
         rejected=values["rejected"],
@@ -115,9 +115,9 @@ def _only_skipped(skips: Iterable[Any], changed: Collection[str]) -> dict[str, t
 
 
 def has_torn_keys(validated: DataFrame, table: Table, facts: Iterable[Facts]) -> bool:
-    """Whether a key may have two partitions within a window; where all rows are of one, nobody need look.
+    """Whether a key has two partitions within a window. No query is needed if all rows are in one partition.
 
-    Rows that are rejected count, too: perhaps for another collision, before which they were as good as the others.
+    Rejected rows count, too: they may be rejected only because of another collision.
     """
     place = tearing_column(table)
     if place is None or all(fact.of_one_partition for fact in facts):

@@ -1,13 +1,14 @@
-"""Complete extracts among changes: a snapshot deletes what is older than it and not in it.
+"""Full extracts among changes: a full extract deletes all older rows that it lacks.
 
-A row of a snapshot is an upsert at the source's position when the snapshot was taken; that it is complete is told by a
-*mark*, a row of the log without a key at the same position. To the fold the mark is a truncate just before the rows. So
-a table is the same fold of its changes whatever came first: the snapshot, what was before it, or what was after it.
+A row of a full extract is an upsert at the source's position when the extract was taken. A *mark*, which is a row of
+the log without a key at the same position, records that the extract is complete. For the fold the mark is a truncate
+just before the rows. So the table is the same no matter in which order the extract, earlier changes and later changes
+arrive.
 
-The log says of each row whether it is one of a snapshot. A snapshot of which a row is quarantined gets no mark: its
-good rows count, and it deletes nothing, for nobody can tell which key the bad row stands for. Nor has one without rows:
-an empty extract is more likely a fault than true. When the window is ingested again with the rows corrected, the mark
-is made.
+The log records for each row whether it is part of a full extract. An extract with a quarantined row gets no mark: its
+good rows count, but it deletes nothing, because the key of the bad row may be unknown. An extract without rows gets no
+mark either, because an empty extract is more likely a fault than correct. The mark is made when the window is ingested
+again with corrected rows.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from incload_assets.delta.sql import col, content_hash_sql
 from resources.errors import ContractViolation
 
 MAX_SNAPSHOTS = 300
-"""Most snapshots of one window; more are rows that each have a sequence of their own."""
+"""Most full extracts of one window; more mean that each row has a sequence of its own."""
 
 
 @dataclass(frozen=True)
 class Extract:
-    """A snapshot in a window.
+    """A full extract in a window.
 
     Args:
-        taken: The first sequence column of its rows as a string; None for rejected rows that do not tell.
-        accepted: Keys whose rows keep the contract.
-        rejected: Rows that break it.
-        file: Where one of its rows came from.
+        taken: The first sequence column of its rows as a string; None for rejected rows without a value.
+        accepted: Number of keys with rows that satisfy the contract.
+        rejected: Number of rows that violate the contract.
+        file: The file of one of its rows.
     """
 
     taken: str | None
@@ -46,15 +47,15 @@ class Extract:
     file: str | None
 
     def __str__(self) -> str:
-        then = f"its {self.rejected} quarantined rows keep it from deleting any" if self.rejected else "complete"
-        return f"snapshot taken at {self.taken or 'an unknown position'}, {self.accepted} rows, {then}"
+        then = f"deletes nothing because of {self.rejected} quarantined rows" if self.rejected else "complete"
+        return f"full extract taken at {self.taken or 'an unknown position'}, {self.accepted} rows, {then}"
 
 
 def extracts_of(validated: DataFrame, table: Table, windows: Sequence[str]) -> dict[str, tuple[Extract, ...]]:
-    """The snapshots in each of some windows, the oldest first, in one aggregate.
+    """The full extracts in each of some windows, oldest first, computed in one aggregate.
 
     Args:
-        validated: As :func:`~incload_assets.ingest.validate.judge` returns it, with the rows that stay in the log.
+        validated: Rows as :func:`~incload_assets.ingest.validate.validate` returns them, and rows that stay in the log.
         table: The declaration.
         windows: Partition keys.
     """
@@ -78,12 +79,12 @@ def extracts_of(validated: DataFrame, table: Table, windows: Sequence[str]) -> d
 
 
 def marks_of(validated: DataFrame, table: Table, extracts: Mapping[str, Sequence[Extract]]) -> DataFrame | None:
-    """A mark for each snapshot that is complete; None where none is.
+    """A mark for each full extract that is complete; None if there is no such extract.
 
     Args:
-        validated: As for :func:`extracts_of`.
+        validated: Rows, as for :func:`extracts_of`.
         table: The declaration.
-        extracts: By partition key.
+        extracts: Full extracts by partition key.
     """
     marks = [(window, e.taken, e.file) for window, several in extracts.items() for e in _complete(several)]
     if not marks:
@@ -105,28 +106,30 @@ def marks_of(validated: DataFrame, table: Table, extracts: Mapping[str, Sequence
 def guard_snapshots(
     load: LoadContext, window: Window, extracts: Sequence[Extract], max_shrink: float, soft_delete: str | None
 ) -> None:
-    """Stop snapshots that would delete too much: they are more likely cut off than true.
+    """Stops full extracts that would delete too many rows, because they are more likely truncated than correct.
 
-    The first of the window is compared with the table's rows that are not newer, each other one with the one before it.
+    The first extract of the window is compared with the table's rows that are not newer; each other extract is compared
+    with the one before it.
 
     Args:
-        load: Of the load.
-        window: Which is about to be ingested.
-        extracts: Its snapshots, the oldest first.
-        max_shrink: Largest share of those rows that may be missing.
+        load: The load's context.
+        window: The window to be ingested.
+        extracts: Its full extracts, oldest first.
+        max_shrink: Largest share of rows that may be missing.
         soft_delete: Column that marks deleted rows of the table.
 
     Raises:
-        ContractViolation: Naming both counts, and how to let it through; or there are too many snapshots.
+        ContractViolation: An extract has too few rows (with both counts, and how to accept it), or there are too many
+            extracts.
     """
     place = f"{load.table.name} {window.key}"
     if len(extracts) > MAX_SNAPSHOTS:
         first = load.table.changes.sequence_by[0]
         raise ContractViolation(
-            f"{place}: its snapshot rows have more than {MAX_SNAPSHOTS} different values in {first!r}",
-            rule="all rows of one snapshot have the same one, the source's position when it was taken; nothing was "
-            "applied",
-            remedy=f"fill {first!r} of snapshot rows with that position in the function, or correct snapshot_when",
+            f"{place}: the rows of full extracts have more than {MAX_SNAPSHOTS} different values in {first!r}",
+            rule="all rows of one full extract have the same value, the source's position when it was taken; nothing "
+            "was applied",
+            remedy=f"fill {first!r} of these rows with that position in the function, or correct snapshot_when",
         )
     if max_shrink >= 1:
         return
@@ -134,15 +137,15 @@ def guard_snapshots(
     for extract, (what, before) in zip(complete, _before(load, complete, soft_delete), strict=True):
         if before - extract.accepted > max_shrink * before:
             raise ContractViolation(
-                f"{place}: the snapshot taken at {extract.taken} has {extract.accepted} rows, {what} {before}",
+                f"{place}: the full extract taken at {extract.taken} has {extract.accepted} rows, {what} {before}",
                 rule=f"it may lack at most {max_shrink:.0%} of them (max_shrink); nothing was applied",
-                remedy="deliver the snapshot again in full; if so few rows are right, declare Merge(max_shrink=1.0) "
+                remedy="deliver the extract again in full; if so few rows are correct, declare Merge(max_shrink=1.0) "
                 "for this load",
             )
 
 
 def _before(load: LoadContext, complete: Sequence[Extract], soft_delete: str | None) -> Iterator[tuple[str, int]]:
-    """For each snapshot what it is compared with, and how many rows that has."""
+    """The rows that each full extract is compared with: a description, and their number."""
     if complete:
         first = load.table.changes.sequence_by[0]
         rows = load.spark.read.format("delta").load(load.lake.spark_uri(load.uri))
@@ -155,7 +158,7 @@ def _before(load: LoadContext, complete: Sequence[Extract], soft_delete: str | N
 
 
 def _complete(extracts: Sequence[Extract]) -> list[Extract]:
-    """Those that may delete."""
-    if any(extract.taken is None for extract in extracts):  # a bad row of which of them?
+    """The extracts that may delete rows."""
+    if any(extract.taken is None for extract in extracts):  # a bad row may belong to any extract
         return []
     return [extract for extract in extracts if not extract.rejected]

@@ -1,9 +1,9 @@
-"""A window that has gained files and lost nothing: only these are read, validated and written.
+"""Ingests only the new files of a window that has gained files and lost nothing.
 
-The rows that were ingested before stay in the log as they are, so that a file that comes into an open window costs what
-it holds and not what the window holds. The log then has what an ingestion of the whole window would have put there, as
-what is validated of a record depends on the record alone. Where it does not, or where an ingestion has more to do than
-to add rows, the window is ingested as a whole.
+The rows ingested before stay in the log unchanged, so that a new file in an open window costs as much as the file and
+not as much as the window. The log then has the same rows as after an ingestion of the whole window, because validation
+of a record depends on that record alone. If it depends on others, or if an ingestion has to do more than add rows, the
+window is ingested as a whole.
 """
 
 from dataclasses import replace
@@ -12,29 +12,28 @@ import pyarrow.compute as pc
 
 from incload_assets.change_log.change import CONTROL
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.read_view import MAX_PARTITIONS
+from incload_assets.change_log.read_view import MAX_PARTITIONS, oldest_sql
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
-from incload_assets.delta.sql import literal
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.ingest.validate import tearing_column
 from resources.lake import data_files, files_in
 
 MOST_FILES = 24
-"""Most files of a window in the log to which others are added; a window of more is ingested anew, in few files."""
+"""Most files of a window in the log that others are added to; a window with more is rewritten to few files."""
 
 
 def gain_of(load: LoadContext, ingestion: Ingestion) -> Position | None:
-    """What the source holds beside everything that was ingested; None where the window is to be ingested as a whole."""
+    """The position of the source's content that is not ingested yet; None: the window is ingested as a whole."""
     table, before = load.table, ingestion.before
     if (
         before is None
         or before.code_version != table.code_version
-        or before.replaced  # markers, which an ingestion drops when their keys are done
+        or before.replaced  # an ingestion removes these markers once their keys are merged
         or before.compacted_at is not None
-        or not _judges_each_by_itself(table)
+        or not _validates_each_alone(table)
     ):
         return None
     gain = table.source.gained(before.as_position(), ingestion.position)
@@ -48,8 +47,8 @@ def gain_of(load: LoadContext, ingestion: Ingestion) -> Position | None:
     return gain if here <= MOST_FILES else None
 
 
-def _judges_each_by_itself(table: Table) -> bool:
-    """Whether no row of a window is validated, or marked, by what others there are in it."""
+def _validates_each_alone(table: Table) -> bool:
+    """Whether a row's validation and markers do not depend on other rows of its window."""
     changes, write = table.changes, table.write
     return not (
         table.contract.unique
@@ -58,12 +57,12 @@ def _judges_each_by_itself(table: Table) -> bool:
         or changes.snapshot_when
         or table.source.mixes_tables
         or table.source.retains_absent_keys
-        or not write.marked(table.contract, changes)  # written by scope: guarded by what the whole window holds
+        or not write.marked(table.contract, changes)  # written by scope: guards compare the whole window
     )
 
 
 def with_before(load: LoadContext, before: WindowRecord, gain: Facts) -> Facts:
-    """The facts of a window, from what was ingested before and what has come."""
+    """The facts of a window, combined from the earlier ingestion and the gain."""
     both = [places for places in (before.partitions, gain.partitions) if places is not None]
     partitions = sorted({place for places in both for place in places})
     return replace(
@@ -77,7 +76,7 @@ def with_before(load: LoadContext, before: WindowRecord, gain: Facts) -> Facts:
 
 
 def _first(load: LoadContext, before: WindowRecord, gain: Facts) -> str | None:
-    """The smaller of two first sequences; what has no changes has none that counts."""
+    """The smaller of two first sequences, ignoring a part without changes."""
     firsts = [
         first
         for first, changes in (
@@ -88,7 +87,6 @@ def _first(load: LoadContext, before: WindowRecord, gain: Facts) -> str | None:
     ]
     if None in firsts or len(firsts) < 2:
         return firsts[0] if len(firsts) == 1 else None
-    kind = load.table.type_of(load.table.changes.sequence_by[0]).simpleString()
-    values = ", ".join(f"CAST({literal(first)} AS {kind})" for first in firsts if first is not None)
-    row = load.spark.sql(f"SELECT CAST(least({values}) AS STRING) AS first").first()
+    oldest = oldest_sql(load.table, [first for first in firsts if first is not None])
+    row = load.spark.sql(f"SELECT CAST({oldest} AS STRING) AS first").first()
     return row["first"] if row else None

@@ -1,4 +1,4 @@
-"""Ingestion: the changes of some windows are read once, validated, and put into the log in one commit."""
+"""Ingestion: reads the changes of some windows once, validates them, and commits them to the log at once."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -34,21 +34,21 @@ from incload_assets.ingest.validate import validate
 from resources.errors import DeclarationError, ReconciliationFailed, SourceUnreadable
 
 Guard = Callable[[LoadContext, Ingestion, Facts], None]
-"""Raises ``ContractViolation`` where what is about to be ingested must not be."""
+"""A check before the commit, which raises ``ContractViolation`` if the rows must not be ingested."""
 
 
 def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard) -> bool:
-    """Replace a window of the log by what the source holds now, control row included, in one fenced commit.
+    """Replaces a window of the log, with its window record, by the source's present content in one fenced commit.
 
-    Where the source has only gained something, only that is added; see :mod:`incload_assets.ingest.gains`.
+    If the source has only gained files, only these are added; see :mod:`incload_assets.ingest.gains`.
 
     Returns:
-        Whether this ingestion was committed; False if another one of the same window came first.
+        Whether this ingestion was committed; False if another ingestion of the same window came first.
 
     Raises:
         ContractViolation: Too many rows were rejected; the log keeps its old rows.
-        SourceUnreadable, SourceChanged: From the source.
-        DeclarationError: The table's function does not fit its contract, or does not keep one row per row.
+        SourceUnreadable, SourceChanged: Errors of the source.
+        DeclarationError: The table's function does not fit its contract, or does not return one row for each row.
     """
     table, window = load.table, ingestion.window
     if (gain := gain_of(load, ingestion)) is not None and (done := _ingest_gain(load, ingestion, gain)) is not None:
@@ -60,13 +60,13 @@ def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard) -> bool:
         load.info(f"{table.name} {window.key}: read {facts.rows} rows, {facts.rejected} to quarantine")
         for name in facts.unseen:
             load.info(
-                f"{table.name} {window.key}: no record has a value in {name!r}, for which a condition of changes asks"
+                f"{table.name} {window.key}: no record has a value in {name!r}, which a condition of changes uses"
             )
         return _commit(load, ingestion, staged, _with_former(load, ingestion, staged, facts, guard))
 
 
 def _ingest_gain(load: LoadContext, ingestion: Ingestion, gain: Position) -> bool | None:
-    """Add what the source has gained; None where something is wrong with it, which is told of the whole window."""
+    """Adds what the source has gained; None after a problem, which the ingestion of the whole window then reports."""
     table, window, before = load.table, ingestion.window, ingestion.before
     assert before is not None
     tune_ingest(load.spark, None, [window.key], gain.size)
@@ -77,12 +77,11 @@ def _ingest_gain(load: LoadContext, ingestion: Ingestion, gain: Position) -> boo
             if not is_tolerated(table, facts.rows, facts.rejected):
                 return None
             load.info(
-                f"{table.name} {window.key}: read {new.rows} rows that have come since {before.rows_read} were "
-                "ingested, "
+                f"{table.name} {window.key}: read {new.rows} new rows beside {before.rows_read} ingested before, "
                 f"{new.rejected} to quarantine"
             )
             return _commit(load, ingestion, staged, facts, base=before)
-    except SourceUnreadable:  # a column, say, that the other files of the window have
+    except SourceUnreadable:  # for example a missing column that the other files of the window have
         return None
 
 
@@ -97,7 +96,7 @@ def _commit(
 
 
 def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts: Facts, guard: Guard) -> Facts:
-    """Stage what follows from the rows and from what the log has of the window: rows that stay, marks, and markers."""
+    """Stages rows that depend on the window's old rows in the log: rows that stay, marks, and markers."""
     table, window, content = load.table, ingestion.window, staged.read()
     more: list[DataFrame] = []
     former = load.log.read(load.spark, ingestion.log_version, [window.key]) if ingestion.before is not None else None
@@ -121,16 +120,16 @@ def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts:
 
 @contextmanager
 def staged_rows(load: LoadContext, positions: Mapping[Window, Position]) -> Iterator[tuple[Staged, dict[str, Facts]]]:
-    """The rows of some windows, validated and staged, and the facts of each window; what is not committed is removed.
+    """The validated and staged rows of some windows, and the facts of each; uncommitted rows are removed afterwards.
 
     Raises:
-        IncrementalLoadError: From the source, or because the table's function does not fit.
+        IncrementalLoadError: The source has an error, or the table's function does not fit.
     """
     table = load.table
     with ExitStack() as held:
         try:
             staged, facts = _stage(load, positions, held, places=False)
-            if has_torn_keys(staged.read(), table, facts.values()):  # rare, and rows are told apart by a sort of all
+            if has_torn_keys(staged.read(), table, facts.values()):  # rare, and marking them takes a sort of all rows
                 staged, facts = _stage(load, positions, held, places=True)
             yield staged, facts
         except PySparkException as error:
@@ -142,7 +141,7 @@ def staged_rows(load: LoadContext, positions: Mapping[Window, Position]) -> Iter
 def _stage(
     load: LoadContext, positions: Mapping[Window, Position], held: ExitStack, *, places: bool
 ) -> tuple[Staged, dict[str, Facts]]:
-    """The rows of some windows, validated and staged, and the facts of each window."""
+    """Validates and stages the rows of some windows; returns them with the facts of each window."""
     table, read, seen = load.table, Observation(), Observation()
     at_source = {window.key: position for window, position in positions.items()}
     fields = (*table.columns, *table.control_fields)
@@ -163,14 +162,14 @@ def _stage(
     rows, values = sum(fact.rows for fact in facts.values()), read.get
     unseen = tuple(name for at, name in zip(fields_seen, table.control_fields, strict=True) if values.get(at) is False)
     facts = {key: replace(fact, unseen=unseen) for key, fact in facts.items()}
-    if values.get("rows") != rows:  # nothing is observed of an empty frame, and too much of a repeated task
-        judged_all = len(positions) == 1 and values.get("rows") == seen.get.get("rows")
-        _check_counts(table, min(at_source), extracted.count(), rows, judged_all=judged_all)
+    if values.get("rows") != rows:  # an empty frame has no observation, and a repeated task counts twice
+        validated_all = len(positions) == 1 and values.get("rows") == seen.get.get("rows")
+        _check_counts(table, min(at_source), extracted.count(), rows, validated_all=validated_all)
     return staged, facts
 
 
 def _facts(staged: Staged, table: Table, of: Collection[Window], seen: Observation) -> dict[str, Facts]:
-    """The facts of each window: of one as they were observed, unless Spark repeated a task, which counts twice."""
+    """The facts of each window. A single window's are observed, unless Spark repeated a task, which counts twice."""
     if len(of) == 1:
         (window,) = of
         if (values := seen.get).get("rows") == staged.rows(window.key):
@@ -178,24 +177,24 @@ def _facts(staged: Staged, table: Table, of: Collection[Window], seen: Observati
     return facts_of(staged.read(), table, of)
 
 
-def _check_counts(table: Table, window: str, read: int, written: int, *, judged_all: bool) -> None:
+def _check_counts(table: Table, window: str, read: int, written: int, *, validated_all: bool) -> None:
     if read == written:
         return
-    if judged_all:
+    if validated_all:
         raise ReconciliationFailed(
             f"{table.name} {window}: {read} rows were read, but {written} were written",
             rule="each row that was read is written once; nothing was committed",
-            remedy="materialize the partition again; if it repeats, look for what else writes into the lake's folders",
+            remedy="materialize the partition again; if this repeats, find the other writer to the lake's folders",
         )
     raise DeclarationError(
         f"{table.name} {window}: its function made {written} rows of {read}",
-        rule="the function is row-wise: one row out for each row in, so that no row vanishes uncounted",
-        remedy="do not filter, explode, join or aggregate in it; rows that must not load fail the contract",
+        rule="the function is row-wise: it returns one row for each row, so that no row is lost without being counted",
+        remedy="do not filter, explode, join or aggregate in it; reject rows that must not load by the contract",
     )
 
 
 def window_record_of(load: LoadContext, ingestion: Ingestion, facts: Facts, number: int) -> WindowRecord:
-    """The control row of a window about to be ingested for the ``number``-th time."""
+    """The window record for the ``number``-th ingestion of a window."""
     return WindowRecord(
         landing=number,
         fingerprint=ingestion.position.fingerprint,

@@ -1,4 +1,4 @@
-"""One window about to be ingested, and the fence of its ingestions."""
+"""The ingestion of a window, and the fence of its ingestions."""
 
 from dataclasses import dataclass
 
@@ -10,16 +10,16 @@ from incload_assets.declaration.window import Window
 
 @dataclass(frozen=True)
 class Ingestion:
-    """One window about to be ingested.
+    """A window to be ingested.
 
     Args:
-        window: Which.
-        position: What the source holds for it.
-        before: The control row of the ingestion it replaces, None for the first.
+        window: The window.
+        position: The source's present position for the window.
+        before: The window record of the ingestion that is replaced; None for the first.
         log_version: The log's version in which ``before`` was read.
-        settled: Whether ``before`` is known to be reconciled and checkpointed, so that the keys it took away are done.
-        fence: The number of the last ingestion that the log's commits tell of in that version, 0 if none. A log that
-            was restored to an older version has older control rows, but refuses every number that was ever committed.
+        settled: Whether ``before`` is known to be reconciled and checkpointed, so that its removed keys are merged.
+        fence: The number of the last ingestion in the log's commits up to that version, 0 if none. A log that was
+            restored to an older version has older window records, but rejects every number that was ever committed.
     """
 
     window: Window
@@ -31,5 +31,5 @@ class Ingestion:
 
 
 def ingestion_app_id(table: Table, window: Window) -> str:
-    """The identifier that fences the ingestions of a window."""
+    """The identifier of the fence for ingestions of a window."""
     return f"{table.name}/{window.key}/landing"

@@ -1,4 +1,4 @@
-"""When rejected rows are too many to go on."""
+"""The quarantine threshold: the number of rejected rows from which a load fails."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -12,17 +12,17 @@ SHOWN_REASONS = 5
 
 
 def is_tolerated(table: Table, rows: int, rejected: int) -> bool:
-    """Whether the table's threshold allows so many rejected rows."""
+    """Whether the number of rejected rows is within the table's threshold."""
     limit = table.quarantine
     too_many = limit.max_rows is not None and rejected > limit.max_rows
     return not rejected or not (too_many or rejected > limit.max_share * rows)
 
 
 def check_threshold(validated: DataFrame, table: Table, window: Window, rows: int, rejected: int) -> None:
-    """Stop a load whose rejected rows exceed the table's threshold.
+    """Stops a load whose rejected rows exceed the table's threshold.
 
     Raises:
-        ContractViolation: Naming the most frequent reasons with one place each.
+        ContractViolation: With the most frequent reasons, and one place for each.
     """
     if is_tolerated(table, rows, rejected):
         return
@@ -40,6 +40,6 @@ def check_threshold(validated: DataFrame, table: Table, window: Window, rows: in
     raise ContractViolation(
         f"{table.name} {window.key}: {rejected} of {rows} rows ({rejected / rows:.1%}) break "
         f"{table.contract.model_name}: {shown}",
-        rule=f"at most {tolerated} may be rejected; nothing was applied, the partition keeps what it had",
+        rule=f"at most {tolerated} may be rejected; nothing was applied, and the partition keeps its rows",
         remedy="correct the file, the contract or Quarantine(max_share=...), and materialize the partition again",
     )

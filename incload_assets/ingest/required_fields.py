@@ -1,8 +1,8 @@
-"""The fields without which no record of a source can become a row of its table.
+"""Required fields: a record of the source without one of them cannot become a row of the table.
 
-A contract also declares columns that the author's function makes, and a field that a source lacks may be made up for
-there. So the function is asked: what it leaves as it is bears the metadata that it was given, in the plan of a frame
-without rows, which Spark only analyses.
+A contract also declares columns that the author's function computes, and the function may replace a field that the
+source lacks. So the function is applied to a frame without rows, whose plan Spark only analyses: columns that it passes
+through unchanged keep the metadata that they were given.
 """
 
 from pyspark.errors import AnalysisException
@@ -16,18 +16,18 @@ _GIVEN = "incload.given"
 
 
 def required_fields(spark: SparkSession, table: Table) -> frozenset[str]:
-    """Key, sequence, and what is not nullable, unless the table's function has to do with it.
+    """Key, sequence and fields that are not nullable, without those that the table's function computes.
 
-    Where a change may be a delete, or leave columns as they are, only key and sequence: it has little more.
+    If a change may be a delete, or leave columns unset, only key and sequence are required: it has little more.
 
     Args:
         spark: A session.
         table: The declaration.
     """
     changes = table.changes
-    asked = {*(() if changes.truncate_when else table.identity), *(changes.sequence_by if table.write.ordered else ())}
+    wanted = {*(() if changes.truncate_when else table.identity), *(changes.sequence_by if table.write.ordered else ())}
     if not (changes.delete_when or changes.truncate_when or table.by_column):
-        asked |= {field.name for field in table.contract.fields if not field.nullable}
+        wanted |= {field.name for field in table.contract.fields if not field.nullable}
     nothing = F.lit(None).cast("string")
     given = spark.range(0).select(
         *(
@@ -39,6 +39,6 @@ def required_fields(spark: SparkSession, table: Table) -> frozenset[str]:
     )
     try:
         returned = table.function(given).schema.fields
-    except AnalysisException:  # it is told when the rows are validated
+    except AnalysisException:  # the error is reported when the rows are validated
         return frozenset()
-    return frozenset(field.name for field in returned if (field.metadata or {}).get(_GIVEN) == field.name) & asked
+    return frozenset(field.name for field in returned if (field.metadata or {}).get(_GIVEN) == field.name) & wanted

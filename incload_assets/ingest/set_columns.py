@@ -1,7 +1,7 @@
-"""Which columns a change sets, where changes may leave columns as they are.
+"""The columns that a change sets, for tables whose changes may leave columns unset.
 
-It cannot be told from the typed row, where a NULL of the source and an absent field look alike: so the record is asked
-before it is typed, and the answer is carried through the author's function.
+The typed row does not show this, because a NULL of the source and an absent field are both NULL there. So the fields
+are taken from the record before it is typed, and carried through the author's function.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,11 +16,11 @@ from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col
 
 Raw = Callable[[str], Column]
-"""From the name of a field of the source to its column."""
+"""A function from the name of a source field to its column."""
 
 
 def known(raw: Raw, raw_types: Mapping[str, T.DataType], table: Table) -> Raw:
-    """The same fields, NULL where they hold the text that stands for an unavailable value."""
+    """The same fields, with NULL instead of the text that represents an unavailable value."""
     if table.changes.unavailable is None:
         return raw
     marked = {name: _is_marked(name, raw, raw_types, table) for name in raw_types}
@@ -28,9 +28,9 @@ def known(raw: Raw, raw_types: Mapping[str, T.DataType], table: Table) -> Raw:
 
 
 def told_by_record(extracted: DataFrame, raw: Raw, raw_types: Mapping[str, T.DataType], table: Table) -> list[Column]:
-    """What has to be carried through the function: ``_named``, fields the record has; ``_unavailable``, likewise.
+    """Columns carried through the function: ``_named``, the record's fields; ``_unavailable``, fields without a value.
 
-    A source that gives no ``_present`` has every field in every record.
+    In a source without ``_present`` every record has every field.
     """
     unavailable = [
         F.when(_is_marked(name, raw, raw_types, table), F.lit(name)) for name in table.columns if name in raw_types
@@ -40,11 +40,11 @@ def told_by_record(extracted: DataFrame, raw: Raw, raw_types: Mapping[str, T.Dat
 
 
 def unset(record: Column, table: Table) -> Column:
-    """``array<string>``: the columns that a typed row leaves as they are.
+    """``array<string>``: the columns that a typed row leaves unset.
 
-    These are columns without a value that the record does not name, or names as unavailable; a column that the function
-    computes is set where it gives it a value. Where changes are whole but for unavailable values, an absent field is
-    NULL, as it is in any whole row, unless it may be computed from an unavailable one.
+    These are columns without a value that are absent from the record, or unavailable in it. A column that the function
+    computes is set if the function gives it a value. If changes are whole rows except for unavailable values, an absent
+    field is NULL as in any whole row, unless it may be computed from an unavailable one.
     """
     unavailable = record.getField("_unavailable")
     named = record.getField("_named")

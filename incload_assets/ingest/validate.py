@@ -1,4 +1,4 @@
-"""From extracted records to typed rows, each with the reasons why it cannot be accepted."""
+"""Validation: turns extracted records into typed rows, each with the reasons why it is not accepted."""
 
 from collections.abc import Iterable
 
@@ -32,36 +32,36 @@ RECORD = "_record"
 
 
 def validate(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow], *, places: bool = True) -> DataFrame:
-    """Type the records, apply the table's function, and judge the outcome by the contract.
+    """Types the records, applies the table's function, and validates the rows by the contract.
 
     Args:
-        extracted: What a source's ``extract`` returns, and ``_window``, the partition key of each row.
+        extracted: Records as a source's ``extract`` returns them, and ``_window``, the partition key of each row.
         table: The declaration.
-        windows: The windows that are in it.
-        places: Whether to look for keys in two partitions; not needed if the caller knows that there are none.
+        windows: The windows of the records.
+        places: Whether to search for keys in two partitions; not needed if the caller has excluded them.
 
     Returns:
         One row per record: the table's columns, ``_kind`` (upsert, moved, delete, truncate, rejected or skipped),
         ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected or skipped),
-        ``_payload`` (of rejected rows only), ``_rescued``; ``_unset``, columns that the change leaves as they are,
-        where changes may do so; and ``_is_snapshot``, whether the row is of a complete extract, where there are such.
+        ``_payload`` (of rejected rows only), ``_rescued``; ``_unset``, columns that the change leaves unset, if the
+        table's changes may do so; ``_is_snapshot``, whether the row is part of a full extract, if the table has them.
 
     Raises:
         DeclarationError: The function dropped or added columns.
     """
     out = table.function(_typed(extracted, table))
     _check_output(out, table)
-    return _unique(_judged(out, table, windows), table, places=places)
+    return _unique(_with_reasons(out, table, windows), table, places=places)
 
 
 def tearing_column(table: Table) -> str | None:
-    """The partition column if one key could be in two partitions: not where it is a part of the key."""
+    """The partition column if one key could be in two partitions; None if the column is part of the key."""
     keys, partition = table.changes.keys, table.write.partition_by
     return partition if keys and partition not in keys else None
 
 
 def fields_of(extracted: DataFrame, table: Table) -> DataFrame:
-    """What conditions are worked out of."""
+    """The columns that conditions are evaluated on."""
     raw_types = _raw_types(extracted)
     raw = known(_given, raw_types, table)
     return extracted.select(*table.contract.typed(raw, raw_types), *_control(raw, table))
@@ -78,16 +78,16 @@ def _given(name: str) -> Column:
 
 
 def _control(raw: Raw, table: Table) -> list[Column]:
-    """The fields that only conditions ask for."""
+    """The fields that only conditions use."""
     return [raw(name).cast("string").alias(name) for name in table.control_fields]
 
 
 def _typed(extracted: DataFrame, table: Table) -> DataFrame:
     raw_types = _raw_types(extracted)
-    told = told_by_record(extracted, _given, raw_types, table) if table.by_column else []
+    fields_set = told_by_record(extracted, _given, raw_types, table) if table.by_column else []
     raw = known(_given, raw_types, table)
     skipped = F.col(base.SKIPPED) if base.SKIPPED in extracted.columns else F.lit(None).cast("string")
-    # typed first, as reasons ask for the outcome: Spark plans whatever is made of a value once for each time it stands
+    # typed first, because reasons use the typed values, and Spark plans an expression once for each use of it
     own = [name for name in extracted.columns if name.startswith("_")]
     record = F.struct(
         "_window",
@@ -97,7 +97,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
         "_malformed",
         F.when(F.col("_malformed").isNull(), skipped).alias("_skipped"),
         table.contract.type_reasons(raw, raw_types, col).alias("_type_reasons"),
-        *told,
+        *fields_set,
     )
     typed = extracted.select(*own, *table.contract.typed(raw, raw_types)).select(
         *map(col, table.columns), *_control(raw, table), record.alias(RECORD)
@@ -116,7 +116,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
 
 
 def _rescued(nested: Column | None) -> Column:
-    """What the source has rescued, and nested values of which the contract declares a part, as one JSON object."""
+    """Fields rescued by the source, and nested values that the contract declares partly, as one JSON object."""
     flat = F.col("_rescued")
     if nested is None:
         return flat
@@ -125,14 +125,14 @@ def _rescued(nested: Column | None) -> Column:
 
 
 def _condition(sql: str | None) -> Column:
-    return F.expr(sql) if sql else F.lit(False)  # NULL chooses no kind, and whatever is no condition is refused
+    return F.expr(sql) if sql else F.lit(False)  # NULL selects no kind
 
 
 def _check_output(out: DataFrame, table: Table) -> None:
     if RECORD not in out.columns:
         raise DeclarationError(
             f"{table.name}: its function returns no column {RECORD!r}",
-            rule="the raw record is carried through the function, so that a rejected row can show where it came from",
+            rule="the raw record is carried through the function, so that the source of a rejected row is known",
             remedy="use withColumn, withColumns, withColumnRenamed or drop in the function; with select, add '*'",
         )
     returned = set(out.columns) - {RECORD, *table.control_fields}
@@ -140,7 +140,7 @@ def _check_output(out: DataFrame, table: Table) -> None:
         raise DeclarationError(
             f"{table.name}: its function returns no column {', '.join(map(repr, missing))}",
             rule=f"the function returns the columns of {table.contract.model_name}",
-            remedy="keep the column, or take it out of the contract",
+            remedy="keep the column, or remove it from the contract",
         )
     if extra := sorted(returned - set(table.columns)):
         raise DeclarationError(
@@ -159,11 +159,12 @@ def _check_output(out: DataFrame, table: Table) -> None:
 
 
 def _same_type(left: T.DataType, right: T.DataType) -> bool:
-    """Equal but for the nullability of nested members, which expressions change freely."""
+    """Whether types are equal, ignoring the nullability of nested members, which expressions change freely."""
     return left.simpleString() == right.simpleString()
 
 
-def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> DataFrame:
+def _with_reasons(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> DataFrame:
+    """Rows with their kind, and the reasons of the contract and the write strategy."""
     record = F.col(RECORD)
     kind = record.getField("_kind")
     malformed = record.getField("_malformed")
@@ -174,12 +175,12 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
     absent = _identity_reasons(table)
     if table.changes.truncate_when:
         unordered = all_of(col(name).isNull() for name in table.changes.sequence_by)
-        text = f"{', '.join(table.changes.sequence_by)}: NULL, but a truncate deletes what is older"
+        text = f"{', '.join(table.changes.sequence_by)}: NULL, but a truncate deletes older rows"
         absent = F.when(kind == TRUNCATE, not_null(F.when(unordered, text))).otherwise(absent)
     if table.changes.snapshot_when:
         first = table.changes.sequence_by[0]
         undated = kind.isin(*UPSERTS, DELETE) & record.getField("_is_snapshot") & col(first).isNull()
-        text = f"{first}: NULL, but it tells when the snapshot was taken"
+        text = f"{first}: NULL, but it is the position of the full extract"
         absent = F.concat(absent, not_null(F.when(undated, text)))
     elsewhere = []
     for window in windows:
@@ -189,8 +190,8 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
     of_types = record.getField("_type_reasons")
     of_rules = F.concat(_contract_reasons(kind, table), absent, *elsewhere)
     of_values = F.array_distinct(F.concat(of_types, unless_said(of_types, of_rules)))
-    told = F.array(F.coalesce(malformed, record.getField("_skipped")))
-    reasons = F.when(malformed.isNotNull() | (kind == SKIPPED), told).otherwise(of_values)
+    of_record = F.array(F.coalesce(malformed, record.getField("_skipped")))
+    reasons = F.when(malformed.isNotNull() | (kind == SKIPPED), of_record).otherwise(of_values)
     row = out.select(
         *(col(name) for name in table.columns),
         kind.alias("_kind"),
@@ -199,14 +200,14 @@ def _judged(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> Data
         *(["_unset"] if table.by_column else []),
         *([record.getField("_is_snapshot").alias("_is_snapshot")] if table.changes.snapshot_when else []),
     )
-    if table.changes.truncate_when:  # it has no key, whatever the record says: so its rows are known by that
+    if table.changes.truncate_when:  # a truncate is identified by its missing key, so a key of its record is dropped
         keyless = {name: F.when(F.col("_kind") != TRUNCATE, col(name)) for name in table.identity}
         row = row.withColumns(keyless)
     return row.withColumn("_hash", F.expr(content_hash_sql(table.columns)))
 
 
 def _contract_reasons(kind: Column, table: Table) -> Column:
-    """What the contract says of a row; deletes and truncates have little more than a sequence and perhaps a key."""
+    """The contract's reasons for a row; deletes need only key and sequence, truncates only the sequence."""
     contract, sequence = table.contract, table.changes.sequence_by
     needed = {*table.identity, *sequence}
     if table.by_column:
@@ -219,8 +220,8 @@ def _contract_reasons(kind: Column, table: Table) -> Column:
 
 
 def _identity_reasons(table: Table) -> Column:
-    """Why a row cannot be told from others, or cannot be put in its partition."""
-    # of the others the contract itself says that they are not to be NULL
+    """Reasons why a row cannot be identified, or cannot be stored in its partition."""
+    # for columns that are not nullable the contract itself has a reason
     nullable = {field.name for field in table.contract.fields if field.nullable}
     absent = not_null(
         *(
@@ -234,10 +235,10 @@ def _identity_reasons(table: Table) -> Column:
 
 
 def _unique(validated: DataFrame, table: Table, *, places: bool) -> DataFrame:
-    """Reject rows that share a unique value, or whose key sits in two partitions, within the batch; then name the kind.
+    """Rejects rows of a window that share a unique value, or whose key is in two partitions; then sets the kind.
 
-    All of the colliding rows are rejected: which of them is right is not for the loader to guess. A unique value
-    belongs to the key whose newest change in the window has it: older changes, and deletes, have handed it on.
+    All colliding rows are rejected, because the loader cannot know which one is correct. A unique value belongs to the
+    key whose newest change in the window has it: older changes and deletes have given it up.
     """
     accepted = F.size("_reasons") == 0
     collisions = []
@@ -267,7 +268,7 @@ def _unique(validated: DataFrame, table: Table, *, places: bool) -> DataFrame:
     rejected = (F.size("_reasons") > 0) & (F.col("_kind") != SKIPPED)
     if together := table.write.together():
         torn = F.max(rejected).over(Over.partitionBy("_window", *map(col, together)))
-        reason = F.lit(f"{', '.join(together)}: another row with the same is quarantined, and they only come together")
+        reason = F.lit(f"{', '.join(together)}: another row of the group is quarantined, and a group is never split")
         validated = validated.withColumn(
             "_reasons", F.when(torn & ~rejected, F.array(reason)).otherwise(F.col("_reasons"))
         )
@@ -282,13 +283,13 @@ def _unique(validated: DataFrame, table: Table, *, places: bool) -> DataFrame:
         F.when(rejected, F.col("_payload")).alias("_payload"),
         "_rescued",
         *(["_unset"] if table.by_column else []),
-        # nobody can tell whether a record that cannot be read is one, unless its source does
+        # an unreadable record may be part of a full extract, unless its source excludes that
         *([F.coalesce("_is_snapshot", rejected).alias("_is_snapshot")] if table.changes.snapshot_when else []),
     )
 
 
 def _owner(accepted: Column, table: Table) -> Column:
-    """A hash of the key where the row is the newest change of it in the window and holds a unique value, else NULL."""
+    """A hash of the key if the row is the key's newest change in the window and has a unique value, otherwise NULL."""
     sets_all = map(sets, table.contract.unique) if table.by_column else ()
     holds = all_of([F.col("_kind").isin(*UPSERTS), *sets_all])
     order = F.lit(0)

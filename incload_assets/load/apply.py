@@ -1,4 +1,4 @@
-"""From ingested windows to a reconciled table: plan, commit, look again, a bounded number of times."""
+"""Merges ingested windows: plans, commits and reconciles in a bounded number of attempts."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -22,11 +22,11 @@ MERGES = 8
 
 @dataclass(frozen=True)
 class Applied:
-    """What it took, and the proof.
+    """The result of a merge: its counts, and the evidence that table and log agree.
 
     Args:
-        at: What was reconciled.
-        evidence: By partition key.
+        at: The read view that was reconciled.
+        evidence: Evidence by partition key.
         merged: Rows changed in the table, by partition key.
         committed: Whether anything was committed to the table.
     """
@@ -46,19 +46,20 @@ def apply_changes(
     is_again: Callable[[ReadView], bool] = lambda _: False,
     is_quiet: Callable[[ReadView], bool] = lambda _: False,
 ) -> Applied:
-    """Merge ingested windows until table and log agree.
+    """Merges ingested windows until table and log agree.
 
     Args:
-        load: Of the load.
-        windows: All of them ingested.
+        load: The load's context.
+        windows: The windows, all of them ingested.
         app_id: Identifier of the fence.
         of_range: Whether it is the fence of a range.
-        is_again: Whether what a snapshot holds was loaded before. Then its keys are folded in full: whoever asks for it
-            once more doubts the table, and the fast fold trusts rows of the table that are newer than the changes.
-        is_quiet: Whether a snapshot is known to be reconciled, so that looking is enough. Default of both: never.
+        is_again: Whether the content of a read view was loaded before; by default it was not. Then its keys are folded
+            in full: a repeated load means doubt about the table, and the incremental fold trusts rows of the table that
+            are newer than the changes.
+        is_quiet: Whether a read view is known to be merged, so that it is only reconciled; by default it is not.
 
     Raises:
-        ConcurrentLoad: Other loads won the races.
+        ConcurrentLoad: Other loads committed first in every attempt.
         ReconciliationFailed: Table and log still differ after several repairs, or a key has several rows.
     """
     table = load.table
@@ -82,7 +83,7 @@ def apply_changes(
                         check_bins(found, f"{table.name} {key}")
                     return Applied(at, evidence, total, committed)
                 load.info(f"{where}: {pending} keys differ from the log, folding them in full")
-                if not full:  # from now on: what the fast fold could not see it could not prove, either
+                if not full:  # for all further attempts: the incremental fold cannot prove a repair it cannot make
                     full = True
                     plan = _plan(load, at, full, held)
             with load.phases.timed("merge"):
@@ -90,7 +91,7 @@ def apply_changes(
                 done = strategy_of(table).apply(load, at, plan)
             if done is None:
                 lost += 1
-                load.info(f"{where}: another load committed first, planning anew")
+                load.info(f"{where}: another load committed first, planning again")
                 continue
             for key, count in planned.items() if len(windows) > 1 else [(windows[0].key, done)]:
                 total[key] += replace(count, rewrites=done.rewrites)
@@ -99,13 +100,13 @@ def apply_changes(
         if lost:
             raise ConcurrentLoad(
                 f"{where}: other loads won {lost} of {MERGES} attempts to commit",
-                rule="a load redoes its merge a bounded number of times",
-                remedy="it is tried again later; for a table that any load may touch, keep its pool at one slot",
+                rule="a load repeats its merge a bounded number of times",
+                remedy="the load is tried again later; if any load may touch any row, keep the table's pool at 1 slot",
             )
         raise ReconciliationFailed(
             f"{where}: table and log still differ after {MERGES} merges",
-            rule="a partition is done only when the table holds what the log says",
-            remedy="look for another writer of the table; the partition stays open and is tried again",
+            rule="a partition is done only when table and log agree",
+            remedy="find the other writer of the table; the partition stays open and is tried again",
         )
 
 
@@ -120,7 +121,7 @@ def _plan(load: LoadContext, at: ReadView, full: bool, held: ExitStack) -> Merge
 
 
 def _planned(plan: MergePlan, windows: int) -> dict[str, Merged]:
-    """Rows to be changed per window: of a commit for several windows Delta tells only the sum."""
+    """The rows to be changed per window; for a commit of several windows Delta reports only the sum."""
     counts: dict[str, Merged] = {}
     pending = plan.actions.filter(F.col("_action").isin(*PENDING))
     for row in pending.groupBy("_window", "_action").count().head(len(PENDING) * windows):

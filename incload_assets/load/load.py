@@ -1,7 +1,7 @@
 """The load of one window: detect, ingest, merge, reconcile. Only a load that returns may be checkpointed.
 
-Whatever happens to a load, at any point, running it again makes the table right: the log tells what was ingested, the
-fence in the table's commits tells what was merged, and the reconciliation compares the states of both.
+A load that fails at any point can be run again and corrects the table: the log records what was ingested, the fence in
+the table's commits records what was merged, and the reconciliation compares the states of both.
 """
 
 from collections.abc import Callable
@@ -45,11 +45,11 @@ class LoadReport:
     """The outcome of a load.
 
     Args:
-        window: Which.
-        control: The control row that the log holds for it.
-        evidence: Of the reconciliation.
+        window: The window.
+        control: The window record in the log.
+        evidence: The evidence of the reconciliation.
         merged: Rows changed in the table.
-        ingested: Whether this load put the window into the log; False where the log already held it.
+        ingested: Whether this load ingested the window; False if the log already had it.
         committed: Whether this load committed to the table.
         table_version: Delta version of the table that was reconciled.
         log_version: Delta version of the log that it was reconciled with.
@@ -78,25 +78,25 @@ def load_window(
     rewrite_compacted: bool = False,
     info: Callable[[str], None] = lambda _: None,
 ) -> LoadReport:
-    """Bring the table to the fold of what the source now holds for a window.
+    """Loads the source's present content of a window into the table.
 
     Args:
-        spark: A session of this load's own: the fence is a setting of the session.
+        spark: A session used by this load only, because the fence is a session setting.
         table: The declaration.
-        lake: Where tables are.
-        window: Which.
-        run_id: For the control row and the commits.
-        checkpoint: What Dagster knows; without it the load commits at least its fence.
-        rewrite_compacted: Whether a window whose log was compacted may be replaced by something else.
-        info: Takes one line for each step, for people.
+        lake: The lake with the table.
+        window: The window.
+        run_id: The run, recorded in the window record and the commits.
+        checkpoint: Dagster's records of the window; without them the load commits at least its fence.
+        rewrite_compacted: Whether a window whose log was compacted may be replaced by other content.
+        info: Logs one line for each step.
 
     Raises:
-        SchemaMismatch: The table, or what its windows hold, does not fit the declaration.
+        SchemaMismatch: The table, or the content of its windows, does not fit the declaration.
         SourceMissing: The source has nothing for the window yet.
-        WindowCompacted: The source has something else than before for a window whose log was compacted.
-        ContractViolation: Too many rejected rows; the partition keeps what it had.
+        WindowCompacted: The window's log was compacted, and the source now has other content for it.
+        ContractViolation: Too many rejected rows; the partition keeps its rows.
         ReconciliationFailed: Table and log still differ after several repairs.
-        IncrementalLoadError: As the steps raise it.
+        IncrementalLoadError: Any other error of a step.
     """
     load = LoadContext(spark, table, lake.followed(), run_id, info)
     with load.phases.timed("prepare"):
@@ -106,7 +106,7 @@ def load_window(
         if doubtful:
             call_off_ingestions(load, window)
     ingested = _ingest(load, window, checkpoint, rewrite_compacted=rewrite_compacted)
-    if doubtful:  # only now: a range that planned before knows nothing of this ingestion
+    if doubtful:  # not earlier: this also rejects merges that a range planned before the ingestion
         with load.phases.timed("prepare"):
             call_off_merges(load, window)
 
@@ -122,7 +122,7 @@ def load_window(
 
 
 def report_of(applied: Applied, window: Window, *, ingested: bool, seconds: dict[str, float]) -> LoadReport:
-    """What there is to tell of one of the windows that were brought to the table."""
+    """The report of one of the windows that were merged."""
     return LoadReport(
         window=window,
         control=applied.at.controls[window.key],
@@ -137,46 +137,49 @@ def report_of(applied: Applied, window: Window, *, ingested: bool, seconds: dict
 
 
 def ensure_tables(load: LoadContext) -> None:
-    """Create table and log, or bring them up to the declaration.
+    """Creates table and log, or adapts them to the declaration.
 
     Raises:
-        SchemaMismatch: They and the declaration cannot be brought together.
+        SchemaMismatch: They do not fit the declaration and cannot be adapted.
     """
     spark, table, lake = load.spark, load.table, load.lake
     schema = table.schema
     if table.write.buckets is not None:
         comment = {"comment": "Hash of the key, modulo the number of buckets; for pruning files only"}
         schema = T.StructType([*schema.fields, T.StructField(BUCKET, T.IntegerType(), True, comment)])
-    whole, by, told = table.write.is_content(table.changes), table.write.stored_by, _told(table)
-    ensure_table(spark, lake, load.uri, schema, by, table.name, told, whole=whole, beside=load.log.uri)
+    whole, by, kept = table.write.is_content(table.changes), table.write.stored_by, _kept_properties(table)
+    ensure_table(spark, lake, load.uri, schema, by, table.name, kept, whole=whole, beside=load.log.uri)
     ensure_log(load)
 
 
 def ensure_log(load: LoadContext) -> None:
-    """Create the log, or bring it up to the declaration.
+    """Creates the log, or adapts it to the declaration.
 
     Raises:
-        SchemaMismatch: It and the declaration cannot be brought together.
+        SchemaMismatch: It does not fit the declaration and cannot be adapted.
     """
     log, table = load.log, load.table
-    # the windows, and the buckets that its control rows tell of
-    told = {name: value for name, value in _told(table).items() if name.startswith(("incload.bucket", WINDOWS))}
-    properties = told | log.properties
+    # the log depends on the windows, and its window records on the buckets
+    kept = {n: value for n, value in _kept_properties(table).items() if n.startswith(("incload.bucket", WINDOWS))}
+    properties = kept | log.properties
     leave_unset(load)
     by = ("_window", "_kind")
     ensure_table(load.spark, load.lake, log.uri, log.schema, by, table.name, properties, beside=load.uri)
 
 
-def _told(table: Table) -> dict[str, str]:
-    """What rows of the table rely on, as table properties; the windows, too: rows of others could not be replaced."""
-    told = {f"incload.{name}": value for name, value in table.write.kept_as(table.changes).items()}
+def _kept_properties(table: Table) -> dict[str, str]:
+    """Table properties that existing rows depend on.
+
+    They include the definition of the windows, because rows of a window of another definition could not be replaced.
+    """
+    kept = {f"incload.{name}": value for name, value in table.write.kept_as(table.changes).items()}
     windows = table.partitions_def
-    what = {WINDOWS: f"{windows.cron_schedule} {windows.timezone or 'UTC'} {windows.fmt}"}
-    return told if table.write.supersedes else told | what
+    definition = {WINDOWS: f"{windows.cron_schedule} {windows.timezone or 'UTC'} {windows.fmt}"}
+    return kept if table.write.supersedes else kept | definition
 
 
 def detect(load: LoadContext, windows: list[Window]) -> dict[str, Position]:
-    """What the source holds now for each of the windows that it has something for, or that may be empty."""
+    """The source's present positions of the windows that it has content for, or that may be empty."""
     table = load.table
     first = first_window(table.partitions_def).start
     request = DetectRequest(table.name, windows, load.log.ingested, load.lake, first)
@@ -188,9 +191,9 @@ def _detect(load: LoadContext, window: Window) -> Position:
     position = detect(load, [window]).get(window.key)
     if position is None:
         raise SourceMissing(
-            f"{load.table.name} {window.key}: {load.table.source} holds nothing for this window",
+            f"{load.table.name} {window.key}: {load.table.source} has nothing for this window",
             rule='the table waits for its source (absent="wait")',
-            remedy='load it when the source has it, or declare absent="empty" if a window may have nothing',
+            remedy='load it when the source has it, or declare absent="empty" if a window may be empty',
         )
     return position
 
@@ -202,12 +205,15 @@ def _ingest(
     *,
     rewrite_compacted: bool = False,
 ) -> bool:
-    """Land until the log holds what the source holds; looking again afterwards also proves a consistent read.
+    """Ingests until the log has the source's content; detecting again afterwards also proves a consistent read.
 
-    A source that may move while it is read is not looked at again: it would hardly ever stand still.
+    A source that may change while it is read is not detected again, because it would hardly ever be at rest.
 
-    Unless the log's content is known to be settled it is ingested again even if it is what the source holds: a killed
-    load's ingestion may still be on its way, and only a later ingestion refuses it.
+    The window is ingested again even if the log already has the source's content, unless that content is known to be
+    settled: the commit of a killed load's ingestion may still arrive, and only a later ingestion rejects it.
+
+    Returns:
+        Whether this load ingested the window.
     """
     ingested, held_off, log, guard = False, False, load.log, strategy_of(load.table).guard
     for _ in range(INGESTIONS):
@@ -225,12 +231,12 @@ def _ingest(
         if same and (settled or ingested):
             return ingested
         if before is not None and before.compacted_at is not None:
-            if not (same or rewrite_compacted):  # at every look: the source may have changed since the last
+            if not (same or rewrite_compacted):  # in every attempt, as the source may have changed since the last one
                 refuse_rewrite(load, window, before, position)
             if not held_off:
                 hold_off(load)
                 held_off = True
-                continue  # what was removed until now is what an ingestion has to start from
+                continue  # an ingestion has to start from the log after any removal
         with load.phases.timed("ingest"):
             ingestion = Ingestion(window, position, before, at.version(), settled, fence)
             prefetch_delta_state(load)
@@ -239,27 +245,27 @@ def _ingest(
             return True
     raise SourceChanged(
         f"{load.table.name} {window.key}: the source changed during each of {INGESTIONS} attempts to read it",
-        rule="a window is ingested from a source that stands still while it is read",
-        remedy="none if the writer pauses: the load is tried again; else write files under a temporary name",
+        rule="a source must not change while a window is ingested from it",
+        remedy="none if the writer pauses, as the load is tried again; otherwise write files under a temporary name",
     )
 
 
 def prefetch_delta_state(load: LoadContext) -> None:
-    """Start the computation of Delta's state of the table in the background, while the source is read.
+    """Starts the computation of Delta's state of the table in the background while the source is read.
 
-    Spark's commits need the state, and Delta computes it anew after each commit, in a Spark job that waits more than it
-    works: 0.2 s of a small load. Errors are ignored here: the commit that needs the state raises them.
+    Spark's commits need the state, and Delta recomputes it after each commit in a Spark job that mostly waits: 0.2 s of
+    a small load. Errors are ignored here: the commit that needs the state raises them.
 
     Args:
-        load: Of the load, with its table.
+        load: The load's context.
     """
     ahead = ThreadPoolExecutor(1, "incload-ahead")
-    ahead.submit(_look, load)
+    ahead.submit(_compute_state, load)
     ahead.shutdown(wait=False)  # an error stays in its future
 
 
-def _look(load: LoadContext) -> None:
-    """Ask for the files that hold no value: Delta needs the table's state to tell, and hardly ever names one."""
+def _compute_state(load: LoadContext) -> None:
+    """Requests the files in which a column is NULL: Delta needs the table's state for this, and usually finds none."""
     table = load.table
     rows = load.spark.read.format("delta").load(load.lake.spark_uri(load.uri))
     rows.filter(col((*table.write.stored_by, *table.columns)[0]).isNull()).inputFiles()

@@ -1,4 +1,4 @@
-"""Whether what was ingested still is in its window by the declaration; asked before a load writes anything."""
+"""Checks, before a load writes anything, that ingested rows are still in their windows by the declaration."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,14 +9,15 @@ from incload_assets.declaration.window import Window, known_windows
 
 
 def refuse_misplaced(load: LoadContext, windows: Sequence[Window]) -> None:
-    """Refuse to load windows of a table whose windows hold what belongs to others now.
+    """Refuses to load windows if the declaration now assigns ingested rows to other windows.
 
     Args:
-        load: Of the load.
-        windows: Those about to be loaded.
+        load: The load's context.
+        windows: The windows to be loaded.
 
     Raises:
-        SchemaMismatch: By what the log holds of these windows or, where one of them is new, of the newest other one.
+        SchemaMismatch: Rows in the log are misplaced. The rows checked are those of the windows; if one of the windows
+            is new, also those of the newest other window.
     """
     load.table.source.check_landed(load.table.name, _ingested(load, [window.key for window in windows]))
 

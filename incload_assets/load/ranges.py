@@ -1,11 +1,10 @@
-"""First loads of many windows at once: one ingestion, one MERGE and one look for all of them.
+"""Range loads: first loads of many windows with one ingestion, one MERGE and one reconciliation for all of them.
 
 Loaded one by one, a year of small partitions costs a year of small commits. Windows that were never ingested, and that
-no other run has tried, have nothing behind them that a load would have to fence off one by one; so a run over several
-partitions ingests such windows in one commit and merges them in one. All others, and whatever goes wrong here, are
-loaded one by one.
+no other run has tried, need no fence for each window. So a run over several partitions ingests such windows in one
+commit and merges them in one. All other windows, and windows whose range load fails, are loaded one by one.
 
-The commits of a range are fenced, too; see :mod:`incload_assets.load.range_fences`.
+The commits of a range have fences of their own; see :mod:`incload_assets.load.range_fences`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -37,17 +36,20 @@ def load_first_windows(
     windows: Sequence[Window],
     still_first: Callable[[Sequence[Window]], Collection[str]],
 ) -> Iterator[list[LoadReport]]:
-    """Load as many as can be loaded together, stretch by stretch.
+    """Loads windows together where possible, one stretch of windows after another.
 
-    A window that is not among the reports is to be loaded by itself, whatever the reason, an error included.
+    A window without a report has to be loaded by itself, whatever the reason, including an error.
 
     Args:
-        load: Of the run.
+        load: The run's load context.
         windows: Windows that no other run has tried, oldest first.
-        still_first: Asked again when the intent stands: the keys of the windows that still no other run has tried.
+        still_first: Returns the keys of windows that no other run has tried; called again after the intent.
+
+    Yields:
+        The reports of one stretch.
 
     Raises:
-        IncrementalLoadError: As the steps raise it, for all of a stretch.
+        IncrementalLoadError: Any error of a step, for all windows of a stretch.
     """
     refuse_misplaced(load, windows)
     ensure_tables(load)
@@ -80,7 +82,7 @@ def _load_together(
     table, log = load.table, load.log
     app_id = range_app_id(table, min(chunk))
     intent = bare_fence(load, f"{app_id}/landing")
-    # Only now: a load that begins later sees the intent, and calls it off.
+    # Only after the intent: a load that begins later sees the intent, and calls the range off.
     first = still_first(list(chunk))
     chunk = _never_ingested(load, {w: position for w, position in chunk.items() if w.key in first})
     if len(chunk) < 2:
@@ -91,7 +93,7 @@ def _load_together(
     load.info(f"{table.name}: loading {len(chunk)} windows together, {min(chunk).key} to {max(chunk).key}")
     with load.phases.timed("ingest"):
         controls = _ingest(load, chunk, f"{app_id}/landing", intent + 1)
-    with load.phases.timed("detect"):  # looking again proves that what was ingested was read from a source at rest
+    with load.phases.timed("detect"):  # detecting again proves that the source was at rest while it was read
         seen = {window.key: position.fingerprint for window, position in chunk.items()}
         now = seen
         if not table.source.changes_while_read:
@@ -106,7 +108,7 @@ def _load_together(
 
 
 def _never_ingested(load: LoadContext, chunk: dict[Window, Position]) -> dict[Window, Position]:
-    """Those of the windows that the log knows nothing of, neither rows nor a fence."""
+    """The windows without any trace in the log, neither rows nor a fence."""
     log = load.log.open()
     known = window_records_of(log, only=[window.key for window in chunk])
     return {
@@ -117,7 +119,7 @@ def _never_ingested(load: LoadContext, chunk: dict[Window, Position]) -> dict[Wi
 
 
 def _can_ingest(table: Table, window: Window, facts: Facts) -> bool:
-    """Whether nothing is to be told of a window but by a load of its own."""
+    """Whether a window raises no error that its own load would have to report."""
     try:
         table.source.check_skipped(table.name, window, facts.only_skipped)
     except SourceUnreadable:
@@ -126,7 +128,7 @@ def _can_ingest(table: Table, window: Window, facts: Facts) -> bool:
 
 
 def _ingest(load: LoadContext, chunk: dict[Window, Position], app_id: str, number: int) -> dict[str, WindowRecord]:
-    """Land what the contract tolerates, in one commit; nothing if another load came first."""
+    """Ingests windows that the contract tolerates in one commit; none of them if another load came first."""
     with staged_rows(load, chunk) as (staged, facts):
         good = [window for window in sorted(chunk) if _can_ingest(load.table, window, facts[window.key])]
         controls = {

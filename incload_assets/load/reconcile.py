@@ -1,4 +1,4 @@
-"""Reconciliation by state: after a merge, table and log are read again as they are now, and compared key by key."""
+"""Reconciliation: after a merge, the latest versions of table and log are read and compared key by key."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,21 +19,21 @@ RARE = ("waiting", "removed", "skipped")
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a reconciliation saw. Each row read falls in exactly one bin.
+    """The result of a reconciliation. Each row read falls in exactly one bin.
 
     Args:
-        rows_read: Records the ingestion read.
-        applied: Changes that are in effect in the table (or, for deletes, absent from it).
-        stale: Changes that something newer has overtaken.
+        rows_read: Records read by the ingestion.
+        applied: Changes in effect: upserts present in the table, and deletes whose row is absent.
+        stale: Changes superseded by a newer one.
         duplicate: Repetitions of a change within the window.
-        quarantined: Records that broke the contract.
-        keys: Keys the window concerns.
-        pending: Keys where table and log differ; 0 means reconciled.
-        present: Keys whose newest change of the window is the table's row.
-        log_hash: Combined content hash of those changes, from the log.
-        table_hash: The same from the table.
-        waiting: Changes of single columns whose row the table cannot have yet, because required columns are unknown.
-        removed: Changes that were overtaken, and that a compaction of the log has removed.
+        quarantined: Records that violate the contract.
+        keys: Keys affected by the window.
+        pending: Keys that differ between table and log; 0 means reconciled.
+        present: Keys whose newest change in the window is the table's row.
+        log_hash: Combined content hash of the changes in ``present``, from the log.
+        table_hash: Combined content hash of the same rows, from the table.
+        waiting: Changes of single columns whose row is not in the table yet, because required columns are missing.
+        removed: Superseded changes that a compaction of the log has removed.
         skipped: Records that are no changes of this table.
     """
 
@@ -53,19 +53,19 @@ class Evidence:
 
     @property
     def bins(self) -> dict[str, int]:
-        """How many of the rows read are in which bin."""
+        """The number of rows read per bin."""
         return {name: getattr(self, name) for name in BINS}
 
 
 def examine(plan: MergePlan, at: ReadView) -> dict[str, Evidence]:
-    """Summarise a plan per window, in one aggregate.
+    """Summarises a plan per window, in one aggregate.
 
     Args:
-        plan: Of the table's way of writing.
-        at: What it was made from.
+        plan: The merge plan.
+        at: The plan's read view.
 
     Returns:
-        The evidence of every window of the snapshot, by partition key.
+        The evidence of every window of the read view, by partition key.
     """
     rows = (
         plan.ledger.groupBy("_window")
@@ -90,12 +90,12 @@ def examine(plan: MergePlan, at: ReadView) -> dict[str, Evidence]:
 
 
 def unsigned(content_hash: int) -> str:
-    """A 64-bit hash for people."""
+    """A 64-bit hash as text for messages."""
     return f"{content_hash % 2**64:#018x}"
 
 
 def sum_of(bins: Mapping[str, int]) -> str:
-    """Bins for people; those that are rare are told of where they hold something.
+    """Bins as text for messages; rare bins are omitted if they are empty.
 
     Example:
         >>> sum_of({"applied": 2, "stale": 0, "waiting": 0})
@@ -105,10 +105,10 @@ def sum_of(bins: Mapping[str, int]) -> str:
 
 
 def check_bins(evidence: Evidence, where: str) -> None:
-    """Each row read is in exactly one bin, and both sides hash alike.
+    """Checks that each row read is in exactly one bin, and that log and table have the same content hash.
 
     Raises:
-        ReconciliationFailed: A row was lost or counted twice.
+        ReconciliationFailed: A row was lost or counted twice, or the hashes differ.
     """
     bins = evidence.bins
     if sum(bins.values()) != evidence.rows_read or evidence.log_hash != evidence.table_hash:
@@ -116,7 +116,7 @@ def check_bins(evidence: Evidence, where: str) -> None:
             f"{where}: {evidence.rows_read} rows were read, but {sum_of(bins)} make {sum(bins.values())}; content hash "
             f"{evidence.log_hash} in the log, {evidence.table_hash} in the table",
             rule="each row read falls in exactly one bin",
-            remedy="materialize the partition again; if it repeats, the log was changed by something else than a load",
+            remedy="materialize the partition again; if this repeats, something other than a load has changed the log",
         )
 
 
@@ -127,12 +127,12 @@ _AMBIGUOUS = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 def duplicate_keys_named(load: LoadContext, where: str) -> Iterator[None]:
     """Turns errors of the block into one that names the duplicate keys of the table, if there are any.
 
-    No load makes a duplicate key: somebody else has written to the table. A load does not search for them in advance,
-    which would cost a scan of the whole table; only sums that do not add up, or a MERGE that Delta calls ambiguous,
-    start the search.
+    No load makes a duplicate key, so another writer must have written to the table. A load does not search for them in
+    advance, which would cost a scan of the whole table. It searches only after sums that do not add up, or a MERGE that
+    Delta rejects as ambiguous.
 
     Args:
-        load: Of the load.
+        load: The load's context.
         where: Table and partition, for the message.
 
     Raises:
@@ -159,6 +159,6 @@ def _check_copies(load: LoadContext, where: str, cause: Exception) -> None:
     raise ReconciliationFailed(
         f"{where}: the table has several rows of a key, for example of {', '.join(keys)} {found['example']!r}; "
         f"such keys: {found['keys']:,}",
-        rule="a key has one row; no load makes another, so somebody else has written to the table",
-        remedy="delete all rows of these keys, then materialize every partition that holds changes of them again",
+        rule="a key has one row; loads never insert a second one, so another writer has written to the table",
+        remedy="delete all rows of these keys, then materialize again every partition that has changes of them",
     ) from cause

@@ -1,4 +1,4 @@
-"""A column that a contract gains: what the log has from before knows nothing of it, and so leaves it as it is."""
+"""New columns of a contract: earlier changes in the log are marked as leaving them unset."""
 
 from pyspark.errors import PySparkException
 
@@ -10,9 +10,10 @@ from resources.errors import ConcurrentLoad
 
 
 def leave_unset(load: LoadContext) -> None:
-    """Say so in the log, before it has the column: afterwards a NULL looks like a change to NULL.
+    """Marks new columns as unset in all changes of the log, if the table's changes may leave columns unset.
 
-    For tables whose changes may leave columns as they are. It writes the changes in the log anew, once for a column.
+    This happens before the log gets the column: afterwards its NULL would look like a change to NULL. It rewrites the
+    changes in the log, once per column.
 
     Raises:
         ConcurrentLoad: Another load committed to the log meanwhile.
@@ -22,7 +23,7 @@ def leave_unset(load: LoadContext) -> None:
         return
     known = schema_of(delta).names
     added = [name for name in table.columns if name not in known]
-    if not added or "_unset" not in known:  # without it, the log's changes are from when each one set all columns
+    if not added or "_unset" not in known:  # a log without this column has only changes that set all columns
         return
     names, kinds = (", ".join(map(literal, texts)) for texts in (added, UPSERTS))
     unset = f"array_union(coalesce(_unset, array()), array({names}))"
@@ -32,7 +33,7 @@ def leave_unset(load: LoadContext) -> None:
         if not lost_the_race(error):
             raise
         raise ConcurrentLoad(
-            f"{table.name}: another load committed to the log while it was told of the new column {', '.join(added)}",
-            rule="changes from before a column was declared leave it as it is",
+            f"{table.name}: another load committed to the log while {', '.join(added)} was marked as a new column",
+            rule="changes from before the declaration of a column leave it unset",
             remedy="the load is tried again",
         ) from error

@@ -1,4 +1,4 @@
-"""The nightly maintenance of tables: each job with its engine and its schedule in a file of its own."""
+"""Nightly maintenance of tables. Each job is in a file of its own, with its implementation and schedule."""
 
 from incload_assets.maintenance.compact_files import COMPACT_FILES
 from incload_assets.maintenance.compact_logs import COMPACT_LOGS

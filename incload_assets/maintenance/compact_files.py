@@ -1,13 +1,13 @@
-"""Small files put together, in the partitions where loads have left many of them.
+"""Compaction of small files, in partitions where loads have left many of them.
 
-A load that only inserts adds a file to each partition that it touches, and one that changes little may leave the other
-files alone; whoever reads the table pays for each. Compaction is Delta's ``OPTIMIZE``, told what to do by a look at
-Delta's log alone: partitions with many small files, and of these the small files. What is large enough is neither read
-nor written again, so that the cost follows what loads have added since.
+A load that only inserts adds a file to each partition that it touches, and a load that changes little may leave the
+other files alone; every file makes reading the table slower. Compaction runs Delta's ``OPTIMIZE`` for the small files
+of partitions that have many of them. They are found in Delta's log alone. Files that are large enough are neither read
+nor rewritten, so the cost depends only on what loads have added since.
 
-No row changes by it. A load that is under way meanwhile has lost the race if it was to rewrite one of these files, and
-plans anew; a compaction that loses one leaves these partitions to the next. Tables derived from this one see that their
-files were only rewritten.
+Compaction changes no row. A concurrent load that was about to rewrite one of the files loses the race and plans again;
+a compaction that loses the race leaves the partitions to the next compaction. Tables derived from the table recognize
+that its files were only rewritten.
 """
 
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table
+from incload_assets.delta.counts import Counts
 from incload_assets.delta.session import settings
 from incload_assets.delta.sql import literal, quoted
 from incload_assets.delta.tables import lost_the_race
@@ -26,23 +27,23 @@ from incload_assets.maintenance.jobs import MaintenanceJob
 from resources.lake import data_files
 
 SMALL_BYTES, TARGET_BYTES = 16 * 2**20, 128 * 2**20
-"""Files below the first are put together to files of about the second."""
+"""Files smaller than the first are combined into files of about the second."""
 MANY = 16
-"""Small files of one partition from which it is worth it."""
+"""Number of small files from which a partition is compacted."""
 AT_ONCE = 20
-"""Partitions of one commit: few enough that a load which comes between does not cost much work."""
+"""Partitions per commit: few enough that little work is lost to a concurrent load."""
 
 
 @dataclass(frozen=True)
-class FilesCompacted:
-    """What a compaction did.
+class FilesCompacted(Counts):
+    """The counts of a compaction.
 
     Args:
-        partitions: Whose small files were put together; an unpartitioned table is one.
-        busy: Left alone, because a load committed to them meanwhile.
-        before: Files that were put together.
-        after: Files that they became.
-        size: Of these, in bytes.
+        partitions: Partitions whose small files were combined; an unpartitioned table counts as one.
+        busy: Partitions left alone, because a load committed to them meanwhile.
+        before: Small files that were combined.
+        after: Files that they were combined into.
+        size: Total size of the new files in bytes.
     """
 
     partitions: int = 0
@@ -51,21 +52,12 @@ class FilesCompacted:
     after: int = 0
     size: int = 0
 
-    def __add__(self, other: "FilesCompacted") -> "FilesCompacted":
-        return FilesCompacted(
-            self.partitions + other.partitions,
-            self.busy + other.busy,
-            self.before + other.before,
-            self.after + other.after,
-            self.size + other.size,
-        )
-
 
 def compact_files(load: LoadContext) -> FilesCompacted:
-    """Put small files of the table together where there are many.
+    """Combines small files of the table in partitions that have many of them.
 
     Args:
-        load: Of the run.
+        load: The run's load context.
 
     Example:
         >>> compact_files(LoadContext(spark, table, lake, info=print))  # doctest: +SKIP
@@ -76,7 +68,7 @@ def compact_files(load: LoadContext) -> FilesCompacted:
     for first in range(0, len(places), AT_ONCE):
         some = places[first : first + AT_ONCE]
         done += _compact(load, some)
-        busy = f", {done.busy} partitions left to the next time: loads committed meanwhile" if done.busy else ""
+        busy = f"; {done.busy} partitions left to the next run, as loads committed to them" if done.busy else ""
         load.info(
             f"{name}: {first + len(some)} of {len(places)} partitions, {done.before} files became {done.after}{busy}"
         )
@@ -84,7 +76,7 @@ def compact_files(load: LoadContext) -> FilesCompacted:
 
 
 def crowded(delta: DeltaTable) -> list[str]:
-    """SQL conditions on the partitions that have many small files; of an unpartitioned table ``true``, if it has."""
+    """SQL conditions for the partitions that have many small files; ``true`` for an unpartitioned table with many."""
     files = data_files(delta)
     small = files.filter(pc.less(files["size_bytes"], SMALL_BYTES))
     columns = delta.metadata().partition_columns
@@ -136,7 +128,7 @@ COMPACT_FILES = MaintenanceJob(
     name="compact_files",
     step_name="compact_files_of_each_table",
     cron="20 2 * * *",
-    about="Puts small files together in the partitions where loads have left many of them.",
+    about="Combines small files in partitions where loads have left many of them.",
     undone="files not compacted",
     work=_work,
 )

@@ -1,16 +1,16 @@
-"""Compaction of the log: of windows older than the table's retention it keeps only what may still decide.
+"""Compaction of the change log: removes changes of old windows that can no longer affect the table.
 
-What a change overtakes is no longer needed, unless the change is taken back: its window is rewritten at the source. So
-a compacted window is *marked*, and is replaced by something else only by choice. As loads may be under way, or killed
-ones still on their way, a compaction
+A change that a newer one has superseded is no longer needed, unless the newer one is withdrawn because its window is
+rewritten at the source. So a compacted window is *marked*, and a load replaces its content only if it is asked to. As
+loads may be running, and commits of killed loads may still arrive, a compaction
 
-1. commits an *intent*: marks in the control rows of windows at rest, under the compaction's own fence in the log;
-2. looks again which of the marked windows are at rest: a load that begins from now on sees the mark;
-3. reads the log, and commits the *removal*, fenced by the next number. A load that is about to ingest a marked window
-   moves that fence first, so that the removal is refused, or is what the ingestion starts from.
+1. commits an *intent*: it marks the window records of windows at rest, under the compaction's own fence in the log;
+2. checks again which of the marked windows are at rest: a load that begins from now on sees the mark;
+3. reads the log and commits the *removal*, fenced by the next number. A load that is about to ingest a marked window
+   moves that fence first, so that the removal is either rejected or is the state that the ingestion starts from.
 
-Numbers of intents are odd, those of removals even: an odd one tells that the work was interrupted, or held off.
-``tests/model/compaction.py`` explores all this.
+Intents have odd numbers and removals even ones: an odd number means that a compaction was interrupted or rejected.
+``tests/model/compaction.py`` explores this protocol.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -41,19 +41,20 @@ from incload_assets.writes.strategy import strategy_of
 from resources.errors import ConcurrentLoad
 
 AtRest = Callable[[Collection[str]], Mapping[str, str]]
-"""From partition keys to the checkpointed fingerprints of those that no run has in hand or has failed to load since."""
+"""A function from partition keys to checkpointed fingerprints, for keys that no run is loading or failed to load since.
+"""
 
 
 @dataclass(frozen=True)
 class Compaction:
-    """What a compaction did.
+    """The counts of a compaction.
 
     Args:
-        windows: How many windows older than the retention are compacted now.
-        added: How many of them were not before.
-        busy: Keys of older windows that were left alone, because they were not at rest.
-        before: Changes that the compacted windows had in the log.
-        removed: How many of them were removed.
+        windows: Number of windows older than the retention that are compacted now.
+        added: Number of them that were not compacted before.
+        busy: Keys of old windows that were left alone because they were not at rest.
+        before: Number of changes that the compacted windows had in the log.
+        removed: Number of these changes that were removed.
     """
 
     windows: int = 0
@@ -64,15 +65,15 @@ class Compaction:
 
 
 def compact(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compaction:
-    """Remove from the log of old windows what no longer decides.
+    """Removes changes of old windows from the log that can no longer affect the table.
 
     Args:
-        load: Of the run.
-        older_than: Only windows that ended by then, aware.
-        at_rest: Tells which windows are, as Dagster knows it now.
+        load: The run's load context.
+        older_than: Aware time; only windows that ended by then are compacted.
+        at_rest: Returns the windows that are at rest by Dagster's present records.
 
     Raises:
-        ConcurrentLoad: A load came between; nothing was removed.
+        ConcurrentLoad: A concurrent load came first; nothing was removed.
     """
     table, log = load.table, load.log
     version = log.version()
@@ -91,7 +92,7 @@ def compact(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compact
     )
     intent = last + 1 + last % 2
     _mark(load, new, intent)
-    known = at_rest([window.key for window in controls])  # before the log is read: whoever ingests later sees the marks
+    known = at_rest([window.key for window in controls])  # before the log is read: later ingestions see the marks
     version = log.version()
     assert version is not None
     now = _old(table, log.controls(version), older_than)
@@ -102,13 +103,13 @@ def compact(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compact
 
 
 def _old(table: Table, controls: Mapping[str, WindowRecord], older_than: datetime) -> dict[Window, WindowRecord]:
-    """The windows that ended by then, oldest first; a key that is no window any more is left alone."""
+    """The windows that ended by a time, oldest first, without keys that are no longer windows of the table."""
     known = known_windows(table.partitions_def, controls)
     return {window: controls[window.key] for window in known if window.end <= older_than}
 
 
 def _mark(load: LoadContext, keys: Collection[str], number: int) -> None:
-    """Commit the intent; computed from what the control rows are in that very commit."""
+    """Commits the intent, which is computed from the window records at the time of the commit."""
     log, at = load.log, windows.now().isoformat()
     chosen = f"_kind = '{CONTROL}' AND _window IN ({', '.join(map(literal, keys))})" if keys else "false"
     statement = f"UPDATE {load.lake.sql_name(log.uri)} SET _control.compacted_at = TIMESTAMP'{at}' WHERE {chosen}"
@@ -123,7 +124,7 @@ def _mark(load: LoadContext, keys: Collection[str], number: int) -> None:
 
 
 def _remove(load: LoadContext, version: int, rest: Mapping[Window, WindowRecord], number: int) -> tuple[int, int]:
-    """Commit the removal; how many changes there were, and how many are gone."""
+    """Commits the removal; returns how many changes there were, and how many were removed."""
     table, log = load.table, load.log
     rows = log.read(load.spark, version, [window.key for window in rest])
     changes = rows.filter(F.col("_kind").isin(*CHANGES))
@@ -159,7 +160,7 @@ def _overtaken(table: Table) -> ConcurrentLoad:
     return ConcurrentLoad(
         f"{table.name}: a load of a compacted window came before the removal from the log",
         rule="a compaction gives way to loads; nothing was removed",
-        remedy="none: the next compaction does it",
+        remedy="none: the next compaction removes it",
     )
 
 
@@ -193,7 +194,7 @@ COMPACT_LOGS = MaintenanceJob(
     name="compact_logs",
     step_name="compact_each_log",
     cron="20 3 * * *",
-    about="Removes from the logs of tables with a log_retention what no longer decides.",
+    about="Removes changes that can no longer affect the table from the logs of tables with a log_retention.",
     whose="tables with a log_retention",
     undone="logs not compacted",
     applies_to=lambda table: table.log_retention is not None,

@@ -1,4 +1,4 @@
-"""Maintenance jobs: what is done to every table at night, one table after the other."""
+"""Maintenance jobs, which process all tables at night, one after the other."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from resources.failures import translate
 
 
 class Chosen(dg.Config):
-    """The configuration of a maintenance job: which tables it is done to."""
+    """The configuration of a maintenance job: the tables to process."""
 
-    tables: list[str] = Field(default=[], description="Names of tables; none: all that it can be done to.")
+    tables: list[str] = Field(default=[], description="Names of tables; empty: all tables that the job applies to.")
 
 
 def _always(_: Table) -> bool:
@@ -24,19 +24,20 @@ def _always(_: Table) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceJob:
-    """A job, and its nightly schedule, that does something to each table in turn.
+    """A job that processes each table in turn, and its nightly schedule.
 
-    The job observes a table with what the work returns; a table whose work fails does not stop the others.
+    The job records an observation of each table with the metadata that ``work`` returns. A failure for one table does
+    not stop the others.
 
     Args:
-        name: Of the job.
-        step_name: Of its only step.
-        cron: When the schedule starts the job, in UTC.
-        about: What the job does, for people.
-        whose: What kind of tables the job is for, for messages.
-        undone: What is not done to a table that fails, for messages.
-        applies_to: Whether the job is for a table.
-        work: Does it to one table; returns metadata of the observation.
+        name: Name of the job.
+        step_name: Name of its only step.
+        cron: Cron schedule of the job, in UTC.
+        about: Description of the job.
+        whose: The kind of tables that the job applies to, for messages.
+        undone: What was not done for a table that failed, for messages.
+        applies_to: Whether the job applies to a table.
+        work: Processes one table; returns metadata for the observation.
     """
 
     name: str
@@ -49,7 +50,7 @@ class MaintenanceJob:
     work: Callable[[dg.OpExecutionContext, Table], dict[str, dg.MetadataValue]]
 
     def definition(self, tables: Iterable[Table]) -> dg.JobDefinition | None:
-        """The Dagster job over the tables that it applies to; None where there are none.
+        """The Dagster job over the tables that it applies to; None if there are none.
 
         Args:
             tables: All incremental tables.
@@ -88,8 +89,8 @@ def schedule_of(job: dg.JobDefinition | UnresolvedAssetJobDefinition, cron: str)
     """The schedule ``<job>_schedule``, in UTC.
 
     Args:
-        job: What to run.
-        cron: When.
+        job: The job to run.
+        cron: The cron schedule.
     """
     return dg.ScheduleDefinition(
         name=f"{job.name}_schedule",

@@ -1,1 +1,1 @@
-"""Write strategies, and how their plans are made and committed."""
+"""Write strategies: their declarations, merge plans and commits."""

@@ -1,4 +1,4 @@
-"""Insert-only: every event once, whatever is delivered twice."""
+"""Append: insert-only tables with each event once, even if it is delivered twice."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -23,18 +23,19 @@ from incload_assets.writes.strategy import Strategy
 
 @dataclass(frozen=True, kw_only=True)
 class Append(Strategy):
-    """Add events that never change: insert-only, each one once.
+    """Inserts events that never change, each one once.
 
-    With ``changes.keys`` an event is what its key names, and what it says is settled when it first happens: of two
-    contents under one key the *oldest* stays, in the order (sequence, NULL first; content hash), and the other counts
-    as stale. "Oldest" is by that order, not by arrival: an older one that arrives late takes the place of the newer, so
-    that the table is the same whatever the order of loads.
+    With ``changes.keys`` an event is identified by its key, and its first content is final: of two contents under one
+    key the *oldest* stays, in the order (sequence, NULL first; content hash), and the other counts as stale. "Oldest"
+    is by that order, not by arrival: an older content that arrives late replaces the newer one, so that the order of
+    loads does not matter.
 
-    Without keys an event is its whole content, compared by a hash that does not collide; a sequence says nothing then.
+    Without keys an event is identified by its whole content, compared by a hash that does not collide; the sequence is
+    not used then.
 
-    There are no deletes. But an event leaves when the source takes it back: its window is delivered again without it,
-    and no other window has it. A NULL in a key or in ``partition_by`` is quarantined. An event whose partition
-    changes is two events; the uniqueness check finds them by their key.
+    There are no deletes. But an event leaves the table if the source withdraws it: its window is delivered again
+    without it, and no other window has it. A NULL in a key or in ``partition_by`` is quarantined. An event whose
+    partition changes becomes two events; the uniqueness check finds them by their key.
 
     Args:
         partition_by: Column that partitions the table and is fixed for an event (the day it happened). None: not
@@ -50,18 +51,18 @@ class Append(Strategy):
     deletes: ClassVar[bool] = False
 
     def is_content(self, changes: Changes) -> bool:
-        """Events without keys are."""
+        """Whether a row is identified by its whole content: if there are no keys."""
         return not changes.keys
 
     def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
-        """The key of an event, or all of it where it has none."""
+        """The identity of an event, or all columns if there are no keys."""
         return self.identity(changes) if changes.keys else contract.names
 
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
-        """The oldest content of each event of the windows, against the event that the table has.
+        """The merge plan: the oldest content of each event of the windows, compared with the table's.
 
-        Only events that a window took back, or all of them if ``full``, are looked up in the other windows of the log:
-        for the others the table holds the oldest content that came before.
+        The log's other windows are read only for events withdrawn by a window, or for all events if ``full``. For the
+        others the table already has the oldest content of earlier loads.
         """
         table, seen, event = load.table, _order_sql(load.table, "t"), Over.partitionBy("_id")
         changes = near(load.changes(at) if full or at.replaced else load.window_changes(at), table, at)
@@ -90,7 +91,7 @@ class Append(Strategy):
         )
 
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
-        """One fenced MERGE."""
+        """Executes the plan in one fenced MERGE."""
         return merge(load, at, plan)
 
 
@@ -105,7 +106,7 @@ def _order_sql(table: Table, alias: str) -> str:
 
 
 def _events(rows: DataFrame, table: Table) -> DataFrame:
-    """Rows of the log with what tells events apart, and what orders their contents."""
+    """Rows of the log with the identifier of the event and the order of its content."""
     return rows.alias("log").select(
         "_window",
         (F.col("_kind") == REPLACED).alias("_taken"),
@@ -116,7 +117,7 @@ def _events(rows: DataFrame, table: Table) -> DataFrame:
 
 
 def _summary() -> list[Column]:
-    """Per event and window: its oldest content, and how many rows it has; of what was taken back nothing counts."""
+    """Aggregates per event and window: the oldest content, and numbers of rows; withdrawn rows do not count."""
     order = F.when(~F.col("_taken"), F.col("_o"))
     return [
         F.max("_taken").alias("_taken"),
@@ -127,9 +128,9 @@ def _summary() -> list[Column]:
 
 
 def _action() -> Column:
-    """What is to be done per event, or how its content of the window counts where nothing is."""
+    """The pending action per event; if there is none, whether its content in the window is in effect or stale."""
     wanted, seen = F.col("_order"), F.col("_seen")
-    right = F.when(F.col("_full"), wanted).otherwise(F.least(wanted, seen))  # NULL counts for nothing in least
+    right = F.when(F.col("_full"), wanted).otherwise(F.least(wanted, seen))  # least ignores NULL
     pending = (
         F.when(wanted.isNull() & seen.isNotNull(), "delete")
         .when(wanted.isNotNull() & seen.isNull(), "insert")

@@ -1,10 +1,11 @@
-"""The full fold, for what the newest change of a key alone does not tell: soft deletes, partial changes, truncates.
+"""Column fold: folds keys by column, for soft deletes, partial changes and truncates.
 
-A deletion, be it a delete of the key or a truncate of the table, ends what is known of a key: values come only from
-changes between the key's newest upsert and the newest deletion before it. Each column has the value of the newest of
-these changes that sets it; where the newest of them gave the row a new key, that of the row under its old one (see
-:mod:`incload_assets.writes.key_moves`). All of it is a function of the set of changes that the log holds of the key,
-and so independent of the order of loads.
+It always reads all changes of its keys, because their newest change alone does not determine the row. A deletion, which
+is a delete of the key or a truncate of the table, discards earlier values: values come only from changes between the
+key's newest upsert and the newest deletion before it. Each column has the value of the newest of these changes that
+sets it. If the newest of them gave the row a new key, the column has the value of the row under its old key (see
+:mod:`incload_assets.writes.key_moves`). The result is a function of the set of the key's changes in the log, and so
+independent of the order of loads.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -31,11 +32,11 @@ from incload_assets.writes.plan import PENDING, MergePlan, entry, nothing_held
 
 
 def column_plan(load: LoadContext, at: ReadView, *, soft_delete: str | None) -> MergePlan:
-    """The plan for the keys of a snapshot's windows; for all keys where a truncate came or went.
+    """The merge plan for the keys of a read view's windows; for all keys if a truncate was added or withdrawn.
 
     Args:
-        load: Of the load.
-        at: The versions to read, and the windows.
+        load: The load's context.
+        at: The read view.
         soft_delete: Column that marks rows whose newest change is a deletion; None: such rows are deleted.
     """
     table = load.table
@@ -45,7 +46,7 @@ def column_plan(load: LoadContext, at: ReadView, *, soft_delete: str | None) -> 
     keys, handed_on, moves = _keys(changes, here, table), None, None
     if at.moves and table.changes.moved_when:
         moves = Moves(links_of(changes, truncates, table), table)
-        if at.replaced:  # by a delete that was taken away nobody is linked any more
+        if at.replaced:  # by a withdrawn delete no key is linked any more
             moved = changes.filter(F.col("_kind") == MOVED)
             keys = _of_one_window(moved, here, table).unionByName(keys).distinct()
         keys = moves.heirs(keys)
@@ -65,10 +66,10 @@ def column_plan(load: LoadContext, at: ReadView, *, soft_delete: str | None) -> 
 
 
 def _keys(changes: DataFrame, here: DataFrame, table: Table) -> DataFrame:
-    """The keys that the windows concern, with the window."""
+    """The keys affected by the windows, with the window."""
     place, has_key = [*map(col, table.identity), F.col("_window")], col(table.identity[0]).isNotNull()
     keys = here.filter(F.col("_kind").isin(*UPSERTS, DELETE, REPLACED) & has_key).select(*place)
-    if table.changes.empties:  # a marker without a key stands for a truncate that was taken away
+    if table.changes.empties:  # a marker without a key represents a withdrawn truncate
         truncated = here.filter(F.col("_kind").isin(*EMPTIES) | ((F.col("_kind") == REPLACED) & ~has_key))
         if not truncated.isEmpty():
             every = changes.filter(F.col("_kind").isin(*UPSERTS, DELETE))
@@ -77,18 +78,19 @@ def _keys(changes: DataFrame, here: DataFrame, table: Table) -> DataFrame:
 
 
 def _of_one_window(changes: DataFrame, here: DataFrame, table: Table) -> DataFrame:
-    """The keys of changes of any window, put down to one of those that are here."""
+    """The keys of changes of any window, assigned to one of the plan's windows."""
     [row] = here.agg(F.min("_window").alias("first")).head(1)
     return changes.select(*map(col, table.identity), F.lit(row["first"]).alias("_window"))
 
 
-def _told(
+def _key_history(
     changes: DataFrame, keys: DataFrame, truncates: DataFrame | None, handed_on: DataFrame | None, table: Table
 ) -> DataFrame:
-    """The upserts and deletes of the keys, and what was handed on to them, each with what else its key went through.
+    """The upserts and deletes of the keys, inherited ones included, with orders of other changes of the key.
 
-    ``_order``: of the change. ``_path``: of those that brought it here from other keys, and then its own. ``_last``:
-    of the key's newest upsert; ``_before``: of the newest deletion before it; ``_ended``: of the newest of all.
+    ``_order`` is the order of the change; ``_path``, the orders of the moves that brought it here from other keys, and
+    then its own; ``_last``, the order of the key's newest upsert; ``_before``, that of the newest deletion before this
+    upsert; ``_ended``, that of the key's newest deletion.
     """
     identity = list(table.identity)
     concerned = keys.select(*map(col, identity)).distinct()
@@ -98,18 +100,18 @@ def _told(
     own = kept.select(
         *(col(name, "log") for name in table.columns), "_kind", *_unset(table), log_order(table).alias("_order")
     ).withColumn("_path", F.array(order))
-    told = (
+    history = (
         (own if handed_on is None else own.unionByName(handed_on.withColumn("_path", F.array_append("_path", order))))
         .withColumn("_last", F.max(F.when(~deletes, order)).over(key))
         .withColumn("_before", F.max(F.when(deletes & (order < F.col("_last")), order)).over(key))
         .withColumn("_ended", F.max(F.when(deletes, order)).over(key))
     )
     if truncates is None:
-        return told
+        return history
     all_truncates = truncates.alias("log").agg(F.collect_set(truncate_order(table)).alias("_truncates"))
     earlier = F.filter("_truncates", lambda truncate: truncate < F.col("_last"))
     return (
-        told.crossJoin(F.broadcast(all_truncates))
+        history.crossJoin(F.broadcast(all_truncates))
         .withColumn("_before", F.greatest("_before", F.array_max(earlier)))
         .withColumn("_ended", F.greatest("_ended", F.array_max("_truncates")))
         .drop("_truncates")
@@ -128,12 +130,13 @@ def _states(
     table: Table,
     soft_delete: str | None,
 ) -> DataFrame:
-    """What the table should hold of each key.
+    """The correct state of each key in the table.
 
-    ``_row`` as it should be; ``_exists``; ``_waiting``, if only values are missing; ``_sources``, the orders of the
-    upserts that made it; ``_last`` and ``_ended``.
+    ``_row`` is the correct row; ``_exists``, whether the table should have it; ``_waiting``, whether only values are
+    missing; ``_sources``, the orders of the upserts that the row is made of; ``_last`` and ``_ended`` are as in
+    ``_key_history``.
     """
-    told = _told(changes, keys, truncates, handed_on, table)
+    history = _key_history(changes, keys, truncates, handed_on, table)
     order, last, ended = F.col("_order"), F.col("_last"), F.col("_ended")
     enter = F.col("_path")[0]
     lives = F.col("_kind").isin(*UPSERTS) & (F.col("_before").isNull() | (enter > F.col("_before")))
@@ -148,7 +151,7 @@ def _states(
     else:
         newest = F.when(order == last, order)
         values = [F.max_by(col(name), newest).alias(f"_v{i}") for i, name in enumerate(free)]
-    folded = told.groupBy(*map(col, table.identity)).agg(
+    folded = history.groupBy(*map(col, table.identity)).agg(
         *values,
         F.first("_last").alias("_last"),
         F.first("_ended").alias("_ended"),
@@ -177,9 +180,9 @@ def _states(
 
 
 def _rank(known: Column) -> Column:
-    """What is compared of changes that may decide a column.
+    """The rank of a change among those that may set a column.
 
-    A move that knows the value ranks above all that is handed on with it, one that does not below.
+    A move that has the column's value ranks above all changes inherited through it; a move without it ranks below them.
     """
     path = F.col("_path")
     return F.struct(
@@ -188,15 +191,15 @@ def _rank(known: Column) -> Column:
 
 
 def _actions(load: LoadContext, at: ReadView, keys: DataFrame, states: DataFrame) -> DataFrame:
-    """The states of the keys beside the table's rows, and what is to do."""
+    """The states of the keys compared with the table's rows, and the actions."""
     table, identity = load.table, list(load.table.identity)
     rows = load.rows(at, near=True)
-    if not table.changes.empties:  # a truncate concerns more keys than there are rows read
+    if not table.changes.empties:  # a truncate affects more keys than the windows have rows
         rows = of_keys(rows, keys, table, at)
     present = rows.select(*map(col, identity), F.expr(content_hash_sql(table.schema.names)).alias("_seen"))
     both = keys.join(states, identity, "left").join(present, identity, "left")
     wanted = F.when(F.coalesce("_exists", F.lit(False)), F.expr(content_hash_sql(table.schema.names, "_row")))
-    first = Over.partitionBy(*map(col, identity)).orderBy("_window")  # the action stands with one window of the key
+    first = Over.partitionBy(*map(col, identity)).orderBy("_window")  # only one window of the key gets its action
     leads = F.row_number().over(first) == 1 if len(at.controls) > 1 else F.lit(True)
     wants, has = F.col("_wanted").isNotNull(), F.col("_seen").isNotNull()
     action = (
@@ -210,7 +213,7 @@ def _actions(load: LoadContext, at: ReadView, keys: DataFrame, states: DataFrame
 
 
 def _ledger(here: DataFrame, actions: DataFrame, table: Table) -> DataFrame:
-    """How the changes of each key and window count, by what became of the key."""
+    """The ledger: counts of the changes per key and window, by the state of the key."""
     place = [*table.identity, "_window"]
     mine = (
         here.alias("log")
@@ -254,7 +257,7 @@ def _count(changes: Column) -> Column:
 
 
 def _truncate_ledger(here: DataFrame, truncates: DataFrame, table: Table) -> DataFrame:
-    """The newest truncate of all is in effect, the ones before it are overtaken."""
+    """The ledger of truncates: the newest is in effect, the others are stale."""
     newest = truncates.alias("log").agg(F.max(truncate_order(table)).alias("_newest"))
     mine = here.filter(F.col("_kind") == TRUNCATE).alias("log").select("_window", truncate_order(table).alias("_order"))
     counted = mine.groupBy("_window", "_order").count().crossJoin(F.broadcast(newest))

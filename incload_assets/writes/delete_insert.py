@@ -1,4 +1,4 @@
-"""Groups of rows that are replaced as a whole: an invoice with its lines."""
+"""DeleteInsert: groups of rows that are replaced as a whole, for example an invoice with its lines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,19 +25,20 @@ from resources.errors import DeclarationError
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteInsert(Strategy):
-    """Replace groups of rows as a whole: whatever the newest set of a group does not have is gone.
+    """Replaces groups of rows as a whole: rows missing from the newest set of a group are removed.
 
-    The rows of a group come together, in one window, at one sequence (the version of the invoice): they are a *set*.
-    The table holds the newest set of each group, in the order (sequence, NULL first; rows before a delete; content of
-    the set); the rows of all others count as stale. A row that stands twice in a set stands twice in the table. A set
-    that comes again, in another window, changes nothing. Within a window the rows of a sequence are one set, whatever
-    files they came in: delivered twice in the *same* window they stand twice.
+    The rows of a group arrive together, in one window and with one sequence (the version of the invoice): they are a
+    *set*. The table has the newest set of each group, in the order (sequence, NULL first; rows before a delete; content
+    of the set); the rows of all other sets count as stale. A row that occurs twice in a set occurs twice in the table.
+    A set that arrives again in another window changes nothing. Within a window the rows of a sequence are one set, no
+    matter which files they came in: rows delivered twice in the *same* window occur twice.
 
-    A delete removes the group, and is remembered: it is newer than rows at its own sequence. A NULL among ``by`` is
-    quarantined, and where one row of a group is quarantined so are its others in that window: a part of a set would be
-    taken for the whole. A set and its successor take effect in one commit, and a reader never sees a mixture.
+    A delete removes the group, and is remembered: it is newer than rows of its own sequence. A NULL in ``by`` is
+    quarantined. If one row of a group is quarantined, so are its other rows in that window, because a partial set would
+    be mistaken for the whole. A set replaces its predecessor in one commit, so a reader never sees a mixture.
 
-    A range or a predicate is a group, too: fill a column with its name in the table's function, and name that column.
+    A range or a predicate can be a group, too: fill a column with its name in the table's function, and name that
+    column.
 
     Args:
         by: Columns that identify a group.
@@ -56,12 +57,12 @@ class DeleteInsert(Strategy):
         object.__setattr__(self, "by", as_columns(self.by))
 
     def validate(self, table_name: str, contract: Contract, changes: "Changes", source: Source) -> None:
-        """Groups are told apart by columns of the contract, and lie in one partition each."""
+        """Checks that groups are identified by columns of the contract, and that each is in one partition."""
         where = f"{table_name}: write.by is {list(self.by)}"
         if not self.by or len(set(self.by)) < len(self.by):
             raise DeclarationError(
                 where,
-                rule="it names the columns that identify a group, each once",
+                rule="by names the columns that identify a group, each once",
                 remedy='write for example DeleteInsert(by=["invoice_id"])',
             )
         for name in self.by:
@@ -76,29 +77,30 @@ class DeleteInsert(Strategy):
         if self.partition_by is not None and self.partition_by not in self.by:
             raise DeclarationError(
                 f"{where}, but partition_by is {self.partition_by!r}",
-                rule="all rows of a group lie in one partition",
-                remedy=f"add {self.partition_by!r} to by, if it is the same for all rows of a group for ever",
+                rule="all rows of a group are in one partition",
+                remedy=f"add {self.partition_by!r} to by, if it never differs between rows of a group",
             )
         if changes.keys and not set(self.by) <= set(changes.keys):
             raise DeclarationError(
                 f"{where}, but changes.keys is {list(changes.keys)}",
-                rule="where a key is declared it identifies a row within its group",
+                rule="a declared key identifies a row within its group",
                 remedy="add the columns of by to the keys, or drop the keys",
             )
 
     def identity(self, changes: "Changes") -> tuple[str, ...]:
-        """What identifies a group."""
+        """The columns that identify a group."""
         return tuple(self.by)
 
     def together(self) -> tuple[str, ...]:
-        """What identifies a group."""
+        """The columns that identify a group."""
         return tuple(self.by)
 
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
-        """The newest set of each group that the windows concern, against the rows that the table has of it.
+        """The merge plan: the newest set of each group in the windows, compared with the table's rows of the group.
 
         Groups of windows ingested for the first time are compared with the deletes of the log and with the table, which
-        holds the newest set that came before; those of windows ingested again, or all if ``full``, with the whole log.
+        has the newest set of earlier loads. Groups of windows ingested again, or all if ``full``, are compared with the
+        whole log.
         """
         table = load.table
         full = full or any(control.landing > 1 for control in at.controls.values())
@@ -135,10 +137,10 @@ class DeleteInsert(Strategy):
         )
 
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
-        """One fenced MERGE, of those groups that are still as the plan saw them when the MERGE begins.
+        """Executes the plan in one fenced MERGE, for groups that have not changed since the plan was made.
 
-        A MERGE that reads its own table sees it as of its own transaction. Without this a set that another load has
-        put in since would be mixed with the planned one.
+        A MERGE that reads its own table sees the version of its own transaction. Without this condition, a set that
+        another load has inserted since would be mixed with the planned one.
         """
         table = load.table
         rows = load.spark.read.format("delta").load(load.lake.spark_uri(load.uri))
@@ -159,7 +161,7 @@ def _place(table: "Table") -> Column:
 
 
 def _log_rows(changes: DataFrame, table: "Table") -> DataFrame:
-    """Rows of the log by group, with what orders their sets."""
+    """Rows of the log by group, with the columns that order their sets."""
     return changes.select(
         _group(table),
         "_window",
@@ -171,12 +173,12 @@ def _log_rows(changes: DataFrame, table: "Table") -> DataFrame:
 
 
 def _order(place: str, is_delete: str) -> Column:
-    """The order of a set; deletes of a group are alike, whatever else they say."""
+    """The order of a set; deletes of a group are equal, no matter what other columns they have."""
     content = F.when(F.col(is_delete), F.lit(0)).otherwise(F.col("_content")).cast("decimal(38,0)")
     return F.struct(F.col(place).alias("place"), F.col(is_delete).alias("delete"), content.alias("content"))
 
 
-# of a multiset: each row counts as often as it stands there, in whatever order
+# a hash of a multiset: each row counts as often as it occurs, and their order does not matter
 _CONTENT = "sum(CAST(_h AS DECIMAL(28,0)))"
 
 
@@ -195,8 +197,8 @@ def _present(rows: DataFrame, table: "Table", name: str) -> DataFrame:
 
 
 def _right(*, full: bool) -> Column:
-    """The order of the set that the table should have; NULL where there is none."""
-    return F.col("_order") if full else F.greatest("_order", "_seen")  # NULL counts for nothing in greatest
+    """The order of the set that the table should have; NULL if there is none."""
+    return F.col("_order") if full else F.greatest("_order", "_seen")  # greatest ignores NULL
 
 
 def _pending(*, full: bool) -> Column:
@@ -206,9 +208,9 @@ def _pending(*, full: bool) -> Column:
 
 
 def _actions(groups: DataFrame, history: DataFrame, table: "Table") -> DataFrame:
-    """Per group one action that deletes all it has, and one for each row of its new set.
+    """The actions: per group, one that deletes all its rows, and one for each row of its new set.
 
-    The latter have no identity, so that the MERGE finds no row for them and inserts them.
+    Actions for new rows have NULLs as identity, so that the MERGE matches no row and inserts them.
     """
     columns = ["_group", "_window", "_seen", "_row", "_action"]
     kept = groups.select("_group", "_seen", "_order", "_of", F.col("_window").alias("_for"))
@@ -230,7 +232,7 @@ def _actions(groups: DataFrame, history: DataFrame, table: "Table") -> DataFrame
 
 
 def _ledger(state: DataFrame, *, full: bool) -> DataFrame:
-    """Per group and window: how its rows count."""
+    """The ledger: counts of rows per group and window."""
     in_effect = F.coalesce(F.col("_mine") == _right(full=full), F.lit(False)) & ~F.col("_pending")
     present = in_effect & F.col("_seen").isNotNull()
     applied = F.when(in_effect, F.col("_top")).otherwise(0)

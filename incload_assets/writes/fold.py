@@ -1,4 +1,4 @@
-"""A row per key that all windows make together: sums, extremes and last states."""
+"""Fold: one row per key, aggregated from all windows by sums, extremes and last states."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,26 +26,27 @@ from resources.errors import DeclarationError
 
 @dataclass(frozen=True, kw_only=True)
 class Fold(Strategy):
-    """Fold what the windows say of a key into one row, whatever the order in which they are loaded.
+    """Folds the contributions of all windows to a key into one row, independent of the order of loads.
 
-    - Every row of a window is a contribution to its key. A window that is ingested again contributes what it now holds,
-      and nothing of what it held before; a key to which nothing contributes any more has no row.
-    - Columns in ``sums``, ``mins`` and ``maxes`` are folded so; NULLs are left out, and of NULLs alone comes NULL. All
-      others are those of the contribution with the greatest sequence (NULL is older than any value; of equal ones a
-      hash of the content decides).
-    - The contract judges contributions, not what they make together. A sum that its type cannot hold fails the load.
+    - Every row of a window is a contribution to its key. A window that is ingested again contributes only its present
+      rows; a key without contributions has no row.
+    - Columns in ``sums``, ``mins`` and ``maxes`` are aggregated; NULLs are ignored, and NULLs alone give NULL. All
+      other columns are those of the contribution with the greatest sequence (NULL is older than any value; of equal
+      ones a hash of the content decides).
+    - The contract validates contributions, not the aggregated row. A sum that is out of its type's range fails the
+      load.
 
-    So an event log becomes a materialized view in two steps: a table of events by their identifier (an event that comes
-    twice is there once), and a table derived from it with ``Fold``, whose function sums the events of a window up. A
-    late event, or one that is corrected or deleted, asks for its window alone.
+    An event log thus becomes a materialized view in two steps: a table of events by their identifier, which stores an
+    event that arrives twice only once, and a table derived from it with ``Fold``, whose function sums up the events of
+    a window. A late, corrected or deleted event causes a load of its own window only.
 
-    A load reads the contributions of all windows to the keys of its own, and no events of other windows. Any load may
-    touch any row, so loads are serialized, and share one fence.
+    A load reads the contributions of all windows to its own keys, and no events of other windows. Any load may touch
+    any row, so loads are serialized and share one fence.
 
     Args:
-        sums: Columns to be added up; integers or decimals, because a sum of doubles depends on the order.
-        mins: Columns of which the least value counts.
-        maxes: Columns of which the greatest value counts.
+        sums: Columns that are summed; integers or decimals, because a sum of doubles depends on the order.
+        mins: Columns that get the least value.
+        maxes: Columns that get the greatest value.
 
     Example:
         >>> Fold(sums=["quantity", "movements"], maxes=["last_moved_at"]).sums
@@ -65,12 +66,12 @@ class Fold(Strategy):
             object.__setattr__(self, name, as_columns(getattr(self, name)))
 
     def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
-        """Every column is a key, or is folded in one way."""
+        """Checks that every column is either a key or folded in one way."""
         if self.partition_by is not None:
             raise DeclarationError(
                 f"{table_name}: write.partition_by is {self.partition_by!r}, but a fold has none",
                 rule="any window may contribute to any key",
-                remedy="drop partition_by; where a window makes rows of its own, write Overwrite(partition_by=...)",
+                remedy="drop partition_by; if each window has rows of its own, write Overwrite(partition_by=...)",
             )
         folded = [(way, column) for way in ("sums", "mins", "maxes") for column in getattr(self, way)]
         ways: dict[str, str] = dict.fromkeys(changes.keys, "changes.keys")
@@ -78,13 +79,13 @@ class Fold(Strategy):
             if column not in contract.names:
                 raise DeclarationError(
                     f"{table_name}: write.{way} names {column!r}, which {contract.model_name} does not have",
-                    rule=f"folded are columns of the contract ({', '.join(contract.names)})",
+                    rule=f"only columns of the contract are folded ({', '.join(contract.names)})",
                     remedy=f"add {column!r} to {contract.model_name}, or name one of its columns",
                 )
             if column in ways:
                 raise DeclarationError(
-                    f"{table_name}: write.{way} names {column!r}, which is in {ways[column]}, too",
-                    rule="a column is a key, or is folded in one way",
+                    f"{table_name}: write.{way} names {column!r}, which is also in {ways[column]}",
+                    rule="a column is either a key or folded in one way",
                     remedy="name it once",
                 )
             ways[column] = f"write.{way}"
@@ -92,25 +93,25 @@ class Fold(Strategy):
             if way != "sums" and "map<" in kind.simpleString():
                 raise DeclarationError(
                     f"{table_name}: write.{way} names {column!r} of type {kind.simpleString()}",
-                    rule="maps have no order, so that none of them is the least or the greatest",
-                    remedy="drop it there, and name columns in sequence_by: then it is that of the newest contribution",
+                    rule="maps have no order, so no map is the least or the greatest",
+                    remedy="drop it there, and name columns in sequence_by to get the value of the newest contribution",
                 )
             if way == "sums" and not isinstance(kind, T.IntegralType | T.DecimalType):
                 raise DeclarationError(
                     f"{table_name}: write.sums names {column!r} of type {kind.simpleString()}",
-                    rule="sums are of integers or decimals: a sum of doubles depends on the order of its rows",
+                    rule="only integers and decimals are summed: a sum of doubles depends on the order of its rows",
                     remedy="declare it as a decimal, and cast it in the function",
                 )
         if not changes.sequence_by and (rest := [name for name in contract.names if name not in ways]):
             raise DeclarationError(
-                f"{table_name}: nothing says how {', '.join(map(repr, rest))} is folded, and changes.sequence_by is "
-                "empty",
-                rule="a column that is not summed up, and no extreme, is that of the newest contribution",
+                f"{table_name}: nothing declares how {', '.join(map(repr, rest))} is folded, and changes.sequence_by "
+                "is empty",
+                rule="a column that is not in sums, mins or maxes has the value of the newest contribution",
                 remedy="name it in sums, mins or maxes of Fold, or name columns in sequence_by",
             )
 
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
-        """The rows of the keys of the windows, folded from all windows, against those that the table has."""
+        """The merge plan: the rows of the windows' keys, folded from all windows, compared with the table's."""
         table, keys = load.table, list(load.table.identity)
         changes = load.changes(at)
         here = changes.filter(F.col("_window").isin(*at.controls) & F.col("_kind").isin(UPSERT, REPLACED))
@@ -149,19 +150,19 @@ class Fold(Strategy):
                 return F.min(column)
             return F.max(column) if name in self.maxes else F.max_by(column, order)
 
-        # under names of their own: an aggregate may not be called like what it is made of
+        # under separate names, because an aggregate must not have the name of a column that it uses
         folded = [fold(name).alias(f"_fold{place}") for place, name in enumerate(values)]
         rows = contributions.alias("log").groupBy(*map(col, keys)).agg(*folded)
         row = {name: col(name) for name in keys} | {name: F.col(f"_fold{i}") for i, name in enumerate(values)}
         return rows.select(*map(col, keys), F.struct(*(row[name].alias(name) for name in table.columns)).alias("_row"))
 
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
-        """One fenced MERGE."""
+        """Executes the plan in one fenced MERGE."""
         return merge(load, at, plan)
 
 
 def _ledger(actions: DataFrame, here: DataFrame, keys: list[str], wanted_hash: Column) -> DataFrame:
-    """Every contribution of a window is applied; it shows where the row is what all of them make together."""
+    """The ledger: every contribution of a window is applied; it is present if the row equals the fold."""
     upserts = F.count(F.when(F.col("_kind") == UPSERT, 1))
     counted = here.groupBy("_window", *map(col, keys)).agg(upserts.alias("_rows"))
     rows = counted.join(actions.drop("_window"), keys)

@@ -1,4 +1,4 @@
-"""The table is what the newest window holds: small tables, loaded in full each time."""
+"""FullReload: the table has the rows of the newest window, for small tables that are loaded in full each time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,19 +27,18 @@ from incload_assets.writes.strategy import Strategy
 
 @dataclass(frozen=True, kw_only=True)
 class FullReload(Strategy):
-    """Replace the whole table by the newest window, which holds all of it: for small tables.
+    """Replaces the whole table by the newest window, which contains all rows: for small tables.
 
     The table has exactly the accepted rows of the newest window that was ingested, in the order of windows, not of
     loads: an older window that is loaded later changes nothing, and its rows count as stale. Keys and sequence are not
-    needed, and decide nothing; a row that occurs twice stays twice. NULLs are as good as any other value, and
-    quarantined rows are not in the table. The replacement is one commit; rows that are the same as before are not
-    written again.
+    needed and have no effect; a row that occurs twice stays twice. NULLs are ordinary values, and quarantined rows are
+    not in the table. The replacement is one commit; if no row differs, nothing is written.
 
-    An extract that is empty or suddenly small is stopped before it replaces anything. An empty one is fine as long as
-    there is nothing to lose.
+    A full extract that is empty or suddenly small is stopped before it replaces anything. An empty one is accepted as
+    long as there are no rows to lose.
 
     Args:
-        max_shrink: Largest share of its rows, 0 to 1, by which an extract may be smaller than the one before it.
+        max_shrink: Largest share of its rows, 0 to 1, that a full extract may lack of the one before it.
 
     Example:
         >>> FullReload(max_shrink=0.1).deletes
@@ -56,23 +55,23 @@ class FullReload(Strategy):
     whole: ClassVar[bool] = True
 
     def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
-        """``max_shrink`` is a share."""
+        """Checks that ``max_shrink`` is a share."""
         check_max_shrink(table_name, self.max_shrink)
 
     def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
-        """Nothing: all rows are compared."""
+        """No columns, because all rows are compared."""
         return ()
 
     def guard(self, load: LoadContext, ingestion: Ingestion, facts: Facts) -> None:
-        """Stop an extract that is suddenly small."""
+        """Stops a full extract that is suddenly small."""
         guard_shrinkage(load, ingestion, facts, self.max_shrink)
 
     def reads_windows(self, changes: Changes) -> bool:
-        """Nothing but its windows."""
+        """Always, because a plan reads only whole windows."""
         return True
 
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
-        """All rows of the newest window, against all rows of the table."""
+        """The merge plan: all rows of the newest window, compared with all rows of the table."""
         table, (mine,) = load.table, at.controls
         newest = ingested_windows(load, at.log_version)[-1].key
         rows = self._rows(load, at, newest).withColumn("_window", F.lit(mine))
@@ -86,19 +85,19 @@ class FullReload(Strategy):
 
     @property
     def compacts(self) -> bool:
-        """Only the newest extract decides."""
+        """Always, because the table depends only on the newest full extract."""
         return True
 
     def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, WindowRecord]) -> DataFrame:
-        """The newest extract."""
+        """The rows of the newest full extract."""
         return changes.filter(F.col("_window") == max(controls).key)
 
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
-        """One fenced overwrite."""
+        """Executes the plan in one fenced overwrite."""
         newest = ingested_windows(load, at.log_version)[-1].key
         return replace_content(load, at, plan, self._rows(load, at, newest))
 
     def _rows(self, load: LoadContext, at: ReadView, window: str) -> DataFrame:
-        """What a window says the table holds."""
+        """The accepted rows of a window."""
         rows = load.log.read(load.spark, at.log_version, [window]).filter(F.col("_kind") == UPSERT)
         return rows.select(*(col(name) for name in load.table.columns))

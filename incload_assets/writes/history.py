@@ -1,4 +1,4 @@
-"""Every version of each row, with the time for which it was in effect (slowly changing dimension type 2)."""
+"""History: every version of each row, with the time it was in effect (slowly changing dimension type 2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,33 +22,33 @@ from resources.errors import DeclarationError
 
 @dataclass(frozen=True, kw_only=True)
 class History(Strategy):
-    """A row per version of a key, in effect in ``[valid_from, valid_to)`` (slowly changing dimension type 2).
+    """Stores a row per version of a key, in effect in ``[valid_from, valid_to)`` (slowly changing dimension type 2).
 
-    - Source time rules: the windows are made of values of the first sequence column, the other ones only break ties.
-      A NULL is older than any value: a version that begins with it has the ``valid_from`` NULL.
-    - A version begins where a tracked column differs from what the key had just before (by value, two NULLs are
-      equal), and after a delete, even with the same content. It ends where the next one begins, or with a delete;
-      its ``valid_to`` is NULL, and ``is_current`` true, as long as neither is known.
-    - Changes that alter no tracked column make no version. They show in the version that they fall in: its columns are
-      those of its newest change. So the current rows, without the three columns, are what
-      :class:`~incload_assets.assets.Merge` makes of the same changes.
-    - Of several changes at one value of the first sequence column only the newest counts, by the other sequence
-      columns, an upsert before a delete, then a hash of the content: no version lasts no time. The others are counted
-      as stale. All else is applied, however late it comes: it is put where it belongs and its neighbours' windows
-      follow.
-    - A change with a NULL in its key is quarantined. A delete of a key that is not there is remembered.
+    - Versions follow source time: their bounds are values of the first sequence column; the other sequence columns only
+      break ties. A NULL is older than any value: a version that begins with NULL has a NULL ``valid_from``.
+    - A version begins when a tracked column differs from the key's value just before (by value, two NULLs are equal),
+      and after a delete, even with the same content. It ends when the next one begins, or with a delete. Until then its
+      ``valid_to`` is NULL and ``is_current`` is true.
+    - Changes that alter no tracked column make no version. They update the version that they fall in: its columns are
+      those of its newest change. So the current rows, without the three columns, are the rows that
+      :class:`~incload_assets.assets.Merge` produces from the same changes.
+    - Of several changes with the same value of the first sequence column only the newest counts, by the other sequence
+      columns, then an upsert before a delete, then a hash of the content: no version has an empty period. The others
+      count as stale. Every other change is applied, no matter how late it arrives: its version is inserted, and the
+      adjacent versions' bounds are adjusted.
+    - A change with a NULL in its key is quarantined. A delete of a key without a row is remembered.
 
-    Any load may touch any row, so loads are serialized, and share one fence: of a plan that another load has overtaken
-    nothing is carried out. Current and past versions lie in different files (the table is partitioned by
-    ``is_current``), so that closing a version copies none of the past ones, and whoever reads the present reads
-    nothing else. A load whose changes are newer than a file of past versions does not even read that file.
+    Any load may touch any row, so loads are serialized and share one fence: a plan overtaken by another load is not
+    executed. Current and past versions are in different files (the table is partitioned by ``is_current``), so that
+    closing a version copies no past versions, and a query of the present reads no past versions. A load whose changes
+    are newer than a file of past versions does not read that file.
 
     Args:
-        valid_from: Name of the column with the begin of a version, of the type of the first sequence column.
+        valid_from: Name of the column with the start of a version, of the type of the first sequence column.
         valid_to: Name of the column with its end, exclusive, of the same type; NULL while it is not known.
         is_current: Name of the boolean column that marks the open version of a key.
-        buckets: Into how many hash buckets of its keys each of the two is divided once more; None: not at all. See
-            :class:`~incload_assets.declaration.write.Write`.
+        buckets: Number of hash buckets of the keys that current and past versions are each divided into; None: not
+            divided. See :class:`~incload_assets.declaration.write.Write`.
         track: Columns whose change makes a version; None: all but keys and sequence columns.
 
     Example:
@@ -69,12 +69,12 @@ class History(Strategy):
             object.__setattr__(self, "track", as_columns(self.track))
 
     def kept_as(self, changes: Changes) -> dict[str, str]:
-        """Also the names of the columns that tell versions."""
+        """The properties of every strategy, and the names of the version columns."""
         versions = ", ".join((self.valid_from, self.valid_to, self.is_current))
         return super().kept_as(changes) | {"versions": versions}
 
     def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
-        """Check names, tracked columns, and that it has no partition of its own."""
+        """Checks column names and tracked columns, and that there is no partition column."""
         if self.partition_by is not None:
             raise DeclarationError(
                 f"{table_name}: write.partition_by is {self.partition_by!r}, but a history has none",
@@ -85,7 +85,7 @@ class History(Strategy):
         if self.track and len(set(self.track)) < len(self.track):
             raise DeclarationError(
                 f"{table_name}: write.track names a column twice: {list(self.track)}",
-                rule="tracked is a column, or it is not",
+                rule="each tracked column is named once",
                 remedy="name it once",
             )
         for column in self.track or ():
@@ -95,14 +95,14 @@ class History(Strategy):
             raise DeclarationError(
                 f"{table_name}: write.track names {column!r}, "
                 + ("a key" if a_key else f"which {contract.model_name} does not have"),
-                rule="tracked are columns that can change from one version of a key to the next",
+                rule="a tracked column can change from one version of a key to the next",
                 remedy=f"name some of {', '.join(c for c in contract.names if c not in changes.keys)}, or drop track",
             )
         if self.track == () or not self.tracked(contract.names, changes):
             raise DeclarationError(
                 f"{table_name}: write.track is {self.track!r}, so that no column makes a version",
-                rule="a version begins where a tracked column changes; keys and sequence columns are not by themselves",
-                remedy="name columns in track, the sequence for a version per change, or write Merge()",
+                rule="a change of a tracked column begins a version; keys and sequence are not tracked by default",
+                remedy="name columns in track (the sequence gives a version per change), or write Merge()",
             )
 
     def _check_names(self, table_name: str, contract: Contract) -> None:
@@ -112,13 +112,13 @@ class History(Strategy):
             if not name.isidentifier() or name.startswith("_"):
                 raise DeclarationError(
                     f"{table_name}: write.{field} is {name!r}",
-                    rule="it is a column of letters, digits and underscores that begins with a letter",
+                    rule="a column name has letters, digits and underscores and begins with a letter",
                     remedy=f"write {field}={field!r}, or another such name",
                 )
             if name.lower() in taken:
                 raise DeclarationError(
                     f"{table_name}: write.{field} is {name!r}, but {taken[name.lower()]}",
-                    rule="the columns of a history are added to those of the contract; case does not tell names apart",
+                    rule="a history adds its columns to those of the contract, and names must differ by more than case",
                     remedy=f"give it another name, for example {field}='version_{field}'",
                 )
             taken[name.lower()] = f"so is write.{field}"
@@ -131,29 +131,33 @@ class History(Strategy):
 
     @property
     def stored_by(self) -> tuple[str, ...]:
-        """Current versions lie apart from past ones."""
+        """The table's physical partition columns: ``is_current``, and the bucket if there are buckets."""
         return (self.is_current, *self._stored_in_buckets)
 
     def schema(self, contract: Contract, changes: Changes) -> T.StructType:
-        """The contract's columns, then the window of the version."""
+        """The contract's columns, then those of the version's period."""
         time = contract.schema[changes.sequence_by[0]].dataType
         own = [
-            T.StructField(self.valid_from, time, True, {"comment": "In effect from here on; NULL: since ever"}),
-            T.StructField(self.valid_to, time, True, {"comment": "In effect until just before; NULL: still"}),
-            T.StructField(self.is_current, T.BooleanType(), True, {"comment": "Whether it is still in effect"}),
+            T.StructField(self.valid_from, time, True, {"comment": "Start of the version; NULL: no known start"}),
+            T.StructField(
+                self.valid_to, time, True, {"comment": "End of the version, exclusive; NULL: still in effect"}
+            ),
+            T.StructField(
+                self.is_current, T.BooleanType(), True, {"comment": "Whether the version is still in effect"}
+            ),
         ]
         return T.StructType([*contract.schema.fields, *own])
 
     def unique_rows(self, changes: Changes) -> tuple[tuple[str, ...], str | None]:
-        """A key has one current version at most."""
+        """The keys, among current versions: a key has at most one."""
         return tuple(changes.keys), quoted(self.is_current)
 
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
-        """The versions of the keys concerned; see :mod:`incload_assets.writes.versions`."""
+        """The merge plan for the versions of the windows' keys; see :mod:`incload_assets.writes.versions`."""
         tracked = self.tracked(load.table.columns, load.table.changes)
         names = VersionColumns(self.valid_from, self.valid_to, self.is_current, tracked)
         return version_plan(load, at, names, full=full)
 
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
-        """One fenced MERGE."""
+        """Executes the plan in one fenced MERGE."""
         return merge(load, at, plan)

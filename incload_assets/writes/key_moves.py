@@ -1,10 +1,10 @@
-"""Rows that get a new key: what such a change leaves unset is what the row had under its old key.
+"""Rows that get a new key: values that such a change leaves unset are inherited from the row under its old key.
 
-A source tells of a new key as a delete of the old one and an upsert of the new one, both with the same sequence; a
-value that it does not know then (PostgreSQL keeps large ones beside their row, and its log does not repeat them) stands
-in changes of the old key. The upsert is of the kind *moved*, and with its delete it makes a *link*. A load follows
-links both ways: from the keys that it concerns to those that have inherited of them, and back to the changes that they
-inherit, through as many keys as the row has had. Like every fold this is a function of the set of changes.
+A source reports a new key as a delete of the old key and an upsert of the new one, both with the same sequence. A value
+missing from this upsert (PostgreSQL stores large values outside the row, and its log does not repeat them) is in
+changes of the old key. The upsert is of the kind *moved*, and together with its delete it is a *link*. A load follows
+links both ways: from its keys to the keys that have inherited from them (their heirs), and back to the changes that
+these inherit, through as many keys as the row has had. Like every fold this is a function of the set of changes.
 """
 
 from collections.abc import Callable
@@ -21,16 +21,16 @@ from incload_assets.delta.sql import col, union_of
 
 
 def links_of(changes: DataFrame, truncates: DataFrame | None, table: Table) -> DataFrame:
-    """The moves that the log tells of.
+    """The moves in the log.
 
     Args:
         changes: The log.
-        truncates: Those of its rows that delete all that is older; None where there are no such.
+        truncates: The log's rows that delete everything older; None if there are none.
         table: The declaration.
 
     Returns:
-        ``_from`` and ``_to``, the old and the new key, as structs; ``_at``, struct of the sequence; ``_order``, of the
-        upsert; ``_floor``, order of the deletion that ended what the old key was before, NULL if there is none.
+        ``_from`` and ``_to``, the old and the new key, as structs; ``_at``, struct of the sequence; ``_order``, order
+        of the upsert; ``_floor``, order of the last deletion of the old key before the move, NULL if there is none.
     """
     ordered = changes.filter(F.col("_kind").isin(MOVED, DELETE)).alias("log")
     ordered = ordered.select("_kind", _key(table, "log"), log_order(table).alias("_order"))
@@ -54,10 +54,10 @@ def links_of(changes: DataFrame, truncates: DataFrame | None, table: Table) -> D
 
 
 class Moves:
-    """The moves of a log, followed from some keys; what is found is held until it is released.
+    """The moves of a log, followed from some keys. Results are cached until they are released.
 
     Args:
-        links: See :func:`links_of`.
+        links: The moves, as :func:`links_of` returns them.
         table: The declaration.
     """
 
@@ -67,11 +67,11 @@ class Moves:
         self._links = self._hold(links).alias("links")
 
     def release(self) -> None:
-        """Let go of what is held; the frames are not to be used any more."""
+        """Releases the cached frames, which must not be used afterwards."""
         self._held.close()
 
     def heirs(self, keys: DataFrame) -> DataFrame:
-        """The keys, and those to which their rows went on; columns of the identity and ``_window``."""
+        """The keys and their heirs: columns of the identity, and ``_window``."""
         follows = (F.col("links._from") == F.col("reached._key")) & (
             F.col("reached._at").isNull() | (F.col("links._at") > F.col("reached._at"))
         )
@@ -88,15 +88,15 @@ class Moves:
         return self._hold(keys.unionByName(reached).distinct())
 
     def inherited(self, changes: DataFrame, keys: DataFrame) -> DataFrame | None:
-        """What the keys have of the keys that their rows had before; None for nothing.
+        """The changes that the keys inherit from former keys of their rows; None if there are none.
 
         Args:
             changes: The log.
-            keys: Those that a plan concerns.
+            keys: The keys of the plan.
 
         Returns:
-            The table's columns, the identity being that of the heir; ``_kind``, ``_unset``, ``_order`` as in the log;
-            ``_path``, orders of the upserts that brought the change to the heir, the newest first.
+            The table's columns, with the identity of the heir; ``_kind``, ``_unset``, ``_order`` as in the log;
+            ``_path``, orders of the moves that brought the change to the heir, newest first.
         """
         of_heir = [F.col("links._from"), F.col("links._at"), F.col("links._floor")]
         is_before = (
@@ -116,10 +116,10 @@ class Moves:
         found = self._follow(last.select("_key", F.array("links._order").alias("_path"), *of_heir), step)
         if not found:
             return None
-        return self._hold(_told_on(changes, union_of(found), self._table))
+        return self._hold(_inherited_changes(changes, union_of(found), self._table))
 
     def _follow(self, start: DataFrame, step: Callable[[DataFrame], DataFrame]) -> list[DataFrame]:
-        """All that is reached, step by step; each is a few rows, and earlier or later than the one before."""
+        """All frames reached step by step until one is empty. Each has few rows, in strictly ordered time."""
         found, reached = [], self._hold(start)
         while not reached.isEmpty():
             found.append(reached)
@@ -127,17 +127,17 @@ class Moves:
         return found
 
     def _hold(self, frame: DataFrame) -> DataFrame:
-        # by a name: else each request would send, and the server analyze, all that the frame was made of
+        # by name, otherwise each request would send the frame's whole plan to the server for analysis
         name = self._held.enter_context(named(frame, f"_moves_{uuid4().hex}"))
         held = frame.sparkSession.table(name).persist()
         self._held.callback(held.unpersist)
         return held
 
 
-def _told_on(changes: DataFrame, legs: DataFrame, table: Table) -> DataFrame:
-    """The upserts of former keys, while they were the row's."""
+def _inherited_changes(changes: DataFrame, legs: DataFrame, table: Table) -> DataFrame:
+    """The upserts of former keys, from the time in which the row had the key."""
     upserts = changes.filter(F.col("_kind").isin(*UPSERTS)).alias("log")
-    told = upserts.select(
+    former = upserts.select(
         _key(table, "log").alias("_of"),
         *(col(name, "log") for name in table.columns if name not in table.identity),
         "_kind",
@@ -146,7 +146,7 @@ def _told_on(changes: DataFrame, legs: DataFrame, table: Table) -> DataFrame:
     )
     floor, order = F.col("_floor"), F.col("_order")
     while_it_was = (_sequence(order, table) < F.col("_at")) & (floor.isNull() | (order > floor))
-    rows = told.join(F.broadcast(legs), (F.col("_of") == F.col("_from")) & while_it_was)
+    rows = former.join(F.broadcast(legs), (F.col("_of") == F.col("_from")) & while_it_was)
     of_heir = {name: F.col("_key").getField(name) for name in table.identity}
     columns = [of_heir.get(name, col(name)).alias(name) for name in table.columns]
     return rows.select(*columns, "_kind", "_unset", "_order", "_path")

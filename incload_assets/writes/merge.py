@@ -1,4 +1,4 @@
-"""Upsert by key, the newest change wins (slowly changing dimension type 1)."""
+"""Merge: upsert by key, the newest change wins (slowly changing dimension type 1)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,45 +34,46 @@ from resources.errors import DeclarationError
 
 @dataclass(frozen=True, kw_only=True)
 class Merge(Strategy):
-    """Upsert by key (slowly changing dimension type 1) with deletes.
+    """Upserts and deletes rows by key (slowly changing dimension type 1).
 
-    The table holds one row per key, as its newest change made it, in whatever order changes were loaded:
+    The table has one row per key, with the values of its newest change, no matter in which order changes are loaded:
 
-    - Newer is what has the greater sequence; NULL is older than any value. Of equal sequences a delete is newer than
-      an upsert; between two upserts a hash of their content decides, repeatably but without meaning.
+    - The change with the greater sequence is newer; NULL is older than any value. Of equal sequences a delete is newer
+      than an upsert; between two upserts a hash of their content decides, repeatably but without meaning.
     - A change with a NULL in its key is quarantined, and so is a change without ``partition_by``'s value.
-    - A delete removes the row, and stays remembered: an older change that comes later does not bring it back, a newer
-      one does. A delete of a key that is not there changes nothing.
+    - A delete removes the row, and is remembered: an older change that arrives later does not restore the row, a newer
+      one does. A delete of a key without a row changes nothing.
     - With ``soft_delete`` a deleted row stays, with the values of its newest upsert, the sequence of the delete, and
-      true in that column. A key that was only ever deleted has no row: it has no values that the contract would
-      accept. If its upsert comes late, the row appears, deleted. A newer upsert revives a row.
+      true in that column. A key that was only ever deleted has no row, because it has no values that the contract would
+      accept. If its upsert arrives late, the row appears as deleted. A newer upsert revives a row.
     - With ``partial`` (or ``Changes(unavailable=...)``) each column has the value of the newest change that sets it,
-      and the row has the sequence of the newest change. A deletion ends what was known of the key: nothing of before
-      shows through when it is inserted anew. As long as a column that the contract requires has not been set, there
-      is no row yet; its changes count as waiting, and the row appears with the change that completes it, even a late
-      one. A row that got a new key (``Changes(moved_when=...)``) waits likewise for what it had under the old one.
+      and the row has the sequence of the newest change. A deletion discards the key's values: none of them reappears
+      when the key is inserted again. As long as a column that the contract requires has not been set, the table has no
+      row; its changes count as waiting, and the row appears with the change that completes it, even a late one. A row
+      that got a new key (``Changes(moved_when=...)``) waits in the same way for its values under the old key.
     - A truncate (``Changes(truncate_when=...)``) deletes the rows whose sequence is smaller than its own, as if each of
-      their keys had been deleted just then; rows of an equal sequence stay. One without a sequence is quarantined.
-    - A snapshot (``Changes(snapshot_when=...)``) is a truncate with rows, all at one sequence: changes before it and
-      after it may come in any order. See :mod:`incload_assets.ingest.full_extracts`.
+      their keys were deleted at that moment; rows of an equal sequence stay. A truncate without a sequence is
+      quarantined.
+    - A full extract (``Changes(snapshot_when=...)``) is a truncate with rows, all at one sequence: changes before and
+      after it may arrive in any order. See :mod:`incload_assets.ingest.full_extracts`.
 
-    Plain merges mostly read only what is new, and the deletes in the log. With ``soft_delete``, ``partial`` or
-    ``unavailable`` a load reads all changes that the log holds of its keys; one that brings a truncate or a snapshot,
-    those of all keys.
+    Plain merges usually read only new changes, and the deletes in the log. With ``soft_delete``, ``partial`` or
+    ``unavailable`` a load reads all changes of its keys in the log. A load with a truncate or a full extract reads the
+    changes of all keys.
 
     Args:
-        partition_by: Column that partitions the table and is fixed for a row's whole life, deletes included (an event
+        partition_by: Column that partitions the table and never changes for a row, not even in its delete (an event
             table: orders by order date). None: a state table, where any load may touch any row; its loads are
             serialized.
-        buckets: Into how many hash buckets of its keys a state table is divided; None: not at all. See
+        buckets: Number of hash buckets of its keys that a state table is divided into; None: not divided. See
             :class:`~incload_assets.declaration.write.Write`.
-        soft_delete: Name of a boolean column that the table gets beside the contract's: whether the row is deleted.
-            None: deleted rows leave the table.
+        soft_delete: Name of a boolean column that is added to those of the contract: whether the row is deleted. None:
+            deleted rows are removed from the table.
         partial: Whether a change sets only the columns that its record has (in JSON, null is a value; a CSV or Parquet
-            file has the columns of its header). A column that the function computes is set where that is not NULL.
-        max_shrink: Largest share of the table's rows, 0 to 1, that a snapshot may lack.
-        rewrite: Whether a partition of which a large share changes may be replaced as a whole, in one commit, where
-            that is faster than a MERGE and makes the same table; see :mod:`incload_assets.writes.rewriting`.
+            file has the columns of its header). A column that the function computes is set if it is not NULL.
+        max_shrink: Largest share of the table's rows, 0 to 1, that a full extract may lack.
+        rewrite: Whether a partition may be replaced as a whole in one commit if a large share of its rows changes and
+            this is faster than a MERGE; the table is the same. See :mod:`incload_assets.writes.replace_where`.
 
     Example:
         >>> Merge(soft_delete="is_deleted").soft_delete
@@ -82,13 +83,13 @@ class Merge(Strategy):
     soft_delete: str | None = None
     partial: bool = False
     max_shrink: float = 0.5
-    rewrite: bool = field(default=True, repr=False)  # decides how a row comes to be there, not what it is
+    rewrite: bool = field(default=True, repr=False)  # affects how a row is written, not its content
 
     bucketed: ClassVar[bool] = True
     truncates: ClassVar[bool] = True
 
     def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
-        """Check the soft delete's column, and the share."""
+        """Checks ``soft_delete`` and ``max_shrink``."""
         check_max_shrink(table_name, self.max_shrink)
         name = self.soft_delete
         if name is None:
@@ -102,39 +103,39 @@ class Merge(Strategy):
             )
         if name.lower() in {column.lower() for column in contract.names}:
             raise DeclarationError(
-                f"{problem}, which {contract.model_name} has, too",
+                f"{problem}, which {contract.model_name} also has",
                 rule="the loader adds this column and fills it",
-                remedy=f"take {name!r} out of {contract.model_name}, or name another column",
+                remedy=f"remove {name!r} from {contract.model_name}, or name another column",
             )
         if changes.delete_when is None and not changes.empties:
             raise DeclarationError(
-                f"{problem}, but nothing says which change deletes",
-                rule="rows are marked whose newest change is a delete",
+                f"{problem}, but nothing declares which changes are deletes",
+                rule="a row is marked if its newest change is a delete",
                 remedy="add delete_when to changes, or drop soft_delete",
             )
 
     @property
     def sets_named_columns(self) -> bool:
-        """Where changes are declared partial."""
+        """Whether changes are declared partial."""
         return self.partial
 
     def by_column(self, changes: Changes) -> bool:
-        """Where changes are partial, or hold unavailable values."""
+        """Whether changes are partial, or can have unavailable values."""
         return self.partial or changes.unavailable is not None
 
     def reads_windows(self, changes: Changes) -> bool:
-        """Where the newest change of a key is its row."""
+        """Whether the newest change of a key is the whole row."""
         return self.soft_delete is None and not self.by_column(changes)
 
     def schema(self, contract: Contract, changes: Changes) -> T.StructType:
-        """The contract's columns, and that of the soft delete."""
+        """The contract's columns, and the ``soft_delete`` column."""
         if self.soft_delete is None:
             return contract.schema
         comment = {"comment": "Whether the row is deleted at its source"}
         return T.StructType([*contract.schema.fields, T.StructField(self.soft_delete, T.BooleanType(), True, comment)])
 
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
-        """The newest change of each key, or of each of its columns.
+        """The merge plan by the newest change of each key, or of each of its columns.
 
         See :mod:`incload_assets.writes.row_fold` and :mod:`incload_assets.writes.column_fold`.
         """
@@ -146,16 +147,16 @@ class Merge(Strategy):
 
     @property
     def compacts(self) -> bool:
-        """Of a key, only what is newest in one respect or another decides."""
+        """Always, because superseded changes of a key are not needed."""
         return True
 
     def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, WindowRecord]) -> DataFrame:
-        """The newest change of each key; truncates; and where older ones may show, as follows.
+        """The newest change of each key, truncates, and older changes that the table may depend on.
 
-        A soft-deleted row has the values of its newest upsert. A row that is made column by column has those of the
-        newest change that sets each column, since the newest deletion; of a soft-deleted one, since the newest deletion
-        before any of its upserts, which may be yet to come. Where a row may get a new key, what it was under the old
-        one may be asked for as of any time: of such a table only repetitions go.
+        A soft-deleted row has the values of its newest upsert. A row folded by column has the values of the newest
+        change that sets each column since the newest deletion. For a soft-deleted row this is the newest deletion
+        before any of its upserts, which may still arrive, so all deletes are kept. If rows may get new keys, the values
+        under an old key may be needed as of any time, so only repetitions are left out.
         """
         key, order = Over.partitionBy(*map(col, table.identity)), F.col("_order")
         is_delete, is_upsert = F.col("_kind") == DELETE, F.col("_kind").isin(*UPSERTS)
@@ -175,9 +176,9 @@ class Merge(Strategy):
         )
 
     def guard(self, load: LoadContext, ingestion: Ingestion, facts: Facts) -> None:
-        """Stop a snapshot that is suddenly small."""
+        """Stops a full extract that is suddenly small."""
         guard_snapshots(load, ingestion.window, facts.extracts, self.max_shrink, self.soft_delete)
 
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
-        """One fenced MERGE, or one fenced rewrite of a partition."""
+        """Executes the plan in one fenced MERGE, or one fenced rewrite of a partition."""
         return rewrite(load, at, plan) if self.rewrite and pays(at) else merge(load, at, plan)

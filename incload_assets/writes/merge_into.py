@@ -1,8 +1,8 @@
-"""The fenced MERGE: one commit that brings the rows of a plan to what they should be.
+"""The fenced MERGE, which executes a merge plan in one commit.
 
-The fence is a Delta transaction identifier ``(app id, number)`` in the MERGE's own commit. Its number is larger
-than every number that was committed when the plan was read, and at least ``ingestion << 20``; a MERGE whose fence has
-moved since is refused by Delta, or skipped, and counts as lost. So a MERGE that outlives its client (a shared server
+The fence is a Delta transaction identifier ``(app id, number)`` in the MERGE's own commit. Its number is larger than
+every number committed when the plan was made, and at least ``ingestion << 20``. Delta rejects or skips a MERGE whose
+fence has moved since, and the MERGE counts as lost. So a MERGE that outlives its client (because a shared server
 finishes it) changes nothing once a later attempt has committed. See Delta's protocol, *Transaction Identifiers*.
 """
 
@@ -24,40 +24,40 @@ from incload_assets.writes.plan import PENDING, Merged, MergePlan
 
 INGESTION_SHIFT = 20
 WORTH_COUNTING_BYTES = 16 * 2**20
-"""Size of what is looked at of the table from which the actions are counted before their MERGE. What Spark expects of a
-plan of many joins is far too much; when it knows, it sends the actions to the rows instead of shuffling these."""
+"""Size of near rows from which the actions are counted before their MERGE. Spark's estimate for a plan of many joins is
+far too high; with exact numbers it broadcasts the actions instead of shuffling the rows."""
 
 
 def app_id(table: Table, window: Window) -> str:
-    """The identifier that fences the merges of a window."""
+    """The identifier of the fence for merges of a window."""
     return f"{table.name}/{window.key}"
 
 
 def is_merged(at: ReadView) -> bool:
-    """Whether some commit of the present ingestion has been made under this fence."""
+    """Whether a merge of the present ingestion has been committed under the read view's fence."""
     return at.fence > at.ingestion << INGESTION_SHIFT
 
 
 def fence_number(at: ReadView) -> int:
-    """The number of the next commit under this fence."""
+    """The number of the next commit under the read view's fence."""
     return max(at.ingestion << INGESTION_SHIFT, at.fence) + 1
 
 
 def commit_note(at: ReadView) -> str:
-    """What a commit says of itself to people."""
+    """The message of a merge in the commit history: windows and runs."""
     keys = sorted(at.controls)
     runs = sorted({control.run_id for control in at.controls.values()})
     return f"merged {keys[0]}{f'..{keys[-1]}' if len(keys) > 1 else ''}, run {', '.join(runs)}"
 
 
 def merge(load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
-    """Carry out a plan in one commit; without pending actions the commit carries only the fence.
+    """Executes a plan in one commit; without pending actions the commit has only the fence.
 
-    The plan's ``valid`` is validated on the rows that the MERGE itself sees, which may be newer than those the plan
-    saw.
+    The plan's ``valid`` is evaluated on the rows that the MERGE itself reads, which may be newer than those of the
+    plan's read view.
 
     Returns:
-        The rows changed, or None if another load committed first and the plan has to be made anew.
+        The rows changed; None if another load committed first, so that a new plan is needed.
     """
     pending, held = plan.actions.filter(F.col("_action").isin(*PENDING)), CachedFrame()
     one_file = place_sql(load.table) is None or (at.partitions is not None and len(at.partitions) <= 1)
@@ -88,10 +88,10 @@ def merge(load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
 
 
 def bare_merge_fence(load: LoadContext, app_id: str) -> None:
-    """Commit nothing but a fence to the table, with a number above all before it: what has a lower one is refused.
+    """Commits only a fence to the table, with a number above all earlier ones, to reject commits with a lower number.
 
     Raises:
-        ConcurrentLoad: Others kept moving the fence.
+        ConcurrentLoad: Other loads kept moving the fence.
     """
 
     def send(number: int) -> None:
@@ -113,10 +113,10 @@ def matching_sql(table: Table, plan: MergePlan) -> str:
 
 
 def _valid_sql(plan: MergePlan) -> str:
-    """SQL over ``t`` and ``s``: whether the row is still the one planned for; false where there is no action.
+    """SQL over ``t`` and ``s``: whether the row is still the one planned for; false without an action.
 
-    That it asks for an action first is for speed: what is valid mostly compares hashes of content, and what several
-    conditions have in common Spark works out first, for every row of the table.
+    It tests for an action first, for speed: ``valid`` usually compares content hashes, and Spark evaluates common parts
+    of several conditions first, for every row of the table.
     """
     return f"CASE WHEN s._action IN ({', '.join(map(literal, PENDING))}) THEN {plan.valid} ELSE false END"
 

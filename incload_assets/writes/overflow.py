@@ -1,4 +1,4 @@
-"""Sums that the type of their column cannot hold."""
+"""Sums that overflow the type of their column."""
 
 import re
 from collections.abc import Iterator
@@ -12,43 +12,43 @@ from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col
 from resources.errors import ContractViolation
 
-_TOLD = "a sum is beyond the type of column {}"
+_OVERFLOW = "a sum is beyond the type of column {}"
 
 
 def sum_of(table: Table, name: str, alias: str) -> Column:
-    """The sum of a column, as its type; an error that :func:`overflow_named` understands where that cannot hold it.
+    """The sum of a column in the column's type. On overflow Spark raises an error that :func:`overflow_named` parses.
 
     Args:
         table: The declaration.
-        name: Of the column.
-        alias: Of the frame.
+        name: Name of the column.
+        alias: Alias of the frame.
     """
     column, kind = col(name, alias), table.type_of(name)
-    beyond = F.raise_error(F.lit(_TOLD.format(table.columns.index(name)))).cast(kind)
+    beyond = F.raise_error(F.lit(_OVERFLOW.format(table.columns.index(name)))).cast(kind)
     return F.when(F.count(column) > 0, F.coalesce(F.try_sum(column).try_cast(kind), beyond))
 
 
 @contextmanager
 def overflow_named(table: Table, where: str) -> Iterator[None]:
-    """What goes wrong inside because of such a sum says so.
+    """Turns Spark's error for an overflowing sum in a block into one that names the column.
 
     Args:
         table: The declaration.
         where: Table and partition, for the message.
 
     Raises:
-        ContractViolation: A sum is too large.
+        ContractViolation: A sum overflows the type of its column.
     """
     try:
         yield
     except PySparkException as error:
-        found = re.search(_TOLD.format(r"(\d+)"), str(error))
+        found = re.search(_OVERFLOW.format(r"(\d+)"), str(error))
         if found is None:
             raise
         name = table.columns[int(found[1])]
         raise ContractViolation(
             f"{where}: the sum of {name!r} of a key is more than {table.type_of(name).simpleString()} holds",
-            rule="a sum is kept as the type that the contract declares, and none is cut; nothing was applied",
-            remedy=f"declare {name} in a wider type, for example T.DecimalType(38, 0), which an existing table takes "
-            "under another name of the column or of the table",
-        ) from None  # Spark's own words are of no use
+            rule="a sum is stored in the type that the contract declares, and never truncated; nothing was applied",
+            remedy=f"declare {name} in a wider type, for example T.DecimalType(38, 0); an existing table needs another "
+            "name for the column, or for the table",
+        ) from None  # Spark's message does not help

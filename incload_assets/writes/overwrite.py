@@ -1,4 +1,4 @@
-"""A partition of the table is what its window holds."""
+"""Overwrite: each window replaces its partition of the table."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -26,12 +26,12 @@ from resources.errors import DeclarationError
 
 @dataclass(frozen=True, kw_only=True)
 class Overwrite(Strategy):
-    """Replace the rows of a window, atomically, by what the source now holds for it.
+    """Atomically replaces the rows of a window by the source's present rows.
 
-    The partition column tells which window a row belongs to: a date or an instant lies in the window, in the time zone
-    of the partitions definition; a string is the partition key. A row that belongs to another window is quarantined,
-    and so is one without a value there. Nothing else decides: keys and sequence are not needed, and a row that occurs
-    twice stays twice. A window that has become empty empties its partition. Windows load in parallel.
+    The partition column determines the window of a row: a date or an instant is in the window, in the time zone of the
+    partitions definition; a string is the partition key. A row of another window is quarantined, and so is a row
+    without a value in this column. Nothing else matters: keys and sequence are not needed, and a row that occurs twice
+    stays twice. A window that has become empty empties its partition. Windows load in parallel.
 
     Args:
         partition_by: Column that partitions the table; of type date, timestamp (few values per window: each is a
@@ -47,37 +47,37 @@ class Overwrite(Strategy):
     deletes: ClassVar[bool] = False
 
     def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
-        """There is a partition column, of a type that a window can be told by."""
+        """Checks that there is a partition column, and that its type determines the window."""
         if self.partition_by is None:
             raise DeclarationError(
                 f"{table_name}: write is Overwrite() without partition_by",
-                rule="a partition is replaced by its window, so the table is partitioned by a column of the contract",
+                rule="a window replaces its partition, so the table is partitioned by a column of the contract",
                 remedy='write Overwrite(partition_by="day"), or FullReload() to replace the whole table',
             )
         kind = contract.type_of(self.partition_by)
         if not isinstance(kind, T.DateType | T.TimestampType | T.StringType):
             raise DeclarationError(
                 f"{table_name}: write.partition_by names {self.partition_by!r} of type {kind.simpleString()}",
-                rule="the window of a row is told by a date, a timestamp, or a string that is the partition key",
+                rule="a row's window is determined by a date, a timestamp, or a string that is the partition key",
                 remedy="fill a column of one of these types in the table's function, and name it",
             )
 
     def validate_windows(
         self, table_name: str, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition
     ) -> None:
-        """Dates tell only windows of whole days."""
+        """Checks that windows are whole days if the partition column is a date."""
         assert self.partition_by is not None
         if isinstance(contract.type_of(self.partition_by), T.DateType):
             check_whole_days(table_name, "write.partition_by", self.partition_by, partitions_def)
 
     def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
-        """Nothing: all rows of the partition are compared."""
+        """No columns, because all rows of the partition are compared."""
         return ()
 
     def reasons(
         self, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition, window: Window
     ) -> list[Column]:
-        """The row belongs to another window."""
+        """The reason for rows that belong to another window."""
         assert self.partition_by is not None
         [field] = [field for field in contract.fields if field.name == self.partition_by]
         value = col(self.partition_by).cast("string")
@@ -86,18 +86,18 @@ class Overwrite(Strategy):
         return [F.when(~inside, text)]
 
     def reads_windows(self, changes: Changes) -> bool:
-        """Nothing but its windows."""
+        """Always, because a plan reads only its own windows."""
         return True
 
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
-        """The accepted rows of the windows, against the rows of their partitions."""
+        """The merge plan: the accepted rows of the windows, compared with the rows of their partitions."""
         table = load.table
         present = load.rows(at).filter(_part(table, at))
         inside = [F.when(F.expr(_inside(table, window)), window.key) for window in _windows(table, at)]
         return content_plan(table, _wanted(load, at), present.withColumn("_window", F.coalesce(*inside)))
 
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
-        """One fenced ``replaceWhere``."""
+        """Executes the plan in one fenced ``replaceWhere``."""
         return replace_content(load, at, plan, _wanted(load, at), _part(load.table, at))
 
 
@@ -111,7 +111,7 @@ def _windows(table: Table, at: ReadView) -> list[Window]:
 
 
 def _part(table: Table, at: ReadView) -> str:
-    """The table's rows that belong to the windows of a snapshot."""
+    """SQL condition for the table's rows that belong to the windows of a read view."""
     return " OR ".join(f"({_inside(table, window)})" for window in _windows(table, at))
 
 
@@ -123,7 +123,7 @@ def _inside(table: Table, window: Window) -> str:
 def _inside_sql(
     column: str, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition, window: Window
 ) -> str:
-    """SQL with literals: whether a row belongs to a window, by its value of a column."""
+    """SQL condition, with literals, for rows that belong to a window by their value of a column."""
     kind = contract.type_of(column)
     if isinstance(kind, T.StringType):
         return f"{quoted(column)} = {literal(window.key)}"

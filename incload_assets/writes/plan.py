@@ -1,4 +1,4 @@
-"""What makes a table right, and what proves that it is."""
+"""The merge plan: the actions that correct a table, and the ledger that proves it correct."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,27 +6,29 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from incload_assets.delta.counts import Counts
+
 
 def nothing_held() -> None:
-    """Release nothing."""
+    """The release of a plan that caches nothing."""
 
 
 @dataclass(frozen=True)
 class MergePlan:
-    """What makes the table right, and what proves that it is: both from the same query.
+    """The actions that correct a table, and the ledger that proves it correct, both from the same query.
 
     Args:
-        actions: One row per row of the table concerned: the columns of ``identity``; ``_row``, a struct of the table's
-            columns as they should be; ``_action``: insert, update or delete (pending), or anything else for nothing to
-            do; and whatever ``valid`` refers to.
-        identity: Columns that tell the table's rows apart.
+        actions: One row for each affected row of the table: the columns of ``identity``; ``_row``, a struct of the
+            table's columns with their correct values; ``_action``: insert, update or delete (pending), or any other
+            word if there is nothing to do; and whatever ``valid`` refers to.
+        identity: Columns that identify the table's rows.
         valid: SQL over ``t`` (the table's row) and ``s`` (the action): whether the row is still the one planned for.
         ledger: Rows to be summed per window, made by :func:`incload_assets.writes.plan.entry`: ``_window`` string;
             numbers ``_keys``, ``_pending``, ``_applied``, ``_stale``, ``_duplicate``, ``_waiting``, ``_present``;
-            ``_log_hash`` and ``_table_hash``, content hashes (bigint, NULL for none) of the changes in effect, from
-            either side.
-        match: SQL over ``t`` and ``s``, beside equality of ``identity``: whether the action is for the row.
-        release: Lets go of what is held for the plan, which is not to be used any more then.
+            ``_log_hash`` and ``_table_hash``, content hashes (bigint, NULL for none) of the changes in effect,
+            computed from the log and from the table.
+        match: SQL over ``t`` and ``s`` in addition to equality of ``identity``: whether the action is for the row.
+        release: Releases what is cached for the plan, which must not be used afterwards.
     """
 
     actions: DataFrame
@@ -38,20 +40,20 @@ class MergePlan:
 
 
 PENDING = ("insert", "update", "delete")
-"""The actions that change something."""
+"""The actions that change the table."""
 UNKNOWN = "unknown"
-"""The action of a fast fold that cannot tell; the key is left to a full one."""
+"""The action of an incremental fold for a key that needs a full fold."""
 
 
 @dataclass(frozen=True)
-class Merged:
-    """What commits changed, in rows, as they count them.
+class Merged(Counts):
+    """Row counts of commits to the table, from Delta's commit metrics.
 
     Args:
-        inserted: Rows that came.
-        updated: Rows that became other ones.
-        deleted: Rows that went.
-        rewrites: How many of the commits replaced a part of the table as a whole.
+        inserted: Rows inserted.
+        updated: Rows updated.
+        deleted: Rows deleted.
+        rewrites: Number of commits that replaced a part of the table as a whole.
     """
 
     inserted: int = 0
@@ -59,18 +61,8 @@ class Merged:
     deleted: int = 0
     rewrites: int = 0
 
-    def __add__(self, other: "Merged") -> "Merged":
-        return Merged(
-            self.inserted + other.inserted,
-            self.updated + other.updated,
-            self.deleted + other.deleted,
-            self.rewrites + other.rewrites,
-        )
-
 
 NUMBERS = ("keys", "pending", "applied", "stale", "duplicate", "waiting", "present")
-
-
 HASHES = ("log_hash", "table_hash")
 
 
@@ -79,8 +71,8 @@ def entry(window: Column | None = None, **values: Column) -> list[Column]:
 
     Args:
         window: The window's key; default the column ``_window``.
-        values: By name without the underscore: ``NUMBERS``, as numbers or as conditions that count one, and ``HASHES``.
-            What is NULL or not given is nothing.
+        values: Values by name without the underscore: ``NUMBERS``, as numbers or as conditions that count one, and
+            ``HASHES``. A number that is NULL or missing counts zero; a hash that is missing is NULL.
 
     Example:
         >>> len(entry(F.lit("2026-01-01"), keys=F.lit(1)))  # doctest: +SKIP

@@ -1,18 +1,18 @@
-"""Replacing a part of the table as a whole: its rows are compared with those it should have, repeats included.
+"""Replaces a part of the table as a whole, after comparing its rows with the correct ones, repeated rows included.
 
-A replacement is one ``replaceWhere`` commit with a literal predicate, or an overwrite of everything, that carries the
-fence as a writer option. Delta raises no conflict when somebody else has replaced the same part since the plan was
-made; but it skips a commit whose fence is not above the last one, which shows in the session's last commit: none.
+A replacement is one ``replaceWhere`` commit with a literal predicate, or an overwrite of the whole table, with a fence
+as a writer option. Delta raises no conflict if another writer has replaced the same part since the plan was made. But
+it skips a commit whose fence is not above the last one; the session's last commit is then unset.
 
 An atomic rewrite of partitions is faster than a MERGE that would rewrite their files anyway. A MERGE reads the
-partition twice: to find the files that hold changed keys, and to write these files anew. Where a large share of the
-rows changes, it is cheaper to join rows and changes once and to replace the partition. The result is the same: the rows
-are validated by the same conditions, in the transaction of the commit, which reads the partition as it is then and
-conflicts with whoever commits to it meanwhile, as a MERGE does.
+partition twice: to find the files with changed keys, and to rewrite these files. If a large share of the rows changes,
+it is cheaper to join rows and changes once and to replace the partition. The result is the same: rows are compared by
+the same conditions in the transaction of the commit, which reads the partition's latest version and, like a MERGE,
+conflicts with concurrent commits to it.
 
 Tried and left alone: a hash join of large changes instead of sorting both sides (0.4 s of 8 less for 400,000 changes,
-but a hash map cannot go to disk: of 250,000 rows of 3 kB it does not fit into a heap of 2 GB; with their text measured
-before, as for a MERGE, it takes as long as sorting).
+but a hash map cannot spill to disk: for 250,000 rows of 3 kB it does not fit into a heap of 2 GB; if their text is
+measured first, as for a MERGE, it takes as long as sorting).
 """
 
 from dataclasses import replace
@@ -35,12 +35,12 @@ _LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
 
 
 def content_plan(table: Table, wanted: DataFrame, present: DataFrame, *, in_effect: bool = True) -> MergePlan:
-    """A plan that makes the present rows the wanted ones, however often each of them occurs.
+    """The merge plan that replaces the present rows by the wanted ones; rows may occur several times.
 
     Args:
         table: The declaration.
-        wanted: ``_window`` and the table's columns.
-        present: The same, of the table.
+        wanted: The correct rows: ``_window`` and the table's columns.
+        present: The rows of the table, with the same columns.
         in_effect: Whether the wanted rows are those of the windows themselves, and count as applied.
     """
     keys = ["_window", "_id"]
@@ -68,7 +68,7 @@ def content_plan(table: Table, wanted: DataFrame, present: DataFrame, *, in_effe
 
 
 def _counted(rows: DataFrame, table: Table, name: str) -> DataFrame:
-    """How often each content occurs per window, and one row of it."""
+    """The number of rows with the same content per window, and one of these rows."""
     columns = [col(column) for column in table.columns]
     known = rows.select("_window", F.expr(row_id_sql(table.columns)).alias("_id"), F.struct(*columns).alias("_row"))
     return known.groupBy("_window", "_id").agg(
@@ -83,17 +83,17 @@ def _repeated(action: str, times: Column) -> Column:
 def replace_content(
     load: LoadContext, at: ReadView, plan: MergePlan, wanted: DataFrame, where: str | None = None
 ) -> Merged | None:
-    """Replace a part of the table in one fenced commit; if it is right as it is, only the fence is committed.
+    """Replaces a part of the table in one fenced commit; if no row differs, only the fence is committed.
 
     Args:
-        load: Of the load.
-        at: What the plan was made from.
-        plan: As :func:`content_plan` makes it.
-        wanted: The table's columns: all rows that the part should have.
-        where: The part, as a SQL condition with literals; None: all of the table.
+        load: The load's context.
+        at: The plan's read view.
+        plan: The plan, as :func:`content_plan` returns it.
+        wanted: All rows that the part should have, with the table's columns.
+        where: The part, as a SQL condition with literals; None: the whole table.
 
     Returns:
-        The rows that came and went, or None if another load committed first and the plan has to be made anew.
+        The rows inserted and deleted; None if another load committed first, so that a new plan is needed.
     """
     pending = plan.actions.filter(F.col("_action").isin(*PENDING))
     counts = {row["_action"]: row["count"] for row in pending.groupBy("_action").count().head(len(PENDING))}
@@ -105,13 +105,13 @@ def replace_content(
 
 
 def fenced_overwrite(load: LoadContext, at: ReadView, rows: DataFrame, where: str | None) -> bool:
-    """Replace a part of the table in one fenced commit.
+    """Replaces a part of the table in one fenced commit.
 
     Args:
-        load: Of the load.
-        at: What the plan was made from.
-        rows: All that the part should have.
-        where: The part, as a SQL condition with literals; None: all of the table.
+        load: The load's context.
+        at: The plan's read view.
+        rows: All rows that the part should have.
+        where: The part, as a SQL condition with literals; None: the whole table.
 
     Returns:
         Whether it was committed; False if another load committed first.
@@ -131,20 +131,20 @@ def fenced_overwrite(load: LoadContext, at: ReadView, rows: DataFrame, where: st
 
 
 LEAST_ROWS = 1_000
-"""Changes that are worth it; of fewer it makes no difference how they are written."""
-
-
+"""Number of changes from which a rewrite pays; with fewer it makes no difference."""
 LEAST_SHARE = 0.05
-"""Of the partition's rows: with fewer changes a MERGE may leave some of its files alone. A load of 5 % of 20,000 to
-200,000 rows takes as long either way, of 20 % a tenth less, of 2 million rows a quarter less."""
+"""Share of a partition's rows from which a rewrite pays; with fewer changes a MERGE may leave some files alone. A load
+of 5 % of 20,000 to 200,000 rows takes as long either way, of 20 % a tenth less, of 2 million rows a quarter less."""
 
 
 def pays(at: ReadView) -> bool:
-    """Whether the partitions that a plan touches are better written anew; a table without any counts as one.
+    """Whether rewriting the partitions that a plan touches is faster than a MERGE.
 
-    So they are where they are empty: a MERGE would copy all changes, to look for none of them. Else it is one
-    partition, and all of the window's changes are news, so that none of them is looked for in vain. It does not pay
-    where somebody reads the table's change feed, which would tell of every row.
+    An unpartitioned table counts as one partition.
+
+    A rewrite pays if the partitions are empty: a MERGE would copy all changes only to match none of them. Otherwise it
+    pays for a single partition if all changes of the window are newer than its rows, and numerous. It does not pay if
+    the table has a change feed, which would then contain every row.
     """
     if at.replaced or at.feeds:
         return False
@@ -157,10 +157,10 @@ def pays(at: ReadView) -> bool:
 
 
 def rewrite(load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
-    """Carry out a plan by one commit that replaces the partitions which it touches.
+    """Executes a plan in one commit that replaces the partitions it touches.
 
     Returns:
-        The rows changed, or None if another load committed first and the plan has to be made anew.
+        The rows changed; None if another load committed first, so that a new plan is needed.
     """
     part = touched_sql(load.table, at.partitions)
     counts = Observation()
@@ -177,12 +177,12 @@ def rewrite(load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
 
 
 def _prefix(columns: list[str]) -> str:
-    """Of names that no column has: somebody may have added columns to the table, whatever they are called."""
+    """A prefix for names that no column of the table has; the table may have additional columns with any name."""
     return "_" * (1 + max(len(name) - len(name.lstrip("_")) for name in columns))
 
 
 def _joined(load: LoadContext, rows: DataFrame, plan: MergePlan, own: str) -> DataFrame:
-    """Rows (``t``) and actions (``s``) side by side, and what each action does: NULL where it does nothing."""
+    """Rows (``t``) joined with actions (``s``), and the effect of each action: NULL if it has none."""
     pending = plan.actions.filter(F.col("_action").isin(*PENDING)).withColumn(f"{own}planned", F.lit(True))
     held = rows.withColumn(f"{own}held", F.lit(True))
     both = held.alias("t").join(pending.alias("s"), F.expr(matching_sql(load.table, plan)), "full_outer")
@@ -197,7 +197,7 @@ def _joined(load: LoadContext, rows: DataFrame, plan: MergePlan, own: str) -> Da
 
 
 def _outcome(load: LoadContext, columns: list[str], both: DataFrame, own: str) -> DataFrame:
-    """The rows that the partition should have; a column that the contract does not know stays as it is."""
+    """The rows that the partition should have; a column that is not in the contract keeps its values."""
     table = load.table
     new = {name: col(name, "s._row") for name in table.schema.names}
     if bucket := bucket_sql(table, "s._row"):

@@ -1,17 +1,17 @@
-"""Folding: what the log says each key of some windows should be, against what the table holds.
+"""Row fold: compares the newest change of each key in some windows with the table's row.
 
-The outcome is a *plan*: one row per key and window, with the action that makes the table right. An empty plan (no
-pending action) is the proof that the windows are reconciled; a plan with pending actions is the source of the MERGE.
-Both are the same query, so what is merged and what is checked cannot drift apart.
+The result is a merge plan with one row per key and window, and the action that corrects the table. A plan without
+pending actions proves that the windows are reconciled; a plan with pending actions is the source of the MERGE. Both are
+the same query, so the merge and its check cannot diverge.
 
-Two folds give the same table (a property test says so):
+Two folds produce the same table, which a property test verifies:
 
-* fast, for keys that only gained changes: the newest change of the windows, the newest delete or truncate anywhere in
-  the log, and the row that the table holds decide. The log's history is not read. Where the table holds other content
-  of the very same sequence, this fold cannot tell whether another window brought it, or somebody edited the row: the
-  key is *unknown* to it, and pending until folded in full.
-* full, for keys that had a row taken away, and for repairs: all changes of the key in the log decide, the row in the
-  table is only compared.
+* The incremental fold is for keys that only gained changes. It uses the newest change of the windows, the newest delete
+  or truncate anywhere in the log, and the table's row, but does not read the log's history. If the table's row has the
+  same sequence but other content, this fold cannot distinguish a change of another window from a manual edit. It then
+  marks the key as *unknown*, and the key is pending until a full fold.
+* The full fold is for keys that had a row removed, and for repairs. It uses all changes of the key in the log, and the
+  table's row only for comparison.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -28,31 +28,35 @@ from incload_assets.change_log.change import (
     truncate_order,
 )
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.read_view import ReadView, near, of_keys
+from incload_assets.change_log.read_view import ReadView, near, of_keys, oldest_sql
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import all_of, col
 from incload_assets.writes.plan import PENDING, UNKNOWN, MergePlan, entry
 
 KEPT_ROWS = 1_000_000
-"""Most changes whose fold Spark holds from the MERGE to its reconciliation; more are read and folded again."""
+"""Most changes whose fold is cached from the MERGE to its reconciliation; more are read and folded again."""
 
 
 def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
-    """The plan for the keys of a snapshot's windows.
+    """The merge plan for the keys of a read view's windows.
+
+    A window whose changes are all newer than the table's rows (see :mod:`incload_assets.delta.statistics`) is not
+    compared before its MERGE, which compares each row anyway. This saves two of three reads of the table.
 
     Args:
-        load: Of the load.
-        at: The versions to read, and the windows.
-        full: Fold every key in full; otherwise only those that had a row taken away.
-
-    A window that brings nothing but news (see :mod:`incload_assets.delta.statistics`) is not compared before its MERGE,
-    which judges each row in any case: two of three looks at the table less.
+        load: The load's context.
+        at: The read view.
+        full: Whether to fold every key in full; otherwise only keys that had a row removed.
 
     Returns:
-        Its actions have, beside what every plan has, ``_action`` same (the window's newest change is in effect), stale
-        (something newer is) or unknown where nothing is to do; ``_order``, ``_seen``: order of the deciding change and
-        of the row seen in the table; ``_mine_order``: of the window's newest change of the key, NULL where it has none
-        any more; ``_full``; ``_rows``, ``_distinct``: changes of the key in the window, and how many of them differ.
+        The plan. Its actions have the columns of every plan, and:
+
+        - ``_action``: for rows that the MERGE leaves alone same (the window's newest change is in effect), stale (a
+          newer change is in effect) or unknown;
+        - ``_order``, ``_seen``: order of the deciding change, and of the table's row;
+        - ``_mine_order``: order of the window's newest change of the key, NULL if the window no longer has one;
+        - ``_full``: whether the key was folded in full;
+        - ``_rows``, ``_distinct``: number of changes of the key in the window, and how many of them differ.
     """
     table = load.table
     changes = load.changes(at) if full or at.replaced else load.window_changes(at)
@@ -74,7 +78,7 @@ def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         wanted = _against_deletes(changes, mine, table, at)
     if at.changes <= KEPT_ROWS:
         wanted = load.kept.of((at.log_version, full, *at.controls), wanted)
-    if several:  # the action stands with one of the windows that have the key
+    if several:  # only one of the windows that have the key gets its action
         by_key = Over.partitionBy(*map(col, table.identity)).orderBy(F.desc_nulls_last("_mine_order"), "_window")
         wanted = wanted.withColumn("_leads", F.row_number().over(by_key) == 1)
     else:
@@ -91,10 +95,10 @@ def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
 
 
 def _newest(changes: DataFrame, table: Table, prefix: str, *, per_window: bool = False) -> DataFrame:
-    """Per key (and window): the newest change's order and row, how many changes there are, and how many differ.
+    """Per key (and window): the newest change's order and row, the number of changes, and how many differ.
 
-    The changes of a key are ranked in their order, and the last one tells it all: sorted once, where aggregates that
-    have structs and something distinct among them sort three times and shuffle twice.
+    The changes of a key are ranked by their order, so that the last one has all these values. This sorts once;
+    aggregates over structs with a distinct count would sort three times and shuffle twice.
     """
     places = [*table.identity, *(["_window"] if per_window else [])]
     ordered = changes.alias("log").select(
@@ -114,7 +118,7 @@ def _newest(changes: DataFrame, table: Table, prefix: str, *, per_window: bool =
 
 
 def _against_deletes(changes: DataFrame, mine: DataFrame, table: Table, at: ReadView) -> DataFrame:
-    """Fast fold: the windows' newest change, unless the log holds a delete that is newer."""
+    """Incremental fold: the windows' newest change, unless the log has a newer delete."""
     best = F.col("_mine_order")
     if len(at.controls) > 1:
         best = F.max("_mine_order").over(Over.partitionBy(*map(col, table.identity)))
@@ -139,13 +143,11 @@ def _against_deletes(changes: DataFrame, mine: DataFrame, table: Table, at: Read
 
 
 def _newest_delete(changes: DataFrame, table: Table, at: ReadView) -> DataFrame:
-    """Per key: the newest delete of other windows."""
+    """The newest delete of other windows, per key."""
     deletes = near(changes.filter((F.col("_kind") == DELETE) & ~F.col("_window").isin(*at.controls)), table, at)
     if firsts := at.first_sequences:
-        column = table.changes.sequence_by[0]
-        kind = table.type_of(column)
-        oldest = F.array_min(F.array(*(F.lit(first).cast(kind) for first in firsts)))
-        deletes = deletes.filter(col(column) >= oldest)  # older ones decide nothing; skips their files
+        oldest = F.expr(oldest_sql(table, firsts))
+        deletes = deletes.filter(col(table.changes.sequence_by[0]) >= oldest)  # older ones have no effect
     return (
         deletes.alias("log")
         .select(*(col(name, "log") for name in table.identity), log_order(table).alias("_o"))
@@ -155,13 +157,13 @@ def _newest_delete(changes: DataFrame, table: Table, at: ReadView) -> DataFrame:
 
 
 def _newest_truncate(changes: DataFrame, table: Table, at: ReadView) -> DataFrame:
-    """Of other windows: those that hold one themselves are folded column by column."""
+    """The newest truncate of other windows; windows with a truncate of their own are folded by column."""
     others = changes.filter(F.col("_kind").isin(*EMPTIES) & ~F.col("_window").isin(*at.controls))
     return others.alias("log").agg(F.max(truncate_order(table)).alias("_truncate_order"))
 
 
 def _folded(changes: DataFrame, keys: DataFrame, mine: DataFrame, table: Table, at: ReadView) -> DataFrame:
-    """Full fold of the keys (in windows), from every change that the log holds of them."""
+    """Full fold of the keys (in windows), from all their changes in the log."""
     identity = list(table.identity)
     history = near(changes.filter(F.col("_kind").isin(*UPSERTS, DELETE)), table, at).join(keys, identity, "left_semi")
     newest = _newest(history, table, "all")
@@ -182,7 +184,7 @@ def _folded(changes: DataFrame, keys: DataFrame, mine: DataFrame, table: Table, 
 
 
 def _present(load: LoadContext, at: ReadView, concerned: DataFrame) -> DataFrame:
-    """The table's rows as of the snapshot, in the partitions that the windows touch."""
+    """The orders of the table's rows in the partitions that the windows touch."""
     table = load.table
     return (
         of_keys(load.rows(at, near=True), concerned, table, at)
@@ -192,7 +194,7 @@ def _present(load: LoadContext, at: ReadView, concerned: DataFrame) -> DataFrame
 
 
 def _unseen(wanted: DataFrame) -> DataFrame:
-    """The actions as if the table had none of the keys; those of rows that it has are for the MERGE to tell."""
+    """The actions as if the table had none of the keys; the MERGE itself finds the rows that exist."""
     action = F.when(_is_gone(F.col("_order")), "delete").otherwise("insert")
     return wanted.withColumns({"_action": action, "_seen": F.lit(None)})
 
@@ -202,7 +204,7 @@ def _is_gone(order: Column) -> Column:
 
 
 def _compared(wanted: DataFrame, present: DataFrame, table: Table) -> DataFrame:
-    """Name the action per key."""
+    """Determines the action per key."""
     both = wanted.join(present, list(table.identity), "left")
     order = F.col("_order")
     gone, absent = _is_gone(order), F.col("_seen").isNull()
@@ -231,7 +233,7 @@ def _compared(wanted: DataFrame, present: DataFrame, table: Table) -> DataFrame:
 
 
 def ledger_of(actions: DataFrame) -> DataFrame:
-    """Per key and window: how its changes count."""
+    """The ledger: counts of changes per key and window."""
     in_effect, has_change = F.col("_action") == "same", F.col("_mine_order").isNotNull()
     present = in_effect & F.col("_seen").isNotNull()
     columns = entry(

@@ -1,4 +1,4 @@
-"""Extracts that replace what was there: which one is the newest, and whether it is suspiciously small."""
+"""Full extracts that replace earlier rows: which one is the newest, and whether it is suspiciously small."""
 
 from pyspark.sql import functions as F
 
@@ -12,7 +12,7 @@ from resources.errors import ContractViolation, DeclarationError
 
 
 def ingested_windows(load: LoadContext, log_version: int) -> list[Window]:
-    """The windows that the log holds, oldest first; known from the names of its files alone."""
+    """The windows in the log, oldest first, read from the list of its files alone."""
     delta = load.lake.delta(load.log.uri, log_version)
     assert delta is not None
     files = delta.get_add_actions(flatten=True)
@@ -22,15 +22,15 @@ def ingested_windows(load: LoadContext, log_version: int) -> list[Window]:
 
 
 def check_max_shrink(table_name: str, max_shrink: float) -> None:
-    """Refuse what is no share.
+    """Checks that ``max_shrink`` is a share.
 
     Raises:
-        DeclarationError: It is not from 0 to 1.
+        DeclarationError: It is not a number from 0 to 1.
     """
     if not (isinstance(max_shrink, int | float) and 0 <= max_shrink <= 1):
         raise DeclarationError(
             f"{table_name}: write.max_shrink is {max_shrink!r}",
-            rule="it is the share of its rows that the newest extract may lack of the one before, from 0 to 1",
+            rule="it is the largest share of rows, from 0 to 1, that an extract may lack of the one before it",
             remedy="write max_shrink=0.5 for one half, max_shrink=1.0 for no limit",
         )
 
@@ -38,20 +38,21 @@ def check_max_shrink(table_name: str, max_shrink: float) -> None:
 def guard_shrinkage(
     load: LoadContext, ingestion: Ingestion, facts: Facts, max_shrink: float, scope: str | None = None
 ) -> None:
-    """Stop an extract that has lost too many rows: it is more likely cut off than true.
+    """Stops a full extract that has lost too many rows, because it is more likely truncated than correct.
 
-    It is compared with what its own window held before; if that is new, with the extract of the window before it; if
-    there is none, with the table. An extract that is older than an ingested one is let pass: it takes nothing away.
+    The extract is compared with the earlier ingestion of its window; for a new window, with the extract of the window
+    before it; if there is none, with the table. An extract older than an ingested one is accepted, as it removes no
+    rows.
 
     Args:
-        load: Of the load.
-        ingestion: Of the extract.
-        facts: Of its rows.
+        load: The load's context.
+        ingestion: The ingestion of the extract.
+        facts: The facts of its rows.
         max_shrink: Largest share of the rows that may be missing; 1: all.
-        scope: SQL condition on the table's rows that the extract speaks of; None: all.
+        scope: SQL condition for the table's rows that the extract covers; None: all.
 
     Raises:
-        ContractViolation: Naming both counts, and how to let it through.
+        ContractViolation: With both counts, and how to accept the extract.
     """
     table, window = load.table, ingestion.window
     ingested = ingested_windows(load, ingestion.log_version)
@@ -73,7 +74,7 @@ def guard_shrinkage(
         raise ContractViolation(
             f"{table.name} {window.key}: the extract has {rows_now} acceptable rows, {place} had {rows_before}",
             rule=f"it may lack at most {max_shrink:.0%} of them (max_shrink); nothing was replaced",
-            remedy="deliver the extract again in full; if so few rows are right, declare "
+            remedy="deliver the extract again in full; if so few rows are correct, declare "
             f"{type(table.write).__name__}(max_shrink=1.0) for this load",
         )
 

@@ -1,4 +1,4 @@
-"""The table is what the newest snapshot says, key by key."""
+"""Snapshot: the table equals the newest full extract, by key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,16 +30,16 @@ from resources.errors import DeclarationError
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot(Strategy):
-    """Make the table equal to the newest complete extract, by key; what is missing from it is deleted.
+    """Makes the table equal to the newest full extract, by key; keys missing from it are deleted.
 
     * The newest extract is that of the latest window that was ingested, in the order of windows, not of loads. An older
       one that is loaded later changes nothing; its rows count as stale.
     * Of two rows of one key in one extract the newer one counts, in the order (sequence if declared, NULL first;
       content hash); the other is stale, or a duplicate if both are equal. A NULL in a key is quarantined.
-    * A row that is quarantined says nothing of its key, which keeps the row it had; so does every key that is missing
-      from an extract with a quarantined row whose key cannot be read. Bad rows delete no good ones.
-    * An extract that is empty or suddenly small is stopped before it replaces anything. An empty one is fine as long as
-      there is nothing to lose.
+    * The key of a quarantined row keeps its earlier row. So does every key that is missing from an extract with a
+      quarantined row whose key cannot be read. Bad rows delete no good ones.
+    * An extract that is empty or suddenly small is stopped before it replaces anything. An empty one is accepted as
+      long as there are no rows to lose.
     * Rows of the table that are equal to the extract's are not written again.
     * A key may move to another partition: it has one row.
 
@@ -47,9 +47,9 @@ class Snapshot(Strategy):
         partition_by: Column that partitions the table.
         delete_missing: Whether a key that the newest extract lacks is deleted. If not, each key has the row of the
             newest extract that has the key.
-        max_shrink: Largest share of its rows, 0 to 1, by which an extract may be smaller than the one before it.
-        scope: SQL condition on the table's columns: what the extracts are complete for. Their rows outside of it are
-            quarantined, and rows of the table outside of it stay as they are, unless an extract has their key.
+        max_shrink: Largest share of its rows, 0 to 1, that an extract may lack of the one before it.
+        scope: SQL condition on the table's columns for the rows that the extracts are complete for. Their rows outside
+            of it are quarantined, and rows of the table outside of it stay unchanged, unless an extract has their key.
 
     Example:
         >>> Snapshot(scope="region = 'EU'", max_shrink=0.1).delete_missing
@@ -67,7 +67,7 @@ class Snapshot(Strategy):
     whole: ClassVar[bool] = True
 
     def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
-        """``max_shrink`` is a share, ``scope`` a condition on columns of the contract."""
+        """Checks that ``max_shrink`` is a share, and ``scope`` a condition on columns of the contract."""
         check_max_shrink(table_name, self.max_shrink)
         if self.scope is None:
             return
@@ -85,32 +85,32 @@ class Snapshot(Strategy):
 
     @property
     def conditions(self) -> Mapping[str, str]:
-        """The scope."""
+        """The scope, if there is one."""
         return {} if self.scope is None else {"scope": self.scope}
 
     def identity(self, changes: Changes) -> tuple[str, ...]:
-        """The keys: a row may move to another partition."""
+        """The keys alone, because a row may move to another partition."""
         return tuple(changes.keys)
 
     def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
-        """The keys, unless all of the table is compared anyway."""
+        """The keys; no columns if the whole table is compared anyway."""
         return () if self.delete_missing else self.identity(changes)
 
     def reasons(
         self, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition, window: Window
     ) -> list[Column]:
-        """The row is outside the scope."""
+        """The reason for rows outside the scope."""
         if self.scope is None:
             return []
         return [F.when(~self._in_scope(), f"outside the snapshot's scope {self.scope}")]
 
     def guard(self, load: LoadContext, ingestion: Ingestion, facts: Facts) -> None:
-        """Stop an extract that is suddenly small, if what it lacks would be deleted."""
+        """Stops an extract that is suddenly small, if missing keys would be deleted."""
         if self.delete_missing:
             guard_shrinkage(load, ingestion, facts, self.max_shrink, self.scope)
 
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
-        """What each key should be, by all extracts that matter, against the table."""
+        """The merge plan: the row of each key by the newest extracts, compared with the table's."""
         table, (mine,) = load.table, at.controls
         windows = [window.key for window in ingested_windows(load, at.log_version)]
         here = load.log.read(load.spark, at.log_version, [mine])
@@ -131,23 +131,23 @@ class Snapshot(Strategy):
 
     @property
     def compacts(self) -> bool:
-        """Where an extract settles every key."""
+        """Whether a clean extract determines the state of every key."""
         return self.delete_missing
 
     def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, WindowRecord]) -> DataFrame:
-        """The newest extract without quarantined rows, which settles every key, and those after it."""
+        """The rows of the newest extract without quarantined rows, which determines every key, and of later ones."""
         clean = max((window for window, control in controls.items() if not control.rejected), default=min(controls))
         return changes.filter(F.col("_window").isin(*(window.key for window in controls if window >= clean)))
 
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
-        """One fenced MERGE."""
+        """Executes the plan in one fenced MERGE."""
         return merge(load, at, plan)
 
     def _in_scope(self) -> Column:
         return F.coalesce(F.expr(self.scope or "true"), F.lit(False))
 
     def _present(self, load: LoadContext, at: ReadView) -> DataFrame:
-        """The rows of the table; those out of scope matter only if the extract has their key."""
+        """The rows of the table; rows outside the scope matter only if the extract has their key."""
         table = load.table
         return load.rows(at).select(
             *map(col, table.identity),
@@ -157,7 +157,7 @@ class Snapshot(Strategy):
 
 
 def _ranked(load: LoadContext, at: ReadView, windows: list[str]) -> DataFrame:
-    """The log's rows of some windows, with the rank of the window."""
+    """The log's rows of some windows, with the rank of their window."""
     ranks = load.spark.createDataFrame(
         list(zip(windows, range(len(windows)), strict=True)), "_window string, _rank int"
     )
@@ -168,7 +168,7 @@ def _ranked(load: LoadContext, at: ReadView, windows: list[str]) -> DataFrame:
 
 
 def _folded(rows: DataFrame, table: Table, *more: Column) -> DataFrame:
-    """Per key the newest row of the newest window that has one, and its place and hash."""
+    """The newest row of the newest window that has the key, per key, with its place and hash."""
     accepted = F.col("_kind") == UPSERT
     place = F.struct(F.col("_rank").alias("rank"), log_order(table).alias("order"), F.col("_window").alias("from"))
     row = F.struct(*(col(name, "log") for name in table.columns))
@@ -192,16 +192,16 @@ def _folded(rows: DataFrame, table: Table, *more: Column) -> DataFrame:
 
 
 def _newest(load: LoadContext, at: ReadView, windows: list[str], keys: DataFrame) -> DataFrame:
-    """Per key the row of the newest extract that has the key."""
+    """The row of the newest extract that has the key, per key."""
     rows = _ranked(load, at, windows).join(keys, list(load.table.identity), "left_semi")
     return _folded(rows.alias("log"), load.table)
 
 
 def _complete(load: LoadContext, at: ReadView, windows: list[str]) -> DataFrame:
-    """Per key the row of the newest extract; where that is quarantined, of the one before it, and so on.
+    """The row of the newest extract per key; if that row is quarantined, of the extract before it, and so on.
 
-    An extract without quarantined rows settles every key, so that nothing older is read. Else a key has the row of the
-    newest extract that accepted it, unless a later one, all of whose keys can be read, does not have the key at all.
+    An extract without quarantined rows determines every key, so no older extract is read. Otherwise a key has the row
+    of the newest extract that accepted it, unless a later extract whose keys can all be read lacks the key.
     """
     table = load.table
     tail, blind = windows[-1:], set[int]()
@@ -222,14 +222,14 @@ def _rejected(load: LoadContext, at: ReadView, windows: list[str]) -> bool:
 
 
 def _blind(load: LoadContext, at: ReadView, windows: list[str]) -> set[int]:
-    """Ranks of the windows with a quarantined row whose key cannot be read."""
+    """The ranks of windows with a quarantined row whose key cannot be read."""
     unreadable = F.greatest(*(col(name, "log").isNull() for name in load.table.identity), F.lit(False))
     rows = _ranked(load, at, windows).filter((F.col("_kind") == REJECTED) & unreadable).select("_rank").distinct()
     return {row["_rank"] for row in rows.head(len(windows))}
 
 
 def _counts(here: DataFrame, table: Table) -> DataFrame:
-    """Per key of the window: how many rows it has, and how many of them differ."""
+    """The number of rows per key of the window, and how many of them differ."""
     rows = here.filter(F.col("_kind") == UPSERT).alias("log")
     order = log_order(table).alias("_o")
     return (

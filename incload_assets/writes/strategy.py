@@ -19,47 +19,47 @@ from incload_assets.writes.plan import Merged, MergePlan
 class Strategy(Write, ABC):
     """A write strategy that the engine executes.
 
-    A strategy computes which rows the table should have for the keys (or the scope) that some ingested windows concern,
+    A strategy computes which rows the table should have for the keys (or the scope) affected by some ingested windows,
     as a :class:`~incload_assets.writes.plan.MergePlan` against the rows that the table has. The plan depends only on
-    the content of log and table, never on the order in which the content was written: so whatever the order of loads,
-    the table is the same.
+    the content of log and table, never on the order in which the content was written. So loads in any order produce the
+    same table.
     """
 
     def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, WindowRecord]) -> DataFrame:
-        """Those changes of some windows without which the table could become another one.
+        """The changes of some windows that the table depends on; compaction may remove the others from the log.
 
-        Changes of other windows may come, and go again; so nothing may be left out because of them.
+        Changes of other windows may come and go, so a change must not be omitted because of them.
 
         Args:
             table: The declaration.
             changes: Rows of the log: all changes of the windows.
-            controls: The windows, oldest first, with their control rows.
+            controls: The windows, oldest first, with their window records.
         """
         return changes
 
     def guard(self, load: LoadContext, ingestion: Ingestion, facts: Facts) -> None:
-        """Look at what is about to be ingested.
+        """Checks an ingestion before it is committed to the log.
 
         Raises:
-            ContractViolation: It must not be; the log keeps its old rows.
+            ContractViolation: The rows must not be ingested; the log keeps its old rows.
         """
 
     @abstractmethod
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
-        """What the table needs for the windows of a snapshot.
+        """The merge plan for the windows of a read view.
 
         Args:
-            load: Of the load.
-            at: The versions to read, and the windows (``at.controls``).
-            full: Take nothing from the table's present rows on trust.
+            load: The load's context.
+            at: The read view: versions to read, and the windows (``at.controls``).
+            full: Whether to compute the rows from the log alone, without trusting the table's present rows.
         """
 
     @abstractmethod
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
-        """Carry a plan out in one commit that carries the fence of the snapshot, also when there is nothing to do.
+        """Executes a plan in one commit with the read view's fence, even if the plan changes nothing.
 
         Returns:
-            The rows changed, or None if another load committed first and the plan has to be made anew.
+            The rows changed; None if another load committed first, so that a new plan is needed.
         """
 
 

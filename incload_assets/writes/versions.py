@@ -1,16 +1,17 @@
-"""From all changes of some keys to their versions, and what the table lacks of them.
+"""Version fold: computes the versions of keys from their changes, and compares them with the table's.
 
-A key's changes at one value of the first sequence column are a *moment*; its newest change says what the key is from
-then on. Moments in a row that say the same of the tracked columns are one *stretch*: a version, or a time without the
-key, if they delete it. So the versions depend on nothing but the set of changes, whatever the order in which they came.
+A key's changes with the same value of the first sequence column are a *moment*; its newest change is the key's state
+from then on. Consecutive moments with equal tracked columns are one *stretch*: a version, or a time without the key if
+they are deletes. So the versions depend only on the set of changes, not on the order of their arrival.
 
-Two folds give the same table:
+Two folds produce the same table:
 
-* full: all changes of the keys in the log decide, the rows in the table are only compared.
-* fast, for windows that lost no row and begin at some time: the row in effect just before that time stands for all
-  changes before it. What ended before is read neither in the log nor in the table, whose files of past versions are in
-  the order of time by themselves. Where a late change parts a version that shows a newer one, what it showed before is
-  not known: the key is *unknown* to this fold, so that nothing is done with it, and it is pending until folded in full.
+* The full fold uses all changes of the keys in the log, and the table's rows only for comparison.
+* The incremental fold is for windows that lost no row and have an oldest change. The row in effect just before that
+  change represents all earlier changes. Versions that ended before it are read neither from the log nor from the table,
+  whose files of past versions are ordered by time. If a late change splits a version that already shows a newer change,
+  its earlier columns are not known. Then the key is *unknown*: the fold leaves it alone, and it is pending until a full
+  fold.
 """
 
 from dataclasses import dataclass
@@ -21,14 +22,14 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, REPLACED, UPSERT, log_order, row_order_sql
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.read_view import BROADCAST_ROWS, ReadView
+from incload_assets.change_log.read_view import BROADCAST_ROWS, ReadView, oldest_sql
 from incload_assets.declaration.table import Table
 from incload_assets.delta.session import CachedFrame
-from incload_assets.delta.sql import col, content_hash_sql, literal, quoted
+from incload_assets.delta.sql import col, content_hash_sql, quoted
 from incload_assets.writes.plan import PENDING, UNKNOWN, MergePlan, entry
 
 WORTH_HOLDING_BYTES = 16 * 2**20
-"""Size of what is looked at of the table from which Spark holds what it found there: a plan asks for it twice."""
+"""Size of near rows from which the rows read are cached, because a plan uses them twice."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class VersionColumns:
     """The columns that make a row a version.
 
     Args:
-        valid_from: Name of the column with the begin of a version.
+        valid_from: Name of the column with the start of a version.
         valid_to: Name of the column with its end, exclusive.
         is_current: Name of the boolean column that marks the open version of a key.
         tracked: Columns whose change makes a version.
@@ -49,24 +50,25 @@ class VersionColumns:
 
 
 def version_plan(load: LoadContext, at: ReadView, names: VersionColumns, *, full: bool) -> MergePlan:
-    """The versions that the keys of the snapshot's windows should have, against those that the table has.
+    """The merge plan for the versions of a read view's keys, compared with the table's.
 
     Args:
-        load: Of the load.
-        at: The versions to read, and the windows.
+        load: The load's context.
+        at: The read view.
         names: Names and tracked columns.
-        full: Take nothing from the table's present rows on trust.
+        full: Whether to fold in full, without trusting the table's present rows.
 
     Returns:
-        Its actions have, beside what every plan has, ``_action`` unknown; ``_window``, one of the windows that concern
-        the key; ``_seen``, hash of the row in the table, which has to be there unchanged.
+        The plan. Its actions have the columns of every plan, the additional ``_action`` unknown; ``_window``, one of
+        the windows with the key; ``_seen``, hash of the table's row, which must be unchanged at the MERGE.
     """
     table, keys = load.table, list(load.table.identity)
     changes = load.changes(at)
     here = changes.filter(F.col("_window").isin(*at.controls) & F.col("_kind").isin(UPSERT, DELETE, REPLACED))
     concerned = here.groupBy(*map(col, keys)).agg(F.min("_window").alias("_lead"))
     history, present = changes.filter(F.col("_kind").isin(UPSERT, DELETE)), load.rows(at, near=True)
-    since = None if full or at.replaced else _since(at, table)
+    firsts = None if full or at.replaced else at.first_sequences
+    since = oldest_sql(table, firsts) if firsts else None
     not_before = "true"
     if since is not None:
         not_before = f"(t.{quoted(names.valid_to)} IS NULL OR t.{quoted(names.valid_to)} >= {since})"
@@ -92,15 +94,8 @@ def version_plan(load: LoadContext, at: ReadView, names: VersionColumns, *, full
     )
 
 
-def _since(at: ReadView, table: Table) -> str | None:
-    """SQL of the least value of the first sequence column in the windows; None unless every change has one."""
-    kind = table.type_of(table.changes.sequence_by[0]).simpleString()
-    firsts = [f"CAST({literal(first)} AS {kind})" for first in at.first_sequences or ()]
-    return f"array_min(array({', '.join(firsts)}))" if firsts else None
-
-
 def _in_effect(rows: DataFrame, table: Table, names: VersionColumns) -> DataFrame:
-    """Rows of the table as moments."""
+    """The table's rows as moments."""
     return rows.alias("t").select(
         *map(col, table.identity),
         "_lead",
@@ -111,7 +106,7 @@ def _in_effect(rows: DataFrame, table: Table, names: VersionColumns) -> DataFram
 
 
 def _moments(history: DataFrame, table: Table, at: ReadView) -> DataFrame:
-    """Per key and time ``_at``: the newest change, and how many of the windows' changes there are."""
+    """The newest change, and numbers of the windows' changes, per key and time ``_at``."""
     place = [*map(col, table.identity), F.col("_lead")]
     rows = (
         history.alias("log")
@@ -122,7 +117,7 @@ def _moments(history: DataFrame, table: Table, at: ReadView) -> DataFrame:
             log_order(table).alias("_order"),
             F.struct(*(col(name, "log") for name in table.columns)).alias("_content"),
         )
-        .repartition(*map(col, table.identity))  # all that follows is per key: one shuffle does for it
+        .repartition(*map(col, table.identity))  # all further steps are per key, so one shuffle is enough
     )
     here = (
         rows.groupBy(*place, "_at", "_mine")
@@ -142,7 +137,7 @@ def _moments(history: DataFrame, table: Table, at: ReadView) -> DataFrame:
 
 
 def _stretches(moments: DataFrame, table: Table, names: VersionColumns) -> DataFrame:
-    """Moments in a row that say the same: since when (``_from``), and the newest change of them."""
+    """Stretches of consecutive equal moments: their start (``_from``), and their newest change."""
     place = [*map(col, table.identity), F.col("_lead")]
     in_time = Over.partitionBy(*map(col, table.identity)).orderBy(F.asc_nulls_first("_at"))
     tracked = F.expr(content_hash_sql(names.tracked, "_content"))
@@ -163,7 +158,7 @@ def _stretches(moments: DataFrame, table: Table, names: VersionColumns) -> DataF
 
 
 def _versions(stretches: DataFrame, table: Table, names: VersionColumns) -> DataFrame:
-    """What the table should have of each stretch: ``_row``, NULL where the key is deleted."""
+    """The correct row of each stretch as ``_row``, NULL if the key is deleted."""
     in_time = Over.partitionBy(*map(col, table.identity)).orderBy("_stretch")
     row = F.struct(
         *(F.col("_content").getField(name).alias(name) for name in table.columns),
@@ -180,7 +175,7 @@ def _versions(stretches: DataFrame, table: Table, names: VersionColumns) -> Data
 
 
 def _compared(wanted: DataFrame, present: DataFrame, table: Table, names: VersionColumns) -> DataFrame:
-    """Wanted and present versions side by side, with the action that makes them one."""
+    """Wanted and present versions joined, with the action that corrects the table."""
     seen = present.alias("t").select(
         *(col(name, "t") for name in table.identity),
         col(names.valid_from, "t").alias("_from"),
@@ -214,7 +209,7 @@ def _compared(wanted: DataFrame, present: DataFrame, table: Table, names: Versio
 
 
 def _ledger(actions: DataFrame, here: DataFrame, table: Table) -> DataFrame:
-    """How the changes of each window count: the newest of a moment is applied, the others are stale."""
+    """The ledger: the newest change of a moment is applied, the others are stale."""
     shown = (F.col("_action") == "same") & F.col("_seen").isNotNull()
 
     def of_window(count: Column) -> Column:

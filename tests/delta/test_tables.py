@@ -42,8 +42,8 @@ def test_other_keys_or_another_way_of_writing_are_refused_before_any_write(
         ensure_tables(LoadContext(spark, other.table, other.lake))
     assert str(refused.value) == (
         f"items: {tmp_path}/items has {was}, declared is {declared}. "
-        "Rule: what tells the rows of an existing table apart, and how they are written, is not changed in place. "
-        "Remedy: restore the declaration, or give the table another name and load it anew."
+        "Rule: what identifies the rows of an existing table, and how they are written, cannot be changed in place. "
+        "Remedy: restore the declaration, or give the table another name and load it again."
     )
     assert first.lake.version(first.uri) == 0
 
@@ -87,7 +87,7 @@ def test_columns_are_added_whatever_they_and_their_members_are_called_and_those_
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
-        ("ID int", "column 'id' of .* is declared as 'ID'. Rule: Delta does not tell names apart .*declare it as 'id'"),
+        ("ID int", "column 'id' of .* is declared as 'ID'. Rule: Delta does not distinguish .*declare it as 'id'"),
         ("id bigint", "column 'id' of .* is int, declared is bigint. Rule: the type of an existing column"),
         ("id smallint", "column 'id' of .* is int, declared is smallint"),
         ("id int, part struct<b: int>", r"'part' of .* is struct<a:int>, declared is struct<b:int>"),

@@ -19,7 +19,7 @@ from resources.errors import ContractViolation
 from tests.support.tables import GoodItem, Item, Loaded, day, item, make
 from tests.writes.case import SEED
 
-GAINED = "rows that have come since"
+GAINED = "new rows beside"
 KEYED = Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd'")
 
 
@@ -97,7 +97,7 @@ def test_a_file_that_comes_into_a_window_is_landed_beside_what_was_there(
 
     report, said = load(table)
 
-    assert f"read 4 {GAINED} 3 were landed, 1 to quarantine" in said
+    assert f"read 4 {GAINED} 3 ingested before, 1 to quarantine" in said
     assert before < log_files(table)
     assert table.rows() == {("1", "b", 2), ("4", "b", 9)}
     e = report.evidence

@@ -71,7 +71,7 @@ def test_a_member_that_no_object_has_yet_may_come(spark: SparkSession, tmp_path:
     for window in (1, 2):
         items.load(window, info=told.append)
     assert items.rows() == {("2", "b", 1)}
-    missed = "no record has a value in 'op', for which a condition of changes asks"
+    missed = "no record has a value in 'op', which a condition of changes uses"
     assert [line for line in told if "no record" in line] == [f"items 2026-01-01: {missed}"]
 
 

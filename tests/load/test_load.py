@@ -277,7 +277,7 @@ def test_an_empty_window_is_done_and_a_missing_one_is_not(spark: SparkSession, t
     report = table.load(1)
     assert bins(report.evidence) == (0, 0, 0, 0)
     assert table.rows() == set()
-    with pytest.raises(SourceMissing, match=r"items 2026-01-02: .* holds nothing for this window"):
+    with pytest.raises(SourceMissing, match=r"items 2026-01-02: .* has nothing for this window"):
         table.load(2)
 
 

@@ -15,13 +15,13 @@ def test_the_table_is_looked_at_once_a_landing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[str] = []
-    look = loading._look
+    look = loading._compute_state
 
     def looked(load: LoadContext) -> None:
         look(load)
         looks.append(load.uri)
 
-    monkeypatch.setattr(loading, "_look", looked)
+    monkeypatch.setattr(loading, "_compute_state", looked)
     table = make(spark, tmp_path, {day(1): [item("1", "a", 1)]})
     report = table.load(1)
     end = monotonic() + 60
@@ -35,9 +35,9 @@ def test_the_table_is_looked_at_once_a_landing(
 def test_a_look_that_fails_is_no_matter_for_the_load(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, look = make(spark, tmp_path, {day(1): [item("1", "a", 1)]}), loading._look
+    table, look = make(spark, tmp_path, {day(1): [item("1", "a", 1)]}), loading._compute_state
     nowhere = make(spark, tmp_path / "nowhere", name="nothing")
     away = LoadContext(spark, nowhere.table, nowhere.lake)
-    monkeypatch.setattr(loading, "_look", lambda _: look(away))
+    monkeypatch.setattr(loading, "_compute_state", lambda _: look(away))
     table.load(1)
     assert table.rows() == {("1", "a", 1)}

@@ -82,7 +82,7 @@ def test_one_bad_row_keeps_its_whole_set_out(spark: SparkSession, tmp_path: Path
     table.load(1)
     assert bins(table.load(2).evidence) == (1, 0, 0, 3)
     assert held(table) == {("1", "pen", 1, 1), ("2", "pot", 2, 1)}
-    assert (["id: another row with the same is quarantined, and they only come together"],) in table.log(
+    assert (["id: another row of the group is quarantined, and a group is never split"],) in table.log(
         "rejected", "_reasons"
     )
 
@@ -118,15 +118,15 @@ def test_groups_of_a_partitioned_table_are_looked_for_in_their_partition_only(
 @pytest.mark.parametrize(
     ("write", "changes", "message"),
     [
-        (DeleteInsert(by=[]), VERSIONED, "it names the columns that identify a group, each once"),
-        (DeleteInsert(by=["id", "id"]), VERSIONED, "it names the columns that identify a group, each once"),
+        (DeleteInsert(by=[]), VERSIONED, "by names the columns that identify a group, each once"),
+        (DeleteInsert(by=["id", "id"]), VERSIONED, "by names the columns that identify a group, each once"),
         (
             DeleteInsert(by=["other"]),
             VERSIONED,
             r"with 'other', which DatedItem does not have.*Remedy: name some of day, id, value",
         ),
         (DeleteInsert(by=["seq"]), VERSIONED, "of plain types, other than the sequence"),
-        (DeleteInsert(by=["id"], partition_by="day"), VERSIONED, "all rows of a group lie in one partition"),
+        (DeleteInsert(by=["id"], partition_by="day"), VERSIONED, "all rows of a group are in one partition"),
         (DeleteInsert(by=["id"]), Changes(), "changes.sequence_by is empty"),
         (DeleteInsert(by=["id"]), Changes(keys=["value"], sequence_by=["seq"]), "identifies a row within its group"),
     ],

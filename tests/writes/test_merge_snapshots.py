@@ -86,7 +86,7 @@ def test_a_snapshot_with_a_quarantined_row_deletes_nothing_until_it_is_corrected
     table.load(1)
     said: list[str] = []
     assert bins(table.load(2, info=said.append).evidence) == (1, 0, 0, 1)
-    assert "items 2026-01-02: snapshot taken at 2, 1 rows, its 1 quarantined rows keep it from deleting any" in said
+    assert "items 2026-01-02: full extract taken at 2, 1 rows, deletes nothing because of 1 quarantined rows" in said
     assert table.rows() == {("a", "new", 2), ("b", "old", 1)}
     table.content[day(2)] = snapshot(2, a="new", c="good")
     table.load(2)
@@ -101,7 +101,7 @@ def test_a_row_without_a_position_keeps_every_snapshot_of_its_window_from_deleti
     table.load(1)
     assert bins(table.load(2).evidence) == (1, 0, 0, 1)
     assert table.rows() == {("a", "old", 1), ("b", "new", 2)}
-    reasons = [(["seq: NULL, but it tells when the snapshot was taken"],)]
+    reasons = [(["seq: NULL, but it is the position of the full extract"],)]
     assert table.log("rejected", "_reasons") == reasons
 
 
@@ -192,7 +192,7 @@ def test_an_old_snapshot_is_held_against_what_is_as_old(spark: SparkSession, tmp
 
 def test_rows_that_each_have_a_position_of_their_own_are_no_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     rows = [item(str(n), "v", n, "s") for n in range(MAX_SNAPSHOTS + 1)]
-    with pytest.raises(ContractViolation, match=r"more than 300 different values in 'seq'.*same one"):
+    with pytest.raises(ContractViolation, match=r"more than 300 different values in 'seq'.*same value"):
         table_of(spark, tmp_path, {day(1): rows}).load(1)
 
 

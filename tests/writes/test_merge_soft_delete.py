@@ -67,8 +67,8 @@ def test_a_delete_that_is_taken_back_or_older_than_the_row_marks_nothing(spark: 
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
-        ("value", Changes(keys="id", sequence_by="seq", delete_when="op = 'd'"), "'value', which Item has, too"),
-        ("gone", Changes(keys="id", sequence_by="seq"), "'gone', but nothing says which change deletes"),
+        ("value", Changes(keys="id", sequence_by="seq", delete_when="op = 'd'"), "'value', which Item also has"),
+        ("gone", Changes(keys="id", sequence_by="seq"), "'gone', but nothing declares which changes are deletes"),
         ("is gone", Changes(keys="id", sequence_by="seq", delete_when="op = 'd'"), "it is the name of a column"),
     ],
 )

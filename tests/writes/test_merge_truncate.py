@@ -81,7 +81,7 @@ def test_a_truncate_without_a_sequence_is_quarantined_and_a_soft_one_marks_rows(
     table.load(1)
     assert bins(table.load(2).evidence) == (1, 0, 0, 1)
     assert table.rows("id", "value", "seq", "is_deleted") == {("older", "a", 3, True), ("newer", "b", 4, False)}
-    reason = ["seq: NULL, but a truncate deletes what is older"]
+    reason = ["seq: NULL, but a truncate deletes older rows"]
     assert table.log("rejected", "_reasons") == [(reason,)]
 
 

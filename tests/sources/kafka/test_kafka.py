@@ -462,7 +462,7 @@ def test_a_table_is_loaded_window_by_window_in_any_order(
     assert orders.rows() == {("a", "2", None, 3), ("d", "1", None, 5)}
     orders.load(1)
     assert orders.rows() == {("a", "2", None, 3), ("c", "1", None, 2), ("d", "1", None, 5)}
-    with pytest.raises(SourceMissing, match=r"Kafka\('shop', 'orders-\w+'\) holds nothing for this window"):
+    with pytest.raises(SourceMissing, match=r"Kafka\('shop', 'orders-\w+'\) has nothing for this window"):
         orders.load(3)
     kafka.send(topic, [message(2.2, key="c", value="2")])
     third = orders.load(3)
