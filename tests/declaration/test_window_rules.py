@@ -23,7 +23,7 @@ def windows(cron: str, start: str, fmt: str) -> dg.TimeWindowPartitionsDefinitio
     [
         (
             dg.HourlyPartitionsDefinition("2026-01-01", fmt="%Y-%m-%d"),
-            "has fmt '%Y-%m-%d', by which windows that follow each other have the keys '2026-01-01', '2026-01-01', ",
+            "has fmt '%Y-%m-%d', which gives consecutive windows the keys '2026-01-01', '2026-01-01', ",
         ),
         (dg.DailyPartitionsDefinition("2026-01", fmt="%Y-%m"), "the keys '2026-01', '2026-01', "),
         (dg.DailyPartitionsDefinition("01-02", fmt="%m-%d"), "the keys '12-30', '12-31', '01-01', "),

@@ -353,7 +353,7 @@ def test_hours_and_odd_partition_values_are_windows_and_partitions_too(spark: Sp
 
 
 NOT_TOLD = (
-    "cannot be the value of a partition: Delta cannot tell it from NULL there; write another text for it in the "
+    "cannot be the value of a partition: Delta cannot distinguish it from NULL there; replace it in the "
     "table's function"
 )
 
@@ -395,7 +395,7 @@ def test_a_text_that_no_folder_can_be_named_after_is_quarantined_and_the_longest
     assert table.rows("a:b") == {(value,) for value in fit}
     reasons = sorted(reason for (reasons,) in table.log("rejected", "_reasons") for reason in reasons)
     assert reasons.pop(0) == (
-        "a:b: 'a\\0b' cannot be the value of a partition: no folder has the character NUL in its name"
+        "a:b: 'a\\0b' cannot be the value of a partition: a folder's name cannot contain the character NUL"
     )
     assert [reason.partition("' ")[2] for reason in reasons] == [
         "cannot be the value of a partition: its folder's name would exceed 255 bytes"
