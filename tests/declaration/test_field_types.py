@@ -64,7 +64,7 @@ def changes(**given: Any) -> dict[str, Changes]:
             "items: source: path is 5. Rule: it is a string. Remedy: write path='{landing}/",
         ),
         (lambda: {"source": Kafka("shop", 5)}, "items: source: topic is 5. Rule"),
-        (lambda: {"source": Several(5)}, "items: source: Several is of 5. Rule: it is of sources by name."),
+        (lambda: {"source": Several(5)}, "items: source: Several got 5. Rule: it takes a mapping"),
         (lambda: {"source": QueryByTime("shop", "t", modified=5)}, "items: source: modified is 5. Rule"),
         (
             lambda: {"source": Debezium(Files("{landing}/*.json"), table="public.items", keys=5)},
