@@ -1,1 +1,1 @@
-"""A contract: a pandera model as Spark expressions."""
+"""Contracts: pandera models compiled to Spark column expressions."""

@@ -1,8 +1,8 @@
 r"""pandera's built-in checks as Spark column expressions, with the meaning they have in Python.
 
-NULL is never validated by a check (``nullable`` is its own rule) and NaN satisfies no bound. Bounds must be exact
-values of the column's type, so that a comparison never casts, rounds or throws. Patterns have Python's meaning; see
-``contract_patterns``.
+Checks do not apply to NULL (``nullable`` is its own rule), and NaN satisfies no bound. Bounds must be exact values of
+the column's type, so that a comparison never casts, rounds or throws. Patterns have Python's meaning; see
+:mod:`~incload_assets.contract.patterns`.
 """
 
 import re
@@ -24,10 +24,10 @@ class Rule:
     """One check of one field.
 
     Args:
-        check: pandera's name of it, for example ``isin``.
-        broken: How a value that breaks it is described, for example ``not in [new, paid]``.
-        arguments: All arguments of the check as text, so that a changed check is seen even where ``broken`` is cut.
-        holds: From the column to a condition, which is NULL for NULL.
+        check: pandera's name of the check, for example ``isin``.
+        broken: Description of a value that fails the check, for example ``not in [new, paid]``.
+        arguments: All arguments of the check as text, so that a changed check is noticed even if ``broken`` is cut.
+        holds: From the column to a boolean condition, which is NULL for NULL.
     """
 
     check: str
@@ -41,11 +41,12 @@ def compile_check(name: str, statistics: Mapping[str, Any], data_type: T.DataTyp
 
     Args:
         name: The check's name as pandera reports it, for example ``greater_than_or_equal_to``.
-        statistics: Its arguments as pandera reports them, for example ``{"min_value": 0}``.
-        data_type: The type of the column it is on.
+        statistics: The check's arguments as pandera reports them, for example ``{"min_value": 0}``.
+        data_type: The type of the checked column.
 
     Raises:
-        Uncompilable: It is not built in, does not apply to the type, or has an argument the type cannot hold.
+        Uncompilable: The check is not built in, does not apply to the type, or has an argument that the type cannot
+            hold.
 
     Example:
         >>> compile_check("isin", {"allowed_values": ["new", "paid"]}, T.StringType()).broken
@@ -54,7 +55,7 @@ def compile_check(name: str, statistics: Mapping[str, Any], data_type: T.DataTyp
     builder = _BUILDERS.get(name)
     if builder is None:
         raise Uncompilable(
-            "it cannot be compiled to a column expression, so it could not tell which rows fail",
+            "it cannot be compiled to a column expression, which is needed to find the rows that fail",
             f"use the built-in checks ({', '.join(_NAMES)}), or compute a boolean column in the table's function "
             "and declare it with eq=True",
         )
@@ -76,7 +77,7 @@ def compile_check(name: str, statistics: Mapping[str, Any], data_type: T.DataTyp
 
 
 def _settled(value: Any) -> Any:
-    """The same value with one representation: sets have no order, and long patterns are cut when shown."""
+    """An argument with a stable and complete ``repr``; sets have no order, and ``repr`` cuts long patterns."""
     if isinstance(value, set | frozenset):
         return sorted(value, key=repr)
     return (value.pattern, int(value.flags)) if isinstance(value, re.Pattern) else value
@@ -98,7 +99,7 @@ def _comparison(argument: str, sign: str, compare: Callable[[Column, Column], Co
 
         def holds(column: Column) -> Column:
             compared = compare(column, literal(value, data_type))
-            # Spark sorts NaN above every number; in Python it satisfies no bound
+            # Spark sorts NaN above every number, but in Python NaN satisfies no bound
             return compared & ~F.isnan(column) if sign in (">", ">=") and isinstance(data_type, FLOATING) else compared
 
         return f"not {sign} {statistics[argument]}", holds
@@ -126,7 +127,7 @@ def _in_range(statistics: Mapping[str, Any], data_type: T.DataType) -> _Built:
 def _membership(argument: str, text: str, negate: bool) -> Callable[..., _Built]:
     def build(statistics: Mapping[str, Any], data_type: T.DataType) -> _Built:
         values = statistics[argument]
-        # a text would be the set of its letters; it is what pandera makes of a tuple of one text
+        # pandera turns a tuple of one string into the string, which would count as a set of letters
         if isinstance(values, str | bytes) or not isinstance(values, Iterable) or not (values := list(values)):
             raise Uncompilable(f"its values are {values!r}", "give a list of at least one value")
         members = [exact(value, data_type) for value in values]
@@ -142,7 +143,7 @@ def _membership(argument: str, text: str, negate: bool) -> Callable[..., _Built]
 
 
 def _matches(statistics: Mapping[str, Any], _: T.DataType) -> _Built:
-    # as re.match: anchored at the start of the text and nowhere else
+    # like re.match, anchored at the start of the string only
     source, pattern = _pattern(statistics["pattern"], anchored=True)
     return f"does not match {source}", lambda column: column.rlike(pattern)
 
@@ -171,11 +172,11 @@ def _length(statistics: Mapping[str, Any], _: T.DataType) -> _Built:
     only = statistics.get("exact_value")
     low, high = (statistics.get("min_value"), statistics.get("max_value")) if only is None else (only, only)
     if low is None and high is None:
-        raise Uncompilable("it names no length", "give min_value, max_value or both")
+        raise Uncompilable("it has no length", "give min_value, max_value or both")
     least = 0 if low is None else exact(low, T.IntegerType())
     most = 2**31 - 1 if high is None else exact(high, T.IntegerType())
     if least > most:
-        raise Uncompilable(f"its lengths from {least} to {most} are empty", "give the smaller length first")
+        raise Uncompilable(f"its range of lengths from {least} to {most} is empty", "give the smaller length first")
     wanted = str(least) if least == most else f"{least}..{'' if high is None else most}"
     return f"has a length not in {wanted} characters", lambda column: F.length(column).between(least, most)
 

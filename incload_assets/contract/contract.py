@@ -1,12 +1,12 @@
 """The contract of a table: a pandera model compiled to Spark column expressions.
 
-pandera's own ``validate`` neither raises on PySpark frames nor tells which rows fail. Quarantine needs both, so types,
-nullability and built-in checks become one array of reasons per row. Whatever cannot be compiled is refused when the
-table is declared:
+pandera's own ``validate`` neither raises on PySpark frames nor reports which rows fail. The quarantine needs both, so
+types, nullability and built-in checks become one array of reasons per row. A declaration is refused if it contains
+something that cannot be compiled:
 
-- custom checks, ``@pa.check``, ``@pa.dataframe_check`` and checks of whole columns: they see a frame, not a row;
-- ``Field(unique=True)``: uniqueness is of the table, ``class Config: unique = [...]``;
-- options that would make pandera drop, warn or reformat, which is the loader's work.
+- custom checks, ``@pa.check``, ``@pa.dataframe_check`` and checks of whole columns: they receive a frame, not a row;
+- ``Field(unique=True)``: uniqueness is a property of the table, ``class Config: unique = [...]``;
+- options that would make pandera drop rows, warn or reformat, which is the loader's task.
 
 ``Optional[...]`` and ``required=False`` mean nullable: a table always has all its columns.
 """
@@ -28,18 +28,18 @@ from incload_assets.contract.nested_json import has_undeclared, holds_struct
 __all__ = ["Contract", "Field", "column_of", "compile_contract"]
 
 SHOWN = 80
-"""Characters of a value, or of a type, that a reason shows."""
+"""Largest number of characters of a value, or of a type, in a reason."""
 _NULL = ("NULL is not allowed", "NULL, but it identifies the row")
 _END = "\u0001"
-"""Between reasons that are one text."""
+"""Separator of reasons that are joined to one string."""
 
 
 @dataclass(frozen=True)
 class Contract:
-    """What every row of a table has to be; made by :func:`compile_contract`.
+    """The columns, types and checks of a table's rows; made by :func:`compile_contract`.
 
     Args:
-        model_name: Of the pandera model.
+        model_name: Name of the pandera model.
         fields: In the order of declaration.
         unique: Columns whose values together identify a row; empty if the model names none.
     """
@@ -78,11 +78,11 @@ class Contract:
         return frozenset(field.name for field in self.fields if field.personal)
 
     def typed(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> list[Column]:
-        """One column per field, in order: the raw value as the declared type, NULL where it cannot be.
+        """One column per field, in order: the raw value converted to the declared type, NULL if that is impossible.
 
         Args:
             raw: From a field's name to its raw column.
-            raw_types: The types of the raw columns; a field that is not in it has no raw value.
+            raw_types: The types of the raw columns; a field without a type has no raw value.
 
         Example:
             >>> frame.select(contract.typed(lambda name: F.col("_raw")[name], types))  # doctest: +SKIP
@@ -95,12 +95,12 @@ class Contract:
         raw_types: Mapping[str, T.DataType],
         typed: Callable[[str], Column] | None = None,
     ) -> Column:
-        """``array<string>``: a reason per field whose raw value is there and cannot become the declared type.
+        """``array<string>``: a reason for each field with a raw value that cannot become the declared type.
 
         Args:
             raw: As for :meth:`typed`.
-            raw_types: Likewise.
-            typed: From a field's name to what :meth:`typed` made of it, where that is there already.
+            raw_types: As for :meth:`typed`.
+            typed: From a field's name to its column of :meth:`typed`, if that is computed already.
         """
         reasons = []
         for field in self.fields:
@@ -111,21 +111,21 @@ class Contract:
             made = typed(field.name) if typed else self._typed(field, raw, raw_types)
             failed = value.isNotNull() & made.isNull()
             shown = as_text(value, source)
-            told = reason(field, shown, f"is not {_cut(field.data_type.simpleString())}")
+            text = reason(field, shown, f"is not {_cut(field.data_type.simpleString())}")
             if (rule := RULES.get(type(field.data_type))) is not None:
-                told = F.concat(told, F.when(shown.rlike(DATED), f" ({rule})").otherwise(""))
-            reasons.append(F.when(failed, told))
+                text = F.concat(text, F.when(shown.rlike(DATED), f" ({rule})").otherwise(""))
+            reasons.append(F.when(failed, text))
         return not_null(*reasons)
 
     def undeclared(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> Column | None:
-        """The nested values that hold members which the contract's types do not declare, as JSON object by field.
+        """JSON object, by field, of the nested values with members that the contract's types do not declare.
 
         Args:
             raw: As for :meth:`typed`.
-            raw_types: Likewise.
+            raw_types: As for :meth:`typed`.
 
         Returns:
-            Text, NULL where there are none; None if there can be none.
+            String column, NULL for rows without such members; None if no row can have any.
         """
         found = []
         for field in self.fields:
@@ -140,11 +140,12 @@ class Contract:
         return F.nullif(F.concat(F.lit("{"), F.array_join(not_null(*found), ","), F.lit("}")), F.lit("{}"))
 
     def reasons(self, only: Collection[str] | None = None, *, given: Callable[[str], Column] | None = None) -> Column:
-        """``array<string>``: what is wrong with a row of the table's columns, empty if nothing is.
+        """``array<string>``: the reasons why a typed row breaks the contract; empty if it does not.
 
         Args:
-            only: Judge these columns alone; deletes, for example, have little more than their key.
-            given: From a field's name to whether the row says something of it, where it need not: NULL is allowed then.
+            only: Validate these columns alone; deletes, for example, have little more than their key.
+            given: From a field's name to whether the row sets the field; NULL is allowed if it does not. None: every
+                row sets every field.
         """
         reasons = []
         for field in self.fields:
@@ -168,24 +169,24 @@ class Contract:
 
 
 def column_of(name: str) -> Column:
-    """A top-level column by its exact name, whatever signs it holds."""
+    """A top-level column by its exact name, which may contain any character."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 
 def not_null(*texts: Column) -> Column:
-    """``array<string>``: those texts that are not NULL, each once, in their order.
+    """``array<string>``: the distinct texts that are not NULL, in their order.
 
-    As ``array_compact`` does it, but that is a function with a lambda, for which Spark generates no code.
+    ``array_compact`` is not used, because it contains a lambda, for which Spark generates no code.
     """
     return F.array_except(F.array(*texts).cast("array<string>"), F.array(F.lit(None).cast("string")))
 
 
 def unless_said(of_types: Column, of_rules: Column) -> Column:
-    """The reasons of rules, ``array<string>``, but for NULL where a value is none only because of its type.
+    """The reasons of rules without those that report a NULL which only comes from a failed type conversion.
 
     Args:
-        of_types: What :meth:`Contract.type_reasons` made.
-        of_rules: Reasons why the typed row cannot be accepted.
+        of_types: ``array<string>`` of :meth:`Contract.type_reasons`.
+        of_rules: ``array<string>``, why the typed row cannot be accepted.
     """
     joined = F.array_join(of_types, _END)
     seeming = (F.regexp_replace(joined, f"([^{_END}]*?): ['*][^{_END}]*", f"$1: {text}") for text in _NULL)
@@ -194,7 +195,7 @@ def unless_said(of_types: Column, of_rules: Column) -> Column:
 
 
 def reason(field: Field, text: Column, broken: str) -> Column:
-    """The text of a reason: the field, its value as far as it may be shown, and what is wrong with it."""
+    """The text of a reason: the field, its value (shortened, or masked if personal), and what is wrong with it."""
     if field.personal:
         return F.lit(f"{field.name}: *** {broken}")
     short = F.when(F.length(text) > SHOWN, F.concat(F.substring(text, 1, SHOWN - 3), F.lit("..."))).otherwise(text)
@@ -206,14 +207,15 @@ def _cut(text: str) -> str:
 
 
 def compile_contract(model: type[Any], table_name: str) -> Contract:
-    """The contract a pandera model stands for.
+    """The compiled contract of a pandera model.
 
     Args:
         model: A ``pandera.pyspark.DataFrameModel``.
-        table_name: The table it is declared for; for messages.
+        table_name: The table that declares the model, for messages.
 
     Raises:
-        DeclarationError: Something in the model cannot be held, naming table and field, why, and what to write instead.
+        DeclarationError: Something in the model is not supported; names table and field, why, and what to write
+            instead.
 
     Example:
         >>> compile_contract(Order, "orders").names  # doctest: +SKIP
@@ -224,3 +226,4 @@ def compile_contract(model: type[Any], table_name: str) -> Contract:
 
 
 MASK = "***"
+"""Shown in place of a personal value."""

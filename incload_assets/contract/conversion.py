@@ -1,11 +1,11 @@
-"""Raw values as declared types: a value either becomes the type without loss, or NULL.
+"""Lossless conversion of raw values to declared types; a value that cannot be converted becomes NULL.
 
 Spark's own casts accept more than a loader may: ``2026`` as a date, ``12:30`` as a timestamp of today, ``1.239`` as
-``decimal(10,2)``, ``1e400`` as infinity, ``1.0f`` as a double, the number 1.5 as a bigint. Each such value is NULL
+``decimal(10,2)``, ``1e400`` as infinity, ``1.0f`` as a double, the number 1.5 as a bigint. Each such value becomes NULL
 here, so that the row is rejected with a reason and never silently changed.
 
-The same value has the same outcome in whichever format and type it comes: a double 100.0 of Parquet is what ``1e2`` is
-in JSON. See :mod:`~incload_assets.contract.numbers` and :mod:`~incload_assets.contract.instants`.
+A value gives the same result in every format and source type: a double 100.0 in Parquet is equal to ``1e2`` in JSON.
+See :mod:`~incload_assets.contract.numbers` and :mod:`~incload_assets.contract.instants`.
 """
 
 from typing import Any
@@ -23,16 +23,16 @@ from incload_assets.delta.sql import TIMES_IN_JSON
 
 NESTED = (T.StructType, T.ArrayType, T.MapType)
 MAX_LEVELS = 10
-"""Of nested types: what makes them of a text goes to Spark in a message that has a hundred levels at most."""
+"""Deepest nesting of types: their conversion goes to Spark in a message of at most a hundred levels."""
 
 
 @pyspark_engine.Engine.register_dtype(equivalents=[T.StructType])
 @immutable(init=True)
 class Struct(pyspark_engine.DataType):
-    """Lets pandera models declare structs, which pandera's PySpark engine does not know by itself."""
+    """A struct type in pandera models; pandera's PySpark engine has none."""
 
     def __init__(self, fields: list[T.StructField] | None = None) -> None:
-        """Box ``StructType(fields)``."""
+        """Stores ``StructType(fields)``."""
         object.__setattr__(self, "type", T.StructType(fields or []))
 
     @classmethod
@@ -42,11 +42,11 @@ class Struct(pyspark_engine.DataType):
 
 
 def convert(value: Column, source: T.DataType, target: T.DataType) -> Column:
-    """The raw ``value`` of type ``source`` as ``target``, NULL where it cannot become it without loss; never throws.
+    """The raw ``value`` of type ``source`` as ``target``; NULL if that would lose information. Never throws.
 
     Args:
-        value: A string (of text formats; nested values as JSON, binary as base64), or a value of a typed file.
-        source: The type ``value`` has.
+        value: A string (from text formats; nested values as JSON, binary as base64), or a value of a typed file.
+        source: The type of ``value``.
         target: The declared type.
 
     Example:
@@ -72,7 +72,7 @@ def _from_text(text: Column, target: T.DataType) -> Column:
     if isinstance(target, (T.NumericType, T.BooleanType)):
         return number_of_text(text, target)
     if isinstance(target, T.BinaryType):
-        # base64 may be written in lines, as Spark does; the decoder also takes what is none, such as NaN
+        # base64 may have line breaks, as Spark writes it; the decoder also accepts other strings, such as NaN
         given = F.regexp_replace(text, r"\s", "")
         made = F.try_to_binary(given, F.lit("base64"))
         return F.when(F.regexp_replace(F.base64(made), r"\s", "") == given, made)
@@ -98,7 +98,7 @@ def _from_native(value: Column, source: T.DataType, target: T.DataType) -> Colum
 
 
 def _bytes_as_text(source: T.DataType, target: T.DataType) -> bool:
-    """Whether bytes in a nested value would become text, which in JSON is base64."""
+    """Whether bytes in a nested value would become a string; in JSON they are base64."""
     match source, target:
         case T.BinaryType(), T.StringType():
             return True
@@ -117,39 +117,39 @@ def _none(target: T.DataType) -> Column:
 
 
 def _same(left: T.DataType, right: T.DataType) -> bool:
-    """Equal but for nullability and comments."""
+    """Whether types are equal except for nullability and comments."""
     return left.simpleString() == right.simpleString()
 
 
 def text_for(value: Column, kind: T.DataType, target: T.DataType | None) -> Column:
-    """A value as the text from which it becomes what it would have become by itself.
+    """A value as a string that converts to ``target`` like the value itself.
 
-    Of bytes that would not have become text, :func:`bytes_faults` tells, as any text is one.
+    Bytes that cannot become a string are reported by :func:`bytes_faults`, because a string converts in any case.
 
     Args:
-        value: Of a source.
+        value: A raw value.
         kind: Its type.
-        target: What the contract declares; None where nothing does.
+        target: The declared type; None if the contract does not declare the field.
     """
     target = target or T.StringType()
     if isinstance(kind, T.BinaryType) != isinstance(target, T.BinaryType) and not isinstance(target, T.StringType):
         return F.concat(
             F.lit(f"{kind.simpleString()} "), as_text(value, kind)
-        )  # base64 could be a number, or it base64
-    if isinstance(target, NESTED):  # members that it does not declare are to be rescued
+        )  # base64 could be mistaken for a number, or a number for base64
+    if isinstance(target, NESTED):  # the string keeps undeclared members, so that they can be rescued
         text = as_text(value, kind)
         return F.concat(F.lit("bytes in "), text) if _bytes_as_text(kind, target) else text
     return F.coalesce(as_text(convert(value, kind, target), target), as_text(value, kind))
 
 
 def bytes_faults(name: str, value: Column, kind: T.DataType, target: T.DataType | None) -> list[Column]:
-    """The faults of bytes that are to be text beside other texts, each NULL where it is not.
+    """The faults of bytes that :func:`text_for` turns into a string; each NULL if there is no fault.
 
     Args:
-        name: Of the field.
+        name: Name of the field.
         value: As for :func:`text_for`.
-        kind: Likewise.
-        target: Likewise.
+        kind: As for :func:`text_for`.
+        target: As for :func:`text_for`.
     """
     if not (isinstance(kind, T.BinaryType) and isinstance(target, T.StringType)):
         return []
@@ -157,14 +157,14 @@ def bytes_faults(name: str, value: Column, kind: T.DataType, target: T.DataType 
 
 
 def as_text(value: Column, data_type: T.DataType) -> Column:
-    """A value as people read it in a reason."""
+    """A value as a string for people, as in a reason."""
     if isinstance(data_type, NESTED):
         return F.to_json(value, TIMES_IN_JSON)
     return F.base64(value) if isinstance(data_type, T.BinaryType) else value.cast("string")
 
 
 def levels(data_type: T.DataType) -> int:
-    """How deep a type is nested; 0 of a plain one."""
+    """The nesting depth of a type; 0 for a plain type."""
     if isinstance(data_type, T.StructType):
         inner = [field.dataType for field in data_type.fields]
     elif isinstance(data_type, T.MapType):
@@ -175,7 +175,7 @@ def levels(data_type: T.DataType) -> int:
 
 
 def ambiguous_members(data_type: Any, path: str) -> list[str]:
-    """Paths of struct members that differ from a sibling only by case, which Spark and Delta cannot tell apart."""
+    """Paths of struct members that differ from a sibling only in case, which Spark and Delta do not distinguish."""
     if isinstance(data_type, T.ArrayType):
         return ambiguous_members(data_type.elementType, path)
     if isinstance(data_type, T.MapType):

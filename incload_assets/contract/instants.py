@@ -1,7 +1,7 @@
-"""Dates and instants: which texts stand for one, and which years a table holds.
+"""Conversion of dates and instants, restricted to the years and the precision that a table holds.
 
-A table holds the years 1 to 9999, of UTC, which all its readers spell alike, to the microsecond. What is finer, or lies
-in another year, be it only by way of an offset, becomes nothing here, and so its row is quarantined.
+A table holds the years 1 to 9999 in UTC, which all its readers spell the same way, with microseconds. A value with a
+finer fraction, or in another year after conversion to UTC, becomes NULL, so that its row is quarantined.
 """
 
 import pyspark.sql.types as T
@@ -13,11 +13,11 @@ from incload_assets.delta.sql import all_of
 INSTANTS = (T.DateType, T.TimestampType, T.TimestampNTZType)
 RULES: dict[type[T.DataType], str] = {
     T.DateType: "no time of day, year 1 to 9999",
-    T.TimestampType: "six digits of a second at most, year 1 to 9999 in UTC",
+    T.TimestampType: "at most six fractional digits of a second, year 1 to 9999 in UTC",
 }
-"""What is said where a text begins as a date does, and is none that a table holds."""
+"""The rule to add to a reason, by type, if the refused text begins like a date."""
 DATED = r"^\s*[+-]?\d{4,}-\d"
-"""How such a text begins."""
+"""Pattern of a text that begins like a date."""
 
 _FIRST, _LAST = "0001-01-01T00:00:00", "9999-12-31T23:59:59.999999"
 _DATE = r"^\s*(?!0000)\d{4}-\d{1,2}-\d{1,2}([T ]00:00(:00(\.0+)?)?([Zz]|\+00:?00)?)?\s*$"
@@ -27,37 +27,37 @@ _WITHOUT_SECONDS = r"^(\s*\S{8,10}[T ]\d{1,2}:\d{2})(?=\s*($|[Zz+-]|\s[A-Za-z]))
 
 
 def instant_of_text(text: Column, target: T.DataType) -> Column:
-    """The date or instant that a text stands for, NULL where it stands for none that a table holds.
+    """The date or instant of a text; NULL if the text is none, or if a table cannot hold it.
 
     Args:
-        text: In the way of ISO 8601; without an offset it is UTC.
+        text: In ISO 8601 format; without an offset it is UTC.
         target: One of :data:`INSTANTS`.
     """
     if isinstance(target, T.DateType):
         return F.when(text.rlike(_DATE), F.substring_index(F.upper(F.trim(text)), "T", 1).try_cast(target))
     if isinstance(target, T.TimestampNTZType):
         return F.when(text.rlike(_WITHOUT_ZONE), text.try_cast(target))
-    # Spark wants seconds before an offset, and a capital Z
+    # Spark requires seconds before an offset, and a capital Z
     whole = F.regexp_replace(F.regexp_replace(text, _WITHOUT_SECONDS, "$1:00"), r"z\s*$", "Z")
     instant = whole.try_cast(target)
     first, last = _bounds(target)
-    # as flat as can be, see MAX_LEVELS
+    # one flat expression, see MAX_LEVELS
     cases = F.when(~text.rlike(_TIMESTAMP), None).when(instant < first, None).when(instant > last, None)
     return cases.otherwise(instant)
 
 
 def in_years(value: Column, kind: T.DataType) -> Column:
-    """The value itself, NULL where an instant in it lies outside of the years that a table holds.
+    """The value itself; NULL if an instant in it lies outside the years that a table holds.
 
     Args:
-        value: Of any type.
+        value: A value of any type.
         kind: Its type.
     """
     return F.when(_is_in_years(value, kind), value) if holds_instants(kind) else value
 
 
 def holds_instants(kind: T.DataType) -> bool:
-    """Whether there may be a date or an instant in values of a type."""
+    """Whether values of a type can contain a date or an instant."""
     if isinstance(kind, T.StructType):
         return any(holds_instants(field.dataType) for field in kind.fields)
     if isinstance(kind, T.MapType):
@@ -66,7 +66,7 @@ def holds_instants(kind: T.DataType) -> bool:
 
 
 def _is_in_years(value: Column, kind: T.DataType) -> Column:
-    """NULL or true where no instant in the value lies outside."""
+    """Condition that is false if an instant in the value lies outside the years, otherwise true or NULL."""
     if isinstance(kind, INSTANTS):
         return value.between(*_bounds(kind))
 

@@ -1,4 +1,4 @@
-"""Arguments of checks as values of exactly the column's type, so that a comparison never casts, rounds or throws."""
+"""Check arguments converted to exactly the column's type, so that a comparison never casts, rounds or throws."""
 
 import datetime as dt
 import math
@@ -11,11 +11,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 INTEGERS: dict[type[T.DataType], int] = {T.ByteType: 8, T.ShortType: 16, T.IntegerType: 32, T.LongType: 64}
-"""Bits of the integral types."""
+"""Bit widths of the integral types."""
 
 
 class Uncompilable(ValueError):
-    """A check with no faithful column expression.
+    """A check that has no faithful column expression.
 
     Args:
         why: The reason, as the end of "the check ... cannot be used: ".
@@ -23,18 +23,18 @@ class Uncompilable(ValueError):
     """
 
     def __init__(self, why: str, instead: str) -> None:
-        """Keep both parts for the message of the declaration."""
+        """Stores both parts for the message of the declaration error."""
         super().__init__(why)
         self.why, self.instead = why, instead
 
 
 def exact(value: Any, data_type: T.DataType) -> Any:
-    """The argument as the one Python value that stands for it in a column of this type.
+    """The Python value that represents an argument in a column of this type.
 
-    A datetime without time zone is UTC. A number for a float column is the nearest float.
+    A datetime without time zone is UTC. A number for a float column becomes the nearest float.
 
     Raises:
-        Uncompilable: The type cannot hold the value exactly, or it is of another kind.
+        Uncompilable: The type cannot hold the value exactly, or the value is of another kind.
 
     Example:
         >>> exact(5, T.DecimalType(10, 2))
@@ -42,16 +42,17 @@ def exact(value: Any, data_type: T.DataType) -> Any:
     """
     held = _held(value, data_type)
     if held is None:
-        null = " (NULL is ruled by nullable=)" if value is None else ""
+        null = " (use nullable= for NULL)" if value is None else ""
         kind = data_type.simpleString()
         raise Uncompilable(
-            f"its argument {value!r} is not a value of {kind}", f"give a value a {kind} column can hold exactly{null}"
+            f"its argument {value!r} is not a value of {kind}",
+            f"give a value that a {kind} column can hold exactly{null}",
         )
     return held
 
 
 def literal(value: Any, data_type: T.DataType) -> Column:
-    """What :func:`exact` returned, as a literal of exactly that type."""
+    """A result of :func:`exact` as a literal of exactly that type."""
     if isinstance(data_type, T.TimestampType):
         micros = (value - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
         return F.timestamp_micros(F.lit(micros).cast("bigint"))

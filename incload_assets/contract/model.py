@@ -1,4 +1,4 @@
-"""A pandera model read as fields, and everything in it that cannot be held refused with a reason."""
+"""Reads the fields of a pandera model, and refuses everything in it that a contract does not support."""
 
 import inspect
 from collections.abc import Iterator, Mapping
@@ -21,12 +21,12 @@ class Field:
     """One column of a table.
 
     Args:
-        name: As in the table.
+        name: Name of the column.
         data_type: The declared type.
         nullable: Whether NULL is allowed.
-        personal: Whether values are masked wherever people look.
+        personal: Whether values are masked in everything shown to people.
         description: For people.
-        rules: The checks a value that is not NULL has to pass.
+        rules: The checks that a value other than NULL must pass.
     """
 
     name: str
@@ -42,11 +42,11 @@ _KEPT = (
     T.DoubleType, T.DecimalType, T.DateType, T.TimestampType, T.TimestampNTZType,
 )  # fmt: skip
 _REFUSED_OPTIONS: dict[str, tuple[Any, str, str]] = {
-    # option: (the value that is fine, why another is not, what to write instead)
+    # option: (accepted values, why others are refused, what to write instead)
     "dtype": (None, "it overrides the types of all fields", "declare each field's type"),
     "strict": (
         (False, "filter"),
-        "an unknown field of a source is kept beside the row and never an error",
+        "an unknown field of a source is kept beside the row and is never an error",
         "leave it out: the table has exactly the declared columns",
     ),
     "drop_invalid_rows": (False, "a row that breaks the contract is quarantined and never dropped", "leave it out"),
@@ -60,10 +60,10 @@ def read_model(model: type[Any], table_name: str) -> tuple[tuple[Field, ...], tu
 
     Args:
         model: A ``pandera.pyspark.DataFrameModel``.
-        table_name: The table it is declared for; for messages.
+        table_name: The table that declares the model, for messages.
 
     Raises:
-        DeclarationError: Something in the model cannot be held.
+        DeclarationError: Something in the model is not supported.
     """
     if not (inspect.isclass(model) and issubclass(model, DataFrameModel)):
         raise DeclarationError(
@@ -82,7 +82,7 @@ def read_model(model: type[Any], table_name: str) -> tuple[tuple[Field, ...], tu
             raise DeclarationError(
                 f"{where}, field {name} is of type {getattr(kind, '__name__', kind)}",
                 rule=f"a table keeps {', '.join(kind.typeName() for kind in _KEPT[:-1])}, array, struct and map",
-                remedy="declare T.StringType: it is kept as text",
+                remedy="declare T.StringType, which keeps the value as text",
             ) from error
         remedy = "write class Config: unique = [...] instead of Field(unique=True)" if "unique" in str(error) else None
         raise DeclarationError(
@@ -95,8 +95,8 @@ def read_model(model: type[Any], table_name: str) -> tuple[tuple[Field, ...], tu
     if any(get_close_matches(str(name).lower(), ["personal"]) for name in of_model):
         raise DeclarationError(
             f"{where}: Config.metadata is {of_model!r}",
-            rule="personal is said of each field, and nothing of the model would mask one",
-            remedy='write pa.Field(metadata={"personal": True}) for each of them',
+            rule="personal is declared for each field; metadata of the model would not mask any",
+            remedy='write pa.Field(metadata={"personal": True}) for each personal field',
         )
     for check in whole_frame:
         raise _uncheckable(where, "the frame", check.name or "a check")
@@ -109,7 +109,7 @@ def read_model(model: type[Any], table_name: str) -> tuple[tuple[Field, ...], tu
 
 
 def _unknown_type(model: type[Any]) -> tuple[str, Any]:
-    """The first field whose type pandera does not know, and that type."""
+    """The first field with a type that pandera does not support, and the type."""
     for base in reversed(inspect.getmro(model)):
         own = issubclass(base, DataFrameModel) and base is not DataFrameModel
         for name, kind in inspect.get_annotations(base).items() if own else ():
@@ -125,7 +125,7 @@ def _field(where: str, column: Any, annotation: Any) -> Field:
     if column.dtype is None:
         raise DeclarationError(
             f"{here} has no type",
-            rule="each column of a table has one",
+            rule="each column of a table has a type",
             remedy="annotate it with a type of pyspark.sql.types",
         )
     if isinstance(annotation, T.TimestampNTZType) or annotation is T.TimestampNTZType:
@@ -143,19 +143,19 @@ def _field(where: str, column: Any, annotation: Any) -> Field:
         raise DeclarationError(
             f"{here} is nested {depth} levels deep",
             rule=f"arrays, structs and maps are read {MAX_LEVELS} levels deep",
-            remedy="declare what lies deeper as T.StringType: it is kept as JSON",
+            remedy="declare deeper levels as T.StringType, which keeps them as JSON",
         )
     for path in ambiguous_members(data_type, column.name):
         raise DeclarationError(
             f"{here}: member {path} differs from another only by case",
-            rule="Delta does not tell names apart by case",
+            rule="Delta does not distinguish names by case",
             remedy="rename one of them",
         )
     if unknown := next((kind for kind in _plain_types(data_type) if not isinstance(kind, _KEPT)), None):
         raise DeclarationError(
             f"{here} is of type {data_type.simpleString()}",
             rule=f"a table does not keep {unknown.simpleString()}",
-            remedy="declare T.StringType: it is kept as JSON",
+            remedy="declare T.StringType, which keeps it as JSON",
         )
     metadata = column.metadata or {}
     _refuse_misspelled(here, metadata)
@@ -163,7 +163,7 @@ def _field(where: str, column: Any, annotation: Any) -> Field:
     if not isinstance(personal, bool):
         raise DeclarationError(
             f"{here}: metadata personal is {personal!r}",
-            rule="it is True, and the values are masked wherever people look, or False",
+            rule="it is True, which masks the values in everything shown to people, or False",
             remedy='write pa.Field(metadata={"personal": True})',
         )
     rules = tuple(_rule(here, check, data_type) for check in column.checks)
@@ -172,18 +172,18 @@ def _field(where: str, column: Any, annotation: Any) -> Field:
 
 
 def _refuse_misspelled(here: str, metadata: Mapping[Any, Any]) -> None:
-    """Refuse a name that was meant to mask a column and would not, its values shown to everybody."""
+    """Refuses a misspelled ``personal``, which would leave the column's values unmasked."""
     for name in metadata:
         if name != "personal" and get_close_matches(str(name).lower(), ["personal"]):
             raise DeclarationError(
                 f"{here}: metadata has {name!r}",
-                rule="a column of personal values is marked by 'personal', and by no other name",
-                remedy='write pa.Field(metadata={"personal": True}), or give it a name that is less like it',
+                rule="only the key 'personal' marks a column of personal values",
+                remedy='write pa.Field(metadata={"personal": True}), or choose a key that resembles it less',
             )
 
 
 def _plain_types(data_type: T.DataType) -> Iterator[T.DataType]:
-    """The types of values that a type is made of, at any depth."""
+    """The plain types within a type, at any depth."""
     if isinstance(data_type, T.StructType):
         for field in data_type.fields:
             yield from _plain_types(field.dataType)
@@ -201,7 +201,7 @@ def _rule(here: str, check: Any, data_type: T.DataType) -> Rule:
         option = "raise_warning=True" if check.raise_warning else "ignore_na=False"
         raise DeclarationError(
             f"{here}: check {check.name} has {option}",
-            rule="a check judges values that are there, and a row that fails it is quarantined",
+            rule="a check validates values other than NULL, and a row that fails it is quarantined",
             remedy="use an asset check to warn" if check.raise_warning else "use nullable=False to rule out NULL",
         )
     try:
@@ -209,7 +209,7 @@ def _rule(here: str, check: Any, data_type: T.DataType) -> Rule:
     except Uncompilable as problem:
         raise DeclarationError(
             f"{here}: check {check.name} cannot be used: {problem.why}",
-            rule="a check says of each value by itself, exactly, whether it is fine",
+            rule="a check decides exactly, for each value by itself",
             remedy=problem.instead,
         ) from problem
 
@@ -217,10 +217,10 @@ def _rule(here: str, check: Any, data_type: T.DataType) -> Rule:
 def _uncheckable(where: str, place: str, name: str) -> DeclarationError:
     return DeclarationError(
         f"{where}, {place}: the custom check {name} cannot be used: it cannot be compiled to a column expression, "
-        "so it could not tell which rows fail",
-        rule="a contract holds pandera's built-in checks of single fields",
+        "which is needed to find which rows fail",
+        rule="a contract consists of pandera's built-in checks of single fields",
         remedy="use a built-in check, or compute a boolean column in the table's function and declare it with eq=True; "
-        "to test the whole table write an asset check",
+        "to test the whole table, write an asset check",
     )
 
 
@@ -232,19 +232,19 @@ def _refuse_options(model: type[Any], where: str) -> None:
 
 
 def _refuse_names(model: type[Any], where: str, fields: tuple[Field, ...]) -> None:
-    # pandera passes over annotations that begin with "_" without a word
-    passed_over = [
+    # pandera silently ignores annotations that begin with "_"
+    ignored = [
         name
         for base in inspect.getmro(model)
         if issubclass(base, DataFrameModel) and base is not DataFrameModel
         for name in inspect.get_annotations(base)
         if name.startswith("_") and not name.startswith("__")
     ]
-    for name in (*passed_over, *(field.name for field in fields)):
+    for name in (*ignored, *(field.name for field in fields)):
         if name.startswith("_") or not name:
             raise DeclarationError(
                 f"{where}: field name {name!r}",
-                rule="names that begin with an underscore are the loader's own",
+                rule="names that begin with an underscore are reserved for the loader",
                 remedy="rename it, or give it another name with pa.Field(alias=...)",
             )
     seen: dict[str, str] = {}
@@ -253,7 +253,7 @@ def _refuse_names(model: type[Any], where: str, fields: tuple[Field, ...]) -> No
         if other is not field.name:
             raise DeclarationError(
                 f"{where}: fields {other} and {field.name} differ only by case",
-                rule="Delta does not tell names apart by case",
+                rule="Delta does not distinguish names by case",
                 remedy="rename one of them",
             )
     if not fields:
@@ -279,7 +279,7 @@ def _unique(where: str, declared: Any, types: Mapping[str, T.DataType]) -> tuple
             plain = [name for name, kind in types.items() if not isinstance(kind, NESTED)]
             raise DeclarationError(
                 f"{where}: Config.unique names {name!r}{of}",
-                rule=f"it names fields of the model of plain types: {', '.join(plain)}",
+                rule=f"it names fields of the model that have plain types: {', '.join(plain)}",
                 remedy="correct the name, or declare the field",
             )
     return tuple(unique)

@@ -1,8 +1,8 @@
-"""JSON texts as arrays, structs and maps, whose members become their types by the rules that hold for columns.
+"""Conversion of JSON to arrays, structs and maps, whose members follow the same rules as columns.
 
-By itself ``from_json`` turns 1.239 into ``decimal(10,2)`` 1.24, ``"2026"`` into a date and 1e999 into infinity, and
-says nothing of members that a struct does not declare. So it only takes the text apart, into texts; that no member is
-of another shape, it tells by a column for corrupt records, which needs a struct around the value.
+``from_json`` alone turns 1.239 into ``decimal(10,2)`` 1.24, ``"2026"`` into a date and 1e999 into infinity, and ignores
+members that a struct does not declare. Here it only splits the JSON into strings. Members of another shape are reported
+in its column for corrupt records, which requires a struct around the value.
 """
 
 from collections.abc import Callable
@@ -15,21 +15,21 @@ from incload_assets.contract.exact_json import all_marked, is_single, parsed, pl
 from incload_assets.delta.sql import let
 
 Convert = Callable[[Column, T.DataType], Column]
-"""From the text of a member and its declared type to its value, NULL where it cannot become that."""
+"""From the text of a member and its declared type to its value, NULL if it cannot be converted."""
 
 
 def from_json(text: Column, target: T.DataType, convert: Convert) -> Column:
-    """The value of a JSON text, NULL where it is none, has another shape, or any member cannot become its type.
+    """The value of a JSON text; NULL if the JSON is invalid or has another shape, or a member cannot become its type.
 
     Args:
         text: A JSON text.
         target: An array, struct or map. Names of a struct's members are compared exactly.
-        convert: How the texts in it become their types.
+        convert: Conversion of the plain members.
     """
     wrapper = T.StructType([T.StructField("v", _texts(target)), T.StructField("_corrupt", T.StringType())])
     wrapped = F.concat(F.lit('{"v":'), all_marked(text), F.lit("}"))
     taken = F.from_json(wrapped, wrapper, {"columnNameOfCorruptRecord": "_corrupt"})
-    # the wrapper alone would accept '1}, "v": {"x": 2', and more than JSON
+    # from_json alone would accept '1}, "v": {"x": 2', and invalid JSON
     whole = let(parsed(text), is_single)
 
     def checked(it: Column) -> Column:
@@ -47,13 +47,13 @@ def from_json(text: Column, target: T.DataType, convert: Convert) -> Column:
 
 
 def has_undeclared(text: Column, target: T.DataType) -> Column:
-    """Whether a JSON text holds members that a struct in the type does not declare; never NULL."""
+    """Whether a JSON text has members that a struct in the type does not declare; never NULL."""
     json = F.try_variant_get(parsed(text), "$[0]", "variant")
     return F.coalesce(_undeclared(json, target), F.lit(False))
 
 
 def holds_struct(data_type: T.DataType) -> bool:
-    """Whether there may be members that a type does not declare."""
+    """Whether a type contains structs, so that JSON may have undeclared members."""
     if isinstance(data_type, T.ArrayType):
         return holds_struct(data_type.elementType)
     return isinstance(data_type, T.StructType) or (
@@ -75,7 +75,7 @@ def _made(taken: Column, target: T.DataType, convert: Convert) -> Column:
     if isinstance(target, T.ArrayType):
         return F.transform(taken, lambda member: _made(member, target.elementType, convert))
     if isinstance(target, T.MapType):
-        # keys that are none, or that differ as text alone, leave NULL
+        # keys that cannot be converted, or that are equal once converted, make the map NULL
         keys = F.transform(F.map_keys(taken), lambda key: convert(key, target.keyType))
         values = F.transform(F.map_values(taken), lambda member: _made(member, target.valueType, convert))
         valid = F.size(F.array_distinct(F.array_compact(keys))) == F.size(taken)
@@ -89,9 +89,9 @@ def _made(taken: Column, target: T.DataType, convert: Convert) -> Column:
 
 
 def _failed(taken: Column, made: Column, target: T.DataType) -> Column:
-    """Whether any text in it did not become its type; NULL where there is none of some level.
+    """Whether any text in the value could not be converted; may be NULL if some level of it is NULL.
 
-    As flat as it can be: a message to Spark has a hundred levels at most.
+    The expression is kept flat, because a message to Spark has at most a hundred levels.
     """
     if isinstance(target, T.ArrayType):
         each = F.zip_with(taken, made, lambda text, value: _failed(text, value, target.elementType))

@@ -1,9 +1,9 @@
-"""Numbers: a value becomes the type as the number that it is, however it is written, or not at all.
+"""Conversion of numbers to numeric and boolean types: exact, whatever their notation, or NULL.
 
-``1e2``, ``100.0`` and ``100`` are one number, in a text as in a file with types. It becomes a whole number or a decimal
-exactly. A double or float is the nearest that there is to a fraction, which is what such types are for; but a whole
-number that it cannot hold, as above 2**53, a number too large for it and one that would be 0 become nothing. A truth
-value is no number; 1 and 0 are truth values.
+``1e2``, ``100.0`` and ``100`` are the same number, in text formats and in typed files. It becomes an integer or a
+decimal only exactly. For a fraction, a double or float is the nearest one, which is what such types are for; but a
+whole number that the type cannot hold, as above 2**53, a number that is too large and one that would become 0 are NULL.
+A boolean does not become a number; 1 and 0 become booleans.
 """
 
 import pyspark.sql.types as T
@@ -14,35 +14,35 @@ FLOATING = (T.FloatType, T.DoubleType)
 
 _FLOAT = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:nan|inf|infinity))\s*$"
 _NOT_ZERO = r"^[^eE]*[1-9]"
-# Spark would work out the digits of 1e-999999999
+# Spark would write out all digits of 1e-999999999
 _SCIENTIFIC = r"[eE][+-]?0*\d{1,3}\s*$"
-# at most as many digits after the point as the exponent takes before it
+# at most as many digits after the point as the exponent moves before it
 _WHOLE = r"^\s*[+-]?(?=\.?\d)\d*(?:\.0*|{})\s*$".format(
     "|".join(rf"(?:\.\d{{0,{exponent}}}0*)?[eE]\+?0*{exponent}" for exponent in range(20))
 )
 _INFINITE = float("inf")
 _WHOLE_DOUBLES, _WHOLE_FLOATS = 2.0**53, 2.0**24
-"""From here on not every whole number is one of the type."""
+"""From these values on, doubles and floats do not represent every whole number."""
 
 
 def number_of_text(text: Column, target: T.DataType) -> Column:
-    """The number that a text stands for, NULL where it stands for none that the type holds.
+    """The number that a text represents; NULL if there is none, or if the type does not hold it.
 
     Args:
-        text: In decimal or scientific notation; spaces around it are not looked at.
-        target: A numeric type, or boolean, which 1 and 0 are as well as ``true``, ``yes`` and the like.
+        text: In decimal or scientific notation; spaces around it are ignored.
+        target: A numeric type, or boolean, which accepts 1 and 0 as well as ``true``, ``yes`` and the like.
     """
     if isinstance(target, T.DecimalType):
         return _decimal(text, target)
     if isinstance(target, FLOATING):
         return _floating(text, target)
-    # nearly all are written plainly, for which Spark's own cast is quick and exact
+    # Spark's own cast is fast and exact for plain notation, which nearly all numbers have
     whole = F.when(text.rlike(_WHOLE), text.try_cast("decimal(20,0)").try_cast(target))
     return F.coalesce(text.try_cast(target), whole)
 
 
 def number_of_number(value: Column, source: T.DataType, target: T.DataType) -> Column:
-    """A number of one type as one of another; NULL where that does not hold it.
+    """A number of one type converted to another type; NULL if that type does not hold it.
 
     Args:
         value: A number.
@@ -56,13 +56,13 @@ def number_of_number(value: Column, source: T.DataType, target: T.DataType) -> C
         return cast if isinstance(target, T.DoubleType) else _unless(_not_single(cast, value), cast)
     same = cast.try_cast(source).eqNullSafe(value)
     if isinstance(source, FLOATING) and isinstance(target, T.LongType):
-        same &= value < F.lit(2.0**63)  # which becomes one less, and that becomes 2**63 again
+        same &= value < F.lit(2.0**63)  # 2**63 would become 2**63 - 1, which as a double is 2**63 again
     return F.when(same, cast)
 
 
 def _decimal(text: Column, target: T.DecimalType) -> Column:
     cast = text.try_cast(target)
-    # more fraction digits than the scale holds would be rounded away; Spark knows the digits of all scripts
+    # Spark would round digits beyond the scale, and accepts the digits of all scripts
     rounded = text.rlike(rf"\.\d{{{target.scale}}}\d*[1-9]|[^\x00-\x7f]")
     scientific = text.rlike(_SCIENTIFIC) & (_digits(text) == _digits(cast.cast("string")))
     return F.when(F.when(text.rlike("[eE]"), scientific).otherwise(~rounded), cast)
@@ -83,7 +83,7 @@ def _floating(text: Column, target: T.DataType) -> Column:
 
 
 def _not_single(single: Column, double: Column) -> list[Column]:
-    """Why a double is not the float that it became."""
+    """Conditions under which a float differs from the double that it was made from by more than rounding a fraction."""
     size = F.abs(single)
     return [
         (size == _INFINITE) & (F.abs(double) != _INFINITE),
@@ -93,7 +93,7 @@ def _not_single(single: Column, double: Column) -> list[Column]:
 
 
 def _unless(wrong: list[Column], value: Column) -> Column:
-    """The value, NULL where one of the conditions holds; as flat as can be, see ``MAX_LEVELS``."""
+    """The value; NULL if one of the conditions holds. One flat expression, see ``MAX_LEVELS``."""
     first, *others = wrong
     cases = F.when(first, None)
     for condition in others:
@@ -102,5 +102,5 @@ def _unless(wrong: list[Column], value: Column) -> Column:
 
 
 def _digits(number: Column) -> Column:
-    """The digits of a number from its first to its last that is not 0: fewer where it was rounded."""
+    """The significant digits of a number; a rounded number has fewer."""
     return F.regexp_replace(F.regexp_replace(number, r"[eE].*|[^0-9eE]", ""), "^0+|0+$", "")

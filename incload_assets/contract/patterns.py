@@ -1,9 +1,9 @@
-r"""Python regular expressions, run by Java with Python's meaning.
+r"""Python regular expressions translated to Java's, with Python's meaning.
 
-Spark matches with Java's engine. The flags ``d`` (only a newline ends a line) and ``U`` (Unicode classes) bring
-``.``, ``$``, ``\d``, ``\w``, ``\s``, ``\b`` and ignored case to Python's meaning, but for a few signs: ``\w`` takes
-combining marks and leaves out numerals such as ½, ``\s`` leaves out the separators U+001C to U+001F. Groups, anchors
-and sets that are written differently are rewritten; what Java lacks is refused.
+Spark matches with Java's engine. The flags ``d`` (only a newline ends a line) and ``U`` (Unicode classes) give ``.``,
+``$``, ``\d``, ``\w``, ``\s``, ``\b`` and ignored case Python's meaning, except for a few characters: ``\w`` includes
+combining marks and excludes numerals such as ½, ``\s`` excludes the separators U+001C to U+001F. Groups, anchors and
+sets with another syntax are rewritten; features that Java lacks are refused.
 """
 
 import re
@@ -18,15 +18,15 @@ _TOKEN = re.compile(
 
 
 def java_pattern(pattern: str, flags: int = 0, *, anchored: bool) -> str:
-    r"""The Java pattern that finds what a Python one finds.
+    r"""The Java pattern that is equivalent to a Python pattern.
 
     Args:
         pattern: The source of the pattern.
-        flags: Of the module ``re``.
-        anchored: Whether the match must begin where the text begins, as with ``re.match``.
+        flags: Flags of the module ``re``.
+        anchored: Whether the match must begin at the start of the text, as with ``re.match``.
 
     Raises:
-        Uncompilable: It is not a valid Python pattern, or uses something Java lacks.
+        Uncompilable: The pattern is not valid in Python, or uses a feature that Java lacks.
 
     Example:
         >>> java_pattern(r"(?P<code>[A-Z]+)-\Z", anchored=True)
@@ -59,7 +59,7 @@ def _rewrite(source: str) -> str:
     for match in _TOKEN.finditer(source):
         token = match.group()
         if opened >= 0:
-            # a set: Java nests and intersects sets where Python reads "[" and "&" as themselves
+            # in a set, Java nests and intersects sets where Python takes "[" and "&" literally
             first = match.start() == opened or (match.start() == opened + 1 and source[opened] == "^")
             if token == "]" and not first:
                 opened = -1
@@ -83,7 +83,7 @@ def _rewrite(source: str) -> str:
         elif token.startswith("{") and (match["least"] or match["comma"]):
             out.append(f"{{{match['least'] or 0}{match['comma']}{match['most']}}}")
         else:
-            # braces that are no repetition are themselves in Python
+            # Python takes braces literally that are not a repetition
             out.append(re.sub(r"[{}]", r"\\\g<0>", token) if token[0] in "{}" else token)
     return "".join(out)
 

@@ -1,1 +1,1 @@
-"""What an author can declare, and the rules that a declaration keeps."""
+"""The declaration of a table: its parts, their types and their rules."""

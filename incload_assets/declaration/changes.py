@@ -1,4 +1,4 @@
-"""What a change is: its key, its order and the conditions that classify it."""
+"""The declaration of a table's changes: their key, their order and the conditions that classify them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,24 +8,26 @@ from incload_assets.declaration.field_types import as_columns
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What a change is.
+    """The key, the order and the classifying conditions of a table's changes.
 
     Args:
-        keys: Columns that identify a row of the table; ways of writing that go by whole scopes need none.
+        keys: Columns that identify a row of the table; write strategies that replace whole scopes need none.
         sequence_by: Columns that order the changes of one key, most significant first; NULL is older than any value.
-            Needed where changes of one key are told older from newer.
-        delete_when: SQL condition on the columns read from the source (fields outside the contract are strings there)
-            that marks a change as a delete, by what the change says and not by when it is asked. NULL counts as false.
+            Required if the write strategy compares the age of changes to one key.
+        delete_when: SQL condition that marks a change as a delete. It may name any column read from the source (fields
+            outside the contract are strings) and must not depend on the time of the query. NULL counts as false.
             None: the source never deletes.
-        truncate_when: Likewise, for a change without a key that deletes all rows of a smaller sequence than its own.
-        snapshot_when: Likewise, for a row of a complete extract, whose rows all have the same value in the first column
-            of ``sequence_by``: the source's position when it was taken. It is an upsert; and keys that the extract
-            lacks are deleted, if all that is known of them is older.
-        unavailable: Text that a source puts where it does not know a value (Debezium writes
-            ``__debezium_unavailable_value`` for large values that an update left alone): the column keeps what it had.
-        moved_when: SQL condition that marks an upsert which gives a row a new key, if it leaves values unavailable:
-            they are those of the row whose delete has the same sequence. That asks for a sequence that no two changes
-            of the source share but such two. None: such values are not known.
+        truncate_when: SQL condition that marks a truncate: a change without a key that deletes every row of a smaller
+            sequence than its own.
+        snapshot_when: SQL condition that marks a row of a full extract. All rows of an extract have the same value in
+            the first column of ``sequence_by``: the source's position when the extract was taken. The row is an
+            upsert; a key that the extract lacks is deleted, if all its changes are older than the extract.
+        unavailable: Text that the source writes in place of a value that it does not have (Debezium writes
+            ``__debezium_unavailable_value`` for large values that an update did not change). The column keeps its old
+            value.
+        moved_when: SQL condition that marks an upsert which gives a row a new key. Its unavailable values are taken
+            from the row whose delete has the same sequence, so no other two changes of the source may share a
+            sequence. None: unavailable values of such an upsert stay unknown.
 
     Example:
         >>> Changes(keys=["order_id"], sequence_by=["updated_at"], delete_when="op = 'd'").keys
@@ -46,5 +48,5 @@ class Changes:
 
     @property
     def empties(self) -> bool:
-        """Whether a row of the log can delete everything that is older than it."""
+        """Whether a change can delete everything older than itself."""
         return self.truncate_when is not None or self.snapshot_when is not None

@@ -1,4 +1,4 @@
-"""The conditions that tell what kind a change is, and the fields of the source that they need."""
+"""Checks of the conditions that classify changes, and the source fields that the conditions need."""
 
 from sqlglot import exp
 
@@ -17,87 +17,89 @@ CONDITIONS = ("delete_when", "truncate_when", "snapshot_when", "moved_when")
 def check_conditions(
     table_name: str, contract: Contract, changes: Changes, write: Write, source: Source
 ) -> tuple[str, ...]:
-    """Check what a declaration says of deletes, truncates and unavailable values.
+    """Checks the deletes, truncates, full extracts and unavailable values that a table declares.
 
     Returns:
-        Names in the conditions that are read from the source although the contract does not keep them.
+        Fields that the conditions read from the source and that the contract does not keep.
 
     Raises:
-        DeclarationError: The way of writing, or the source, does not know them; or a condition is no SQL.
+        DeclarationError: The write strategy or the source does not support one of them; or a condition is not SQL.
     """
-    way = type(write).__name__
+    strategy = type(write).__name__
     by_column = write.by_column(changes)
-    knows = {"unavailable": by_column, "moved_when": by_column, "delete_when": write.deletes}
-    knows |= {"truncate_when": write.truncates, "snapshot_when": write.truncates}
-    unknown = [name for name, known in knows.items() if not known and getattr(changes, name) is not None]
-    drop, whole = f"drop {', '.join(unknown)}", source.whole_changes if write.deletes else ""
+    supports = {"unavailable": by_column, "moved_when": by_column, "delete_when": write.deletes}
+    supports |= {"truncate_when": write.truncates, "snapshot_when": write.truncates}
+    unsupported = [name for name, supported in supports.items() if not supported and getattr(changes, name) is not None]
+    drop, whole = f"drop {', '.join(unsupported)}", source.whole_changes if write.deletes else ""
     if changes.unavailable is not None and not (changes.unavailable and by_column):
         raise DeclarationError(
             f"{table_name}: changes.unavailable is {changes.unavailable!r}"
-            + (f", but {way} writes whole rows" if changes.unavailable else ""),
-            rule="it is the text where a source does not know a value, for ways of writing that can keep the old one",
+            + (f", but {strategy} writes whole rows" if changes.unavailable else ""),
+            rule="it is the text that stands for an unavailable value; the write strategy must be able to keep the "
+            "old value",
             remedy=f"write Merge(); or {whole or f'{drop}, if the source writes whole rows'}"
             if changes.unavailable
             else "drop unavailable, or name the text",
         )
-    for field, what in (("truncate_when", "truncate"), ("snapshot_when", "snapshot")):
+    for field, what in (("truncate_when", "truncate"), ("snapshot_when", "full extract")):
         if (condition := getattr(changes, field)) is None:
             continue
         fitting = whole if field == "truncate_when" else ""
         if not write.truncates:
             raise DeclarationError(
-                f"{table_name}: changes.{field} is {condition!r}, but {way} knows no {what}s among changes",
-                rule=f"a {what} deletes older rows of a table that is kept by key",
+                f"{table_name}: changes.{field} is {condition!r}, but {strategy} does not support {what}s",
+                rule=f"a {what} deletes older rows, which requires a table that is kept by key",
                 remedy=f"{fitting or drop}, or write Merge()",
             )
         if write.partition_by is not None:
             raise DeclarationError(
                 f"{table_name}: changes.{field} is {condition!r} and write.partition_by is {write.partition_by!r}",
-                rule=f"a {what} concerns all partitions, a load of a partitioned table only those of its changes",
-                remedy=f"{fitting or f'drop {field}'}; or drop partition_by: the table is a state table then",
+                rule=f"a {what} concerns all partitions, but a load of a partitioned table writes only the partitions "
+                "of its changes",
+                remedy=f"{fitting or f'drop {field}'}; or drop partition_by, which makes it a state table",
             )
         if changes.sequence_by[0] in changes.keys:
             raise DeclarationError(
-                f"{table_name}: changes.{field} is {condition!r}, and {changes.sequence_by[0]!r} is in changes.keys, "
-                "too",
-                rule=f"a {what} deletes what is older than its sequence, whatever the key",
+                f"{table_name}: changes.{field} is {condition!r}, but {changes.sequence_by[0]!r}, the first column of "
+                "changes.sequence_by, is also in changes.keys",
+                rule=f"a {what} deletes all rows that are older than its sequence, whatever their key",
                 remedy=f"drop {field}, or order by a column that is not part of the key",
             )
     if changes.delete_when is not None and not write.deletes:
         raise DeclarationError(
-            f"{table_name}: changes.delete_when is {changes.delete_when!r}, but {way} knows no deletes",
-            rule="a change deletes a row only where rows are kept by key",
+            f"{table_name}: changes.delete_when is {changes.delete_when!r}, but {strategy} does not support deletes",
+            rule="a change can delete a row only in a table that is kept by key",
             remedy="drop delete_when, or write Merge() or History()",
         )
     if changes.moved_when is not None and (changes.unavailable is None or changes.delete_when is None):
         raise DeclarationError(
             f"{table_name}: changes.moved_when is {changes.moved_when!r}, without unavailable or without delete_when",
-            rule="it tells where unavailable values stand: under the key that is deleted at the same sequence",
+            rule="it marks upserts whose unavailable values are those of the key that is deleted at the same sequence",
             remedy="declare both, or drop moved_when",
         )
     names: dict[str, str] = {}
-    told: dict[str, str] = {}
+    declared: dict[str, str] = {}
     for field in CONDITIONS:
         if (condition := getattr(changes, field)) is None:
             continue
-        if (other := told.setdefault(condition.strip(), field)) != field:
+        if (other := declared.setdefault(condition.strip(), field)) != field:
             raise DeclarationError(
                 f"{table_name}: changes.{field} and changes.{other} are both {condition!r}",
-                rule="each tells another kind of change",
-                remedy=f"drop one of them, or write what tells them apart, for example {field}=\"op = 't'\"",
+                rule="each marks another kind of change",
+                remedy=f"drop one of them, or write conditions that differ, for example {field}=\"op = 't'\"",
             )
         if field in ("delete_when", "truncate_when") and not source.shows.deletes:
             raise DeclarationError(
-                f"{table_name}: changes.{field} is {condition!r}, but {type(source).__name__} sees no deletes",
-                rule="a table asks only for what its source can show",
+                f"{table_name}: changes.{field} is {condition!r}, but {type(source).__name__} shows no deletes",
+                rule="a table can only declare kinds of change that its source shows",
                 remedy=f"drop {field}, or use a source that carries deletes",
             )
         for name in _names_in(table_name, contract, source, f"changes.{field}", condition):
             if (other := names.setdefault(name.lower(), name)) != name:
                 raise DeclarationError(
                     f"{table_name}: conditions of changes name {other!r} and {name!r}",
-                    rule="Spark does not tell names apart that differ only by case",
-                    remedy="spell both alike",
+                    rule="Spark does not distinguish names that differ only in case",
+                    remedy="spell both the same way",
                 )
     return tuple(name for name in names.values() if name not in contract.names)
 
@@ -112,7 +114,7 @@ def _names_in(table_name: str, contract: Contract, source: Source, place: str, c
     if not names:
         raise DeclarationError(
             f"{table_name}: {place} is {condition!r}, which names no column",
-            rule="it tells for each change what kind it is",
+            rule="it decides for each change what kind it is",
             remedy=example,
         )
     spelled = {name.lower(): name for name in contract.names}
@@ -120,20 +122,20 @@ def _names_in(table_name: str, contract: Contract, source: Source, place: str, c
         if spelled.get(name.lower(), name) != name:
             raise DeclarationError(
                 f"{table_name}: {place} names {name!r}, {contract.model_name} has {spelled[name.lower()]!r}",
-                rule="Spark does not tell names apart that differ only by case",
-                remedy="spell both alike, or rename the column of the contract",
+                rule="Spark does not distinguish names that differ only in case",
+                remedy="spell both the same way, or rename the column of the contract",
             )
     return names
 
 
 def _check_dashes(table_name: str, contract: Contract, place: str, condition: str, parsed: exp.Expr) -> None:
-    """Texts have no difference: what looks like one is a name with a dash."""
+    """Refuses a difference of two columns outside the contract: they are strings, so it is a name with a dash."""
     for dash in parsed.find_all(exp.Sub):
         if all(isinstance(side, exp.Column) and side.name not in contract.names for side in (dash.left, dash.right)):
             name = f"{dash.left.name}-{dash.right.name}"
             raise DeclarationError(
                 f"{table_name}: {place} is {condition!r}, with {name!r} as the difference of two columns that "
                 f"{contract.model_name} does not have",
-                rule="a column that the contract does not have is a text",
-                remedy=f"write `{name}` for the column of that name, or declare both as numbers",
+                rule="a column that the contract does not have is a string",
+                remedy=f"write `{name}` for the column of that name, or declare both columns as numbers",
             )

@@ -1,4 +1,4 @@
-"""The part of a table's declaration that its source has a say in."""
+"""The part of a table's declaration that its source checks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from incload_assets.contract.contract import Contract
 
 @dataclass(frozen=True)
 class Declared:
-    """A declaration as far as a source looks at it; its columns are in the contract.
+    """The part of a declaration that a source checks; its columns are in the contract.
 
     Args:
         table_name: For messages.
-        contract: Of the table.
+        contract: The table's contract.
         keys, sequence_by, delete_when, unavailable: As in ``Changes``.
-        asked: Fields that conditions ask for and the contract does not have.
-        way: Name of the way of writing, for messages.
+        asked: Fields that the conditions read and the contract does not have.
+        way: Name of the write strategy, for messages.
         row_by_row: Whether changes replace and delete rows by key.
-        supersedes: Whether a window holds all of the table.
+        supersedes: Whether each window holds the whole table.
     """
 
     table_name: str

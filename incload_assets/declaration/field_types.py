@@ -1,4 +1,4 @@
-"""The types of what a declaration says: those that are written beside its fields, strictly."""
+"""Strict type checks of declared values, by the annotations of their fields."""
 
 import types
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from resources.errors import DeclarationError
 
-_SOME = Annotated[str, Field(min_length=1, description="a text that is not empty")]
+_SOME = Annotated[str, Field(min_length=1, description="a string that is not empty")]
 ARGUMENTS: Mapping[str, Any] = {
     "name": str | None,
     "key_prefix": str | Sequence[str] | None,
@@ -22,11 +22,11 @@ ARGUMENTS: Mapping[str, Any] = {
     "code_version": _SOME | None,
     "max_partitions_per_run": Annotated[int, Field(ge=1, description="a whole number, 1 or more")],
 }
-"""Arguments of an asset that are used before Dagster looks at them, or in a way of our own."""
+"""Types of the asset arguments that are used before Dagster checks them, or that mean something different here."""
 
 _WORDS: Mapping[Any, str] = {
-    str: "a text", int: "a whole number", float: "a number", bool: "True or False", type(None): "None",
-    Sequence: "a list of texts, in an order", Mapping: "a text for each of some names", timedelta: "a length of time",
+    str: "a string", int: "a whole number", float: "a number", bool: "True or False", type(None): "None",
+    Sequence: "an ordered list of strings", Mapping: "a mapping from strings to strings", timedelta: "a timedelta",
 }  # fmt: skip
 _EXAMPLES: Mapping[str, str] = {
     "keys": "['order_id']", "sequence_by": "['updated_at']", "delete_when": '"op = \'d\'"', "max_share": "0.05",
@@ -37,12 +37,12 @@ _EXAMPLES: Mapping[str, str] = {
 
 
 def check_types(table_name: str, place: str, part: Any) -> None:
-    """Refuse a part of a declaration, a dataclass, of which a field has another type than is written beside it.
+    """Refuses a part of a declaration if the value of a field does not have the annotated type.
 
     Args:
         table_name: For the message.
-        place: What stands before the field's name in the message, for example ``changes.``.
-        part: What was declared.
+        place: Prefix of the field's name in the message, for example ``changes.``.
+        part: The declared part, a dataclass.
 
     Raises:
         DeclarationError: Naming the field, its value and its type.
@@ -54,43 +54,43 @@ def check_types(table_name: str, place: str, part: Any) -> None:
 
 
 def check_arguments(table_name: str, **values: object) -> None:
-    """Refuse arguments of an asset that are not what ``ARGUMENTS`` says; raises as :func:`check_types` does."""
+    """Refuses arguments of an asset that do not have the types in ``ARGUMENTS``; raises as :func:`check_types` does."""
     for name, value in values.items():
         check_type(table_name, name, value, ARGUMENTS[name])
 
 
 @contextmanager
 def as_in_dagster(table_name: str) -> Iterator[None]:
-    """Say which table it is whose arguments Dagster refuses.
+    """Turns Dagster's errors in the block into one that names the table.
 
     Raises:
-        DeclarationError: With what Dagster says.
+        DeclarationError: With Dagster's message.
     """
     try:
         yield
     except (TypeError, ValueError, dg.DagsterError, CheckError) as error:
         raise DeclarationError(
             f"{table_name}: Dagster refuses its declaration: {error}",
-            rule="deps, group_name, owners, tags, kinds, metadata, pool and the like are as in dagster.asset",
-            remedy="correct what is named, or leave it out",
+            rule="deps, group_name, owners, tags, kinds, metadata, pool and the like mean the same as in dagster.asset",
+            remedy="correct the argument, or leave it out",
         ) from error
 
 
 def check_type(table_name: str, place: str, value: object, kind: Any) -> None:
-    """Refuse a value that is not of a type; raises as :func:`check_types` does."""
+    """Refuses a value that is not of a type; raises as :func:`check_types` does."""
     try:
         _adapter(kind).validate_python(value)
     except ValidationError:
         name = place.rpartition(".")[2].rpartition(" ")[2]
         raise DeclarationError(
             f"{table_name}: {place} is {value!r}",
-            rule=f"it is {_said(kind)}",
+            rule=f"it is {_in_words(kind)}",
             remedy=f"write {name}={_EXAMPLES[name]}" if name in _EXAMPLES else f"correct {name}, or leave it out",
         ) from None
 
 
 def as_columns(value: Any) -> Any:
-    """One name or some as a tuple; anything else as it is, to be refused by name when the table is declared."""
+    """One or several names as a tuple; anything else unchanged, for the table's declaration to refuse."""
     if isinstance(value, str):
         return (value,)
     return tuple(value) if isinstance(value, Sequence) else value
@@ -101,11 +101,11 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind, config=ConfigDict(strict=True, arbitrary_types_allowed=True))
 
 
-def _said(kind: Any) -> str:
+def _in_words(kind: Any) -> str:
     """A type in words."""
     origin, of = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return ", or ".join(_said(one) for one in of)
+        return ", or ".join(_in_words(one) for one in of)
     if origin is Annotated:
         return str(of[1].description)
     if origin is Literal:

@@ -1,4 +1,4 @@
-"""Sources that were written for the former names of flags and arguments: they go on working, with a warning."""
+"""Compatibility with sources that use the former names of flags and arguments; they work, with a warning."""
 
 import inspect
 import warnings
@@ -14,24 +14,24 @@ FLAGS = {
     "dated": "has_row_times",
     "chooses": "mixes_tables",
 }
-"""The flags of a source: the present name of each former one."""
+"""Flags of a source: from former to present name."""
 
 
 def adapt_former_source(source: type) -> None:
-    """Give a class the present names of the flags and arguments that it declares under the former names.
+    """Sets the present names of flags and arguments on a class that declares them under their former names.
 
     Args:
-        source: A subclass of ``Source``, as it is defined.
+        source: The subclass of ``Source`` that is being defined.
     """
     for former, present in FLAGS.items():
         if former in vars(source):
             setattr(source, present, vars(source)[former])
-            _warn(source, f"{former} is {present} now")
+            _warn(source, f"{former} was renamed to {present}")
     for name in ("detect", "survey"):
         method = vars(source).get(name)
         if method is not None and len(inspect.signature(method).parameters) > 2:
             setattr(source, name, _with_request(method))
-            _warn(source, f"{name} takes one argument now, a DetectRequest")
+            _warn(source, f"{name} now takes one argument, a DetectRequest")
 
 
 def _with_request(method: Callable[..., Any]) -> Callable[..., Any]:

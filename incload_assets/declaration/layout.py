@@ -1,7 +1,7 @@
-"""Where a row of a table is stored: its partition or hash bucket, and which values a partition can have.
+"""Physical layout of a table: partition or hash bucket of a row, and the values that a partition can have.
 
-Delta names a partition's folder after its value, and keeps the value as text in its log. Not every value is found again
-there, or can be the name of a folder at all; a row with such a value would stop the load of its window.
+Delta names a partition's folder after its value, and stores the value as text in its log. Some values do not survive
+that round trip, and some cannot be the name of a folder. A row with such a value would stop the load of its window.
 """
 
 from collections.abc import Collection
@@ -17,15 +17,15 @@ from incload_assets.declaration.write import BUCKET
 from incload_assets.delta.sql import col, literal, quoted
 
 LONGEST_NAME = 255
-"""Bytes of a folder's name, as most file systems have it. An object store allows more, but a table may be moved."""
+"""Longest folder name in bytes on most file systems. Object stores allow more, but a table may be moved."""
 _ESCAPED = "".join(map(chr, range(1, 32))) + "\"#%'*/:=?\\\x7f{[]^"
-"""Each is three bytes in the name of a folder: see ``escapePathName`` in Spark's ``ExternalCatalogUtils``."""
+"""Characters that take three bytes in a folder's name: see ``escapePathName`` in Spark's ``ExternalCatalogUtils``."""
 
 _DATED = (T.DateType, T.TimestampType, T.TimestampNTZType)
 
 
 def misplaced(field: Field) -> list[Column]:
-    """Reasons (string, NULL if fine) why a row cannot be put into a partition; of a NULL nothing is said.
+    """Reasons (string, NULL if fine) why a row cannot be stored in a partition. A NULL value gives no reason.
 
     Args:
         field: The column that the table is partitioned by.
@@ -39,21 +39,24 @@ def misplaced(field: Field) -> list[Column]:
             for condition, why in (
                 (
                     value.isin("", "__HIVE_DEFAULT_PARTITION__"),
-                    ": Delta cannot tell it from NULL there; write another text for it in the table's function",
+                    ": Delta cannot distinguish it from NULL there; replace it in the table's function",
                 ),
-                (nul, ": no folder has the character NUL in its name"),
+                (nul, ": a folder's name cannot contain the character NUL"),
                 (~nul & _is_too_long(field.name, value), f": its folder's name would exceed {LONGEST_NAME} bytes"),
             )
         ]
     if isinstance(field.data_type, _DATED):
-        # Spark, Delta's log and its other readers spell other years each in their own way
+        # Spark, Delta's log and other readers of Delta each spell years outside this range differently
         text = "cannot be the value of a partition: its year is not in 1..9999"
         return [F.when(~_has_common_year(value), reason(field, value.cast("string"), text))]
     return []
 
 
 def ingested(field: Field) -> Column:
-    """The value as the log keeps it, of a rejected row, too: from the range of a file other readers tell its years."""
+    """The value as the change log stores it, in rejected rows too: dates outside the years 1..9999 become NULL.
+
+    Other readers of the log go by the value range of each file, and spell other years differently.
+    """
     value = col(field.name)
     return F.when(_has_common_year(value), value).alias(field.name) if isinstance(field.data_type, _DATED) else value
 
@@ -66,7 +69,7 @@ def _is_too_long(name: str, value: Column) -> Column:
     room = LONGEST_NAME - len(f"{name}=".encode()) - 2 * sum(sign in _ESCAPED for sign in name)
     plain = F.octet_length(F.translate(value, _ESCAPED, ""))
     size = F.octet_length(value)
-    return (size > room // 3) & (3 * size - 2 * plain > room)  # most values are too short for a closer look
+    return (size > room // 3) & (3 * size - 2 * plain > room)  # the cheap first test settles most values
 
 
 _SAME_IN_DELTA = (T.DateType, T.StringType, T.IntegralType)
@@ -82,13 +85,13 @@ def bucket_sql(table: Table, alias: str = "") -> str | None:
 
 
 def place_sql(table: Table) -> str | None:
-    """SQL of what an ingestion writes down of a change; None: it may concern any row of the table."""
+    """SQL of a change's place (partition value or bucket), as an ingestion records it; None: any row of the table."""
     by = table.write.partition_by
     return quoted(by) if by is not None else bucket_sql(table)
 
 
 def laid_out_by(table: Table) -> str | None:
-    """The column whose values, as an ingestion writes them down, are the same as in Delta's own log of files."""
+    """The column whose values an ingestion records in the same spelling as Delta's log; None if there is none."""
     if table.write.buckets is not None:
         return BUCKET
     by = table.write.partition_by
@@ -96,15 +99,15 @@ def laid_out_by(table: Table) -> str | None:
 
 
 def touched_sql(table: Table, values: Collection[str] | None, alias: str = "") -> str | None:
-    """SQL condition on rows of the table that selects some partitions or buckets; None where it would select all.
+    """SQL condition that selects some partitions or buckets of the table; None if it would select all of them.
 
-    The condition compares with literals, because Delta skips files by nothing else. The log is not laid out by buckets,
-    so that a condition on buckets is for the table alone.
+    The condition compares with literals, because Delta skips files by nothing else. The change log is not laid out by
+    buckets, so a condition on buckets fits the table only.
 
     Args:
         table: The declaration.
         values: Values of the partition column, or numbers of buckets, as strings; None: all.
-        alias: Of the frame.
+        alias: The frame's alias.
     """
     column = BUCKET if table.write.buckets is not None else table.write.partition_by
     if column is None or values is None:

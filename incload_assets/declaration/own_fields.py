@@ -1,6 +1,6 @@
-"""Fields that a source fills by itself, beside those of its records: of what type they are, and what they can say.
+"""Fields that a source fills itself, beside the fields of its records: their types, values and checks.
 
-A name that is nearly one of theirs is meant to be it: no record has such a field, so that it would be NULL for ever.
+A declared name that is nearly one of them is refused as a typo: no record has such a field, so it would always be NULL.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,17 +15,17 @@ from resources.errors import DeclarationError
 
 _RESERVED = ("cdc_", "kafka_")
 _ALIKE = 0.9
-"""From here on a name is one of them with a typo: a letter more, less or other."""
+"""Similarity from which a name counts as a typo: one letter added, dropped or replaced."""
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.In)
 
 
 @dataclass(frozen=True)
 class OwnField:
-    """One of them.
+    """A field that the source fills itself.
 
     Args:
-        kind: The type of its values; None: it may be declared as any.
-        values: All that it can say, as text; empty: too many to list.
+        kind: The type of its values; None: it may be declared with any type.
+        values: All values that it can have, as text; empty: too many to list.
     """
 
     kind: T.DataType | None = None
@@ -35,30 +35,30 @@ class OwnField:
 def check_own_fields(
     table_name: str, contract: Contract, own: Mapping[str, OwnField], sequence_by: Sequence[str], asked: Sequence[str]
 ) -> None:
-    """Refuse what a declaration says of such fields and cannot be.
+    """Checks the names and types with which a declaration uses a source's own fields.
 
     Args:
         table_name: For messages.
-        contract: Of the table.
-        own: By name.
+        contract: The table's contract.
+        own: The source's own fields by name.
         sequence_by: As declared.
         asked: Names in conditions that the contract does not have.
 
     Raises:
-        DeclarationError: A name is not among them, though it begins or reads as theirs do; or the contract has one in a
-            type that it cannot become, or by which its order is another one.
+        DeclarationError: A name is not an own field, but begins or is spelled like one; or the contract declares an own
+            field with a type that its values cannot become, or that sorts them differently.
     """
     lower = {name.lower(): name for name in own}
     begins = tuple(start for start in _RESERVED if any(name.startswith(start) for name in own))
     for name in (*contract.names, *asked):
         meant = lower.get(next(iter(get_close_matches(name.lower(), lower, 1, _ALIKE)), ""))
-        of_contract = name in contract.names  # which may have what the function makes, under any other name
+        of_contract = name in contract.names  # the table's function may compute such a column under any name
         if name not in own and (meant or (name.lower().startswith(begins) and not of_contract)):
             place = contract.model_name if of_contract else "a condition"
             raise DeclarationError(
                 f"{table_name}: {place} names {name!r}, which the source does not have",
-                rule=f"the source fills the fields {', '.join(own)}, and its records have none that begins as they do",
-                remedy=f"write {meant!r}" if meant else "write one of them, or another name",
+                rule=f"the source fills the fields {', '.join(own)}; no field of its records starts like these",
+                remedy=f"write {meant!r}" if meant else "write one of these, or another name",
             )
     for name, field in own.items():
         if name not in contract.names or field.kind is None:
@@ -73,22 +73,22 @@ def check_own_fields(
         if as_text and name in sequence_by and not isinstance(field.kind, T.StringType):
             raise DeclarationError(
                 f"{table_name}: changes.sequence_by names {name!r}, which {contract.model_name} has as a string",
-                rule="texts are ordered letter by letter, by which 10 is older than 9",
+                rule="strings are ordered letter by letter, so 10 would be older than 9",
                 remedy=f"declare {name}: T.{field.kind.__class__.__name__}",
             )
 
 
 def check_own_values(table_name: str, place: str, parsed: exp.Expr, own: Mapping[str, OwnField]) -> None:
-    """Refuse a condition that compares such a field with what it never says.
+    """Refuses a condition that compares an own field with a value that it never has.
 
     Args:
         table_name: For messages.
         place: Where the condition is declared, for example ``changes.delete_when``.
         parsed: The condition.
-        own: By name.
+        own: The source's own fields by name.
 
     Raises:
-        DeclarationError: Naming the field, the value and those that there are.
+        DeclarationError: Naming the field, the value and the possible values.
     """
     for comparison in parsed.find_all(*_COMPARISONS):
         sides = [side.unnest() for side in comparison.iter_expressions()]
@@ -98,12 +98,12 @@ def check_own_values(table_name: str, place: str, parsed: exp.Expr, own: Mapping
             if isinstance(side, exp.Literal) and side.name not in values:
                 raise DeclarationError(
                     f"{table_name}: {place} compares {names[0]!r} with {side.name!r}",
-                    rule=f"it is one of {', '.join(map(repr, values))}, upper and lower case are different",
+                    rule=f"it is one of {', '.join(map(repr, values))}; upper and lower case differ",
                     remedy="write one of these",
                 )
 
 
 def _holds(declared: T.DataType, kind: T.DataType) -> bool:
-    """Whether values of a type can become what is declared; numbers may be declared wider or narrower."""
+    """Whether values of type ``kind`` can become the declared type; numbers may be declared wider or narrower."""
     numbers = (T.IntegralType, T.DecimalType)
     return declared == kind or (isinstance(declared, numbers) and isinstance(kind, numbers))

@@ -1,4 +1,4 @@
-"""What a kind of source has to offer: five facts and two verbs."""
+"""The interface of a source: capability flags, ``detect`` and ``extract``."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from resources.lake import Lake
 Absent = Literal["wait", "empty"]
 
 EXTRACTED_COLUMNS = ("_raw", "_payload", "_rescued", "_malformed", "_source")
-"""The columns every ``extract`` returns; see :class:`Source`."""
+"""The columns that every ``extract`` returns; see :meth:`Source.extract`."""
 
 PRESENT, SKIPPED = "_present", "_skipped"
-"""Columns that ``extract`` may return, too; see there."""
+"""Optional columns of ``extract``; see :meth:`Source.extract`."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """What a source held for one window when it was looked at.
+    """The content of a source for one window at the time of a detection.
 
     Args:
-        fingerprint: Short hash of everything that decides the window's rows; equal fingerprints mean equal rows. It
+        fingerprint: Short hash of everything that determines the window's rows; equal fingerprints mean equal rows. It
             becomes the partition's data version.
         detail: JSON-ready facts from which ``extract`` can read exactly those rows again.
         summary: One line for people, without secrets.
-        size: Bytes to read, as far as the source knows; chooses between settings for small and for large loads.
+        size: Estimated bytes to read; chooses between the settings for small and for large loads.
     """
 
     fingerprint: str
@@ -48,11 +48,11 @@ class Position:
 
 @dataclass(frozen=True)
 class Survey:
-    """The result of one look at a source.
+    """The result of a survey of a source.
 
     Args:
-        positions: By partition key, of each window that the source holds something for.
-        left_out: Names, for people, of what is like the data of some window and yet not read.
+        positions: Position by partition key, for each window that has data.
+        left_out: Names, for people, of data that resembles the data of some window but is not read.
     """
 
     positions: dict[str, Position]
@@ -61,13 +61,13 @@ class Survey:
 
 @dataclass(frozen=True)
 class RetentionMargin:
-    """How much longer something keeps what is not loaded yet.
+    """The time or space left before a store removes changes that are not loaded yet.
 
     Args:
-        says: What keeps it, and until when, for people.
-        left: The share that is left of what it keeps at most; 0 or less: some may be gone.
-        read: Whether anything takes from it; None: that cannot be told, or does not matter.
-        removed: When the oldest may be gone, aware; None: that does not go by time.
+        says: Description for people: the store, and until when it keeps the changes.
+        left: The unused share of the store's retention limit; 0 or less: some changes may be gone.
+        read: Whether anything reads from the store; None: unknown or irrelevant.
+        removed: When the oldest change may be removed, aware; None: removal does not depend on time.
     """
 
     says: str
@@ -78,13 +78,13 @@ class RetentionMargin:
 
 @dataclass(frozen=True)
 class Clock:
-    """The clock that the times of a source's rows are of.
+    """The clock that stamps the times of a source's rows.
 
     Args:
-        skew: How far it is ahead of ours.
-        allowed: By how much it may differ.
-        ahead: How many rows are dated after it.
-        first: The first of their times, for people.
+        skew: How far it is ahead of the loader's clock.
+        allowed: Largest allowed difference.
+        ahead: Number of rows with times later than the clock.
+        first: The earliest of these times, for people.
     """
 
     skew: timedelta
@@ -95,7 +95,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Shows:
-    """Which kinds of change a source can show; asking for more is refused when the table is declared."""
+    """The kinds of change that a source can show; a table that declares others is refused."""
 
     inserts: bool = True
     updates: bool = False
@@ -105,15 +105,15 @@ class Shows:
 
 @dataclass(frozen=True)
 class DetectRequest:
-    """What a source is asked when a load, a sensor or a check looks for changes.
+    """A request for the positions of windows, made by a load, a sensor or a check.
 
     Args:
         table_name: For messages.
-        windows: Oldest first. One request serves many windows with one look at the source where possible.
+        windows: Oldest first. Sources answer for many windows with one query or listing where possible.
         ingested: Positions of earlier loads by partition key (all of the table's, not only of ``windows``).
-        lake: Where the tables are: for a source that reads some of them, or that writes down where windows end.
-        first: Start of the table's first window, aware, UTC; a source that goes by time of arrival gives that window
-            whatever is older. None: what is older belongs to no window.
+        lake: Location of the tables, for sources that read some of them or that store window bounds.
+        first: Start of the table's first window, aware, UTC; a source with windows by arrival time assigns older data
+            to that window. None: older data belongs to no window.
     """
 
     table_name: str
@@ -124,10 +124,11 @@ class DetectRequest:
 
 
 class Source(ABC):
-    """Where a table's changes come from.
+    """A store that a table's changes are read from.
 
-    ``detect`` looks, ``extract`` reads. Both are given the positions that earlier loads ingested, keyed by partition
-    key, so that a source can remember (a flat folder: which window first saw a file; a removed file: what it held).
+    ``detect`` finds the positions of windows, ``extract`` reads the rows of a position. ``detect`` also receives the
+    positions that earlier loads ingested, by partition key, from which a source can tell, for example, which window a
+    file of a flat folder was first assigned to, or what a removed file held.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -136,107 +137,119 @@ class Source(ABC):
 
     shows: ClassVar[Shows]
     retains_absent_keys: ClassVar[bool] = False
-    """Whether a key that a later look no longer shows in a window keeps its rows there.
+    """Whether a key that a window showed earlier and no longer shows keeps its rows there.
 
-    True where a changed row leaves the window of its former change (a query by modified time), or old records expire.
+    True if a changed row leaves the window of its former change (a query by modified time), or if old records expire.
     """
     changes_while_read: ClassVar[bool] = False
-    """Whether the source goes on changing while it is read, without harm.
+    """Whether the source may change harmlessly while it is read.
 
-    What comes meanwhile makes another position, which the next look finds; what goes is newer elsewhere.
+    Rows that arrive meanwhile give another position, which the next detection finds; rows that disappear have a newer
+    version elsewhere.
     """
     absent: Absent = "wait"
+    """Meaning of a window without data: ``wait`` for it, or ``empty``."""
     expires_rows: ClassVar[bool] = False
-    """Whether the source may remove rows, be they loaded or not; then it has :meth:`headroom`."""
+    """Whether the source may remove rows, loaded or not; then it has :meth:`headroom`."""
 
     has_row_times: ClassVar[bool] = False
-    """Whether windows are of times that rows bear; then it has :meth:`clocks`."""
+    """Whether windows are assigned by times in the rows; then it has :meth:`clocks`."""
     mixes_tables: ClassVar[bool] = False
-    """Whether its records may be of other tables, too, which it skips; then it has :meth:`check_skipped`."""
+    """Whether its records may belong to other tables, which it skips; then it has :meth:`check_skipped`."""
 
     @property
     def whole_changes(self) -> str:
-        """The declaration, as in a remedy, by which changes are whole rows and deletes alone; '' if there is none."""
+        """Remedy text: the declaration by which all changes are whole rows and deletes; '' if there is none."""
         return ""
 
     def keeper(self, file: Column) -> Column:
-        """For a ``_source.file``: whose rows stay while no row of the same key and keeper is shown; NULL: they do not.
+        """The group within which a key that a new read no longer shows keeps its old row; NULL: the old row goes.
 
-        Only called where ``retains_absent_keys`` is true. Default: of all rows alike.
+        Only called if ``retains_absent_keys`` is true. Default: one group for all rows.
+
+        Args:
+            file: A ``_source.file``.
         """
         return F.lit("")
 
     @abstractmethod
     def validate(self, table_name: str) -> None:
-        """Check the declaration; raise :class:`DeclarationError` with ``table``, the field, why, and what to write."""
+        """Checks the source's declaration.
 
-    def validate_windows(  # noqa: B027 - any windows will do unless a source says so
+        Raises:
+            DeclarationError: With the table, the field, why, and what to write instead.
+        """
+
+    def validate_windows(  # noqa: B027 - by default any windows fit
         self, table_name: str, windows: Sequence[Window]
     ) -> None:
-        """Check that the table's windows, of which some are given, fit; raise as :meth:`validate` does."""
+        """Checks that the table's windows, given as a sample, fit the source; raises as :meth:`validate` does."""
 
     def check_landed(self, table_name: str, ingested: Iterable[tuple[Window, Position]]) -> None:  # noqa: B027 - as above
-        """Check that windows hold what is theirs by the declaration as it is now; raise :class:`SchemaMismatch` if not.
+        """Checks that ingested windows hold the data that the present declaration assigns to them.
 
         Args:
             table_name: For messages.
-            ingested: Some windows that were ingested, with their positions; read only by a source that looks at them.
+            ingested: Some ingested windows with their positions; consumed only by sources that check them.
+
+        Raises:
+            SchemaMismatch: A window holds other data.
         """
 
     def for_changes(self, unavailable: str | None, *, moves: bool) -> Source:
-        """This source as it reads for changes with that ``unavailable``, and with or without a ``moved_when``."""
+        """This source, adapted to changes with that ``unavailable``, and with or without a ``moved_when``."""
         return self
 
     def part(self, file: Column) -> Column:
-        """For a ``_source.file``: the name of the source, of several ones, that the row is of. Default: ``''``."""
+        """The name, among several sources, of the one that a row of this ``_source.file`` is from. Default: ``''``."""
         return F.lit("")
 
     def check_skipped(  # noqa: B027 - nothing, by default
         self, table_name: str, window: Window, skipped: Mapping[str, Collection[str]]
     ) -> None:
-        """Look at why records were skipped, where no record of their source is a change of the table.
+        """Checks why records were skipped, after a load found no change of the table among the records of a source.
 
         Args:
             table_name: For messages.
             window: For messages.
-            skipped: Each reason once, by :meth:`part`.
+            skipped: The distinct reasons, by :meth:`part`.
 
         Raises:
-            SourceUnreadable: The records are not those that the declaration means.
+            SourceUnreadable: The source holds other records than the declaration describes.
         """
 
     @property
     def own_fields(self) -> Mapping[str, OwnField]:
-        """The fields that the source fills by itself, beside the fields of its records, by name. Default: none."""
+        """The fields, by name, that the source fills itself, beside the fields of its records. Default: none."""
         return {}
 
-    def validate_changes(self, declared: Declared) -> None:  # noqa: B027 - any changes will do unless a source says so
-        """Check that what the table declares of its changes is what the source can tell; raise as :meth:`validate`."""
+    def validate_changes(self, declared: Declared) -> None:  # noqa: B027 - by default any changes fit
+        """Checks that the source can provide the changes that the table declares; raises as :meth:`validate` does."""
 
     def for_contract(self, contract: Contract) -> Source:
-        """This source as it reads for a table of that contract, where the types decide how values are read."""
+        """This source, adapted to the contract of its table, whose types determine how values are read."""
         return self
 
     def asked_for(self, fields: Sequence[str]) -> Source:
-        """This source as it reads for conditions that ask for fields beside those of the contract.
+        """This source, adapted to conditions that read fields outside the contract.
 
-        Where a source knows the fields of all its records beforehand, reading fails if it has none of such a name: the
-        condition would be NULL for ever. Default: that is not known.
+        A source that knows the fields of all its records beforehand fails to read if it lacks such a field, because
+        the condition would always be NULL. Default: the fields are not known beforehand.
         """
         return self
 
     def requiring(self, required: Callable[[], Collection[str]]) -> Source:
-        """This source as it reads for a load, which refuses what has none of the records that its table can have.
+        """This source, adapted to refuse files or records that can give no row of its table. Default: none is refused.
 
         Args:
-            required: The fields without which no record can become a row; to be asked where some are lacking, because
-                only Spark can tell. Default: nothing is refused.
+            required: Returns the fields without which no record can become a row. It is only called if a field is
+                lacking, because it needs Spark.
         """
         return self
 
     @abstractmethod
     def detect(self, request: DetectRequest) -> dict[str, Position]:
-        """The position of each window that the source holds something for; a window without anything is left out.
+        """The position of each window that has data; windows without data are left out.
 
         Raises:
             SourceUnavailable: The source does not answer.
@@ -244,11 +257,11 @@ class Source(ABC):
         """
 
     def survey(self, request: DetectRequest) -> Survey:
-        """The positions that :meth:`detect` finds, and what it leaves out, from one look. Default: nothing."""
+        """The positions that :meth:`detect` finds, and the data that it leaves out. Default: none is left out."""
         return Survey(self.detect(request))
 
     def prepare(self, spark: SparkSession, request: DetectRequest) -> None:  # noqa: B027 - nothing, by default
-        """Find out, before a load looks, what only Spark can tell; ``detect`` is right without it, too.
+        """Finds out before a load what needs Spark; ``detect`` is correct without it.
 
         Args:
             spark: The session.
@@ -261,19 +274,19 @@ class Source(ABC):
 
         Returns a frame with these columns:
             ``_raw``: struct with one member per name in ``fields``: the value as read, a string for text formats (JSON
-            objects and arrays as JSON text), the file's own type for typed formats; NULL where the source lacks it.
+            objects and arrays as JSON text), the file's own type for typed formats; NULL if the source lacks it.
             ``_payload`` string: the whole record as text, for people and for replay.
-            ``_rescued`` string: JSON object of the fields not in ``fields``; NULL where there are none.
-            ``_malformed`` string: why the record cannot be parsed; NULL where it can.
-            ``_source`` struct<file: string, block: bigint, row: bigint>: where it came from.
-            ``_present`` array<string>, where records may lack fields that others have: those of ``fields`` that this
-            one has, be they NULL. Without this column every record has every field.
-            ``_skipped`` string, where not every record is a change of this table: why this one is none, NULL for
-            changes. Such records are counted, and not kept.
+            ``_rescued`` string: JSON object of the fields not in ``fields``; NULL if there are none.
+            ``_malformed`` string: why the record cannot be parsed; NULL if it can.
+            ``_source`` struct<file: string, block: bigint, row: bigint>: where the record came from.
+            ``_present`` array<string>, if records may lack fields that others have: the names in ``fields`` that this
+            record has, even as NULL. Without this column every record has every field.
+            ``_skipped`` string, if some records are not changes of this table: why this record is not; NULL for
+            changes. Skipped records are counted and not stored.
 
         Raises:
             SourceUnreadable: A file cannot be read at all; the message names it.
-            SourceChanged: A file is no longer what the position says.
+            SourceChanged: A file no longer matches the position.
         """
 
     def extract_windows(
@@ -284,7 +297,7 @@ class Source(ABC):
         Args:
             spark: The session.
             table_name: For messages.
-            positions: What to read, by partition key; not empty.
+            positions: The positions to read, by partition key; not empty.
             fields: As for :meth:`extract`.
 
         Raises:
@@ -297,9 +310,9 @@ class Source(ABC):
         return union_of(frames)
 
     def gained(self, before: Position, now: Position) -> Position | None:
-        """What a position of a window holds beside everything of an earlier one, as a position that can be extracted.
+        """The rows that a window gained since an earlier position, as a position that can be extracted.
 
-        None where that is not all that is different, or where the source cannot tell. Default: it cannot.
+        None if the window also changed otherwise, or if the source cannot find out. Default: None.
         """
         return None
 
@@ -308,37 +321,37 @@ class Source(ABC):
         return Position(fingerprint="empty", detail={}, summary="nothing at the source")
 
     def empty_positions(self, windows: Sequence[Window], lake: Lake) -> dict[str, Position]:
-        """The positions of windows for which nothing was found, by partition key; of those that wait there is none.
+        """The positions, by partition key, of windows without data; a window that waits for data has none.
 
         Args:
-            windows: Which.
-            lake: Where the tables are.
+            windows: The windows without data.
+            lake: Location of the tables.
         """
         return {window.key: self.empty_position(window) for window in windows} if self.absent == "empty" else {}
 
     def settled(self, position: Position) -> bool:
-        """Whether a window that was ingested with this position is complete, so that sensors need not look at it again.
+        """Whether a window ingested with this position is complete, so that sensors skip it.
 
-        A load always looks. Default: never.
+        A load detects its windows in any case. Default: never.
         """
         return False
 
     def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
-        """How much longer the source keeps the rows of some windows; empty: for as long as anybody likes.
+        """How much longer the source keeps the rows of some windows; empty: it removes nothing by itself.
 
         Args:
             table_name: For messages.
-            positions: What the source holds now of the windows that are not loaded.
-            now: Aware.
+            positions: The present positions of windows that are not loaded.
+            now: The present instant, aware.
 
         Raises:
             SourceUnavailable: The source does not answer.
-            SourceUnreadable: It does not tell.
+            SourceUnreadable: It refuses the request.
         """
         return []
 
     def clocks(self, table_name: str) -> list[Clock]:
-        """The clocks that the times of its rows are of, and the rows that are ahead of them.
+        """The clocks that stamp the times of the source's rows, and the number of rows ahead of them.
 
         Args:
             table_name: For messages.
@@ -352,17 +365,16 @@ class Source(ABC):
     def missing(
         self, table_name: str, windows: Sequence[Window], ingested: Mapping[str, Position]
     ) -> dict[str, list[str]]:
-        """What was ingested and is gone from the source, per partition key, as names for people. Default: nothing."""
+        """Names, for people, of ingested data that is gone from the source, by partition key. Default: none."""
         return {}
 
     def names_what_it_holds(self) -> bool:
-        """Whether :meth:`missing` can find anything, because what the source holds has names to look for."""
+        """Whether the source's data has names, such as files, so that :meth:`missing` can find something."""
         return type(self).missing is not Source.missing
 
     def carried(self, position: Position) -> list[str]:
         """The ``_source.file`` values of a position whose rows stay although the source no longer has them.
 
-        ``extract`` does not return those rows: whoever ingests the position keeps the ones ingested before. Default:
-        none.
+        ``extract`` does not return those rows; the ingestion keeps the rows that were ingested before. Default: none.
         """
         return []

@@ -1,4 +1,4 @@
-"""Conditions of a declaration, parsed; and why one cannot be, in words that name the place and what to write."""
+"""Parsing of declared SQL conditions; errors name the place and what to write instead."""
 
 import re
 from collections.abc import Iterator
@@ -23,30 +23,30 @@ _OF_THE_MOMENT = {
     "uniform", "uuid", "shuffle", "reflect", "try_reflect", "java_method", "monotonically_increasing_id",
     "spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length",
 }  # fmt: skip
-"""Functions of Spark that a later load of the same change may have another value of, as sqlglot names them."""
+"""Spark functions, as sqlglot names them, whose value may differ in a later load of the same change."""
 _MOMENTS = ("now", "today", "tomorrow", "yesterday")
-"""Texts that Spark casts to the time of the query."""
+"""Strings that Spark casts to the time of the query."""
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`")
 _ODD_NAME = re.compile(r"(?=\w*[$#@])[\w$#@]+")
 
 
 def condition_of_a_row(table_name: str, place: str, condition: str, rule: str, remedy: str) -> exp.Expr:
-    """Parse a condition that is asked of each row by itself, and has the same answer whenever it is asked.
+    """Parses a condition that depends on nothing but the row that it is evaluated for.
 
     Args:
         table_name: For messages.
-        place: Where it is declared, for messages.
+        place: Where the condition is declared, for messages.
         condition: In Spark's SQL.
-        rule: What it is, for messages.
+        rule: What the condition is for, for messages.
         remedy: What to write, for messages.
 
     Raises:
-        DeclarationError: It is no SQL, looks at many rows, or depends on when it is asked, or on chance.
+        DeclarationError: It is not SQL, reads several rows, or depends on the time of the query or on chance.
     """
     if odd := next(_odd_names(condition), None):
         raise DeclarationError(
             f"{table_name}: {place} is {condition!r}, with the name {odd} in it",
-            rule="a name with other signs than letters, digits and _ stands in backticks",
+            rule="a name with characters other than letters, digits and _ must be quoted with backticks",
             remedy=f"write {place.rpartition('.')[2]}={_with_backticks(condition)!r}",
         )
     try:
@@ -55,7 +55,7 @@ def condition_of_a_row(table_name: str, place: str, condition: str, rule: str, r
         raise DeclarationError(
             f"{table_name}: {place} is {condition!r}, {_broken_at(error, condition)}",
             rule=rule,
-            remedy=f"{remedy}; names that are words of SQL, or hold signs such as blanks, stand in backticks: "
+            remedy=f"{remedy}; quote names that are SQL keywords or contain special characters with backticks: "
             "`change type` = 'd'",
         ) from None
     if isinstance(parsed, exp.Alias) or ";" in _QUOTED.sub("", condition):
@@ -65,13 +65,13 @@ def condition_of_a_row(table_name: str, place: str, condition: str, rule: str, r
         if parsed.find(kind):
             raise DeclarationError(
                 f"{table_name}: {place} is {condition!r}, with {what} in it",
-                rule="it is asked of each row by itself",
+                rule="it is evaluated for each row by itself",
                 remedy=remedy,
             )
     if moment := next(filter(None, map(_moment_in, parsed.walk())), None):
         raise DeclarationError(
             f"{table_name}: {place} is {condition!r}, with {moment} in it",
-            rule="it says the same of a row whenever it is loaded, as loads are repeated and looked over",
+            rule="it gives the same result whenever a row is loaded, because loads are repeated and checked",
             remedy=f"compare columns with each other and with constants; {remedy}",
         )
     return parsed
@@ -80,18 +80,18 @@ def condition_of_a_row(table_name: str, place: str, condition: str, rule: str, r
 def columns_in(
     table_name: str, contract: Contract, place: str, condition: str, parsed: exp.Expr, remedy: str
 ) -> list[exp.Column]:
-    """The columns that a parsed condition names, each as often as it does.
+    """The columns that a parsed condition names, with repetitions.
 
     Args:
         table_name: For messages.
-        contract: Of the table.
+        contract: The table's contract.
         place: As for :func:`condition_of_a_row`.
         condition: As declared.
-        parsed: The same.
+        parsed: The parsed condition.
         remedy: What to write, for messages.
 
     Raises:
-        DeclarationError: It asks for a member of what is no struct, or is nothing but a column that is not boolean.
+        DeclarationError: It names a member of a column that is not a struct, or is a mere column that is not boolean.
     """
     columns = list(parsed.find_all(exp.Column))
     for column in columns:
@@ -104,21 +104,21 @@ def columns_in(
             )
     if isinstance(parsed.unnest(), exp.Column) and not _is_boolean(contract, columns[0]):
         raise DeclarationError(
-            f"{table_name}: {place} is {condition!r}, a column that is neither true nor false",
-            rule="it is a SQL condition; a column that the contract does not have is a text",
+            f"{table_name}: {place} is {condition!r}, a column that is not boolean",
+            rule="it is a SQL condition; a column that the contract does not have is a string",
             remedy=remedy,
         )
     return columns
 
 
 def _is_boolean(contract: Contract, column: exp.Column) -> bool:
-    """Whether it may be; of members only Spark knows."""
+    """Whether a column may be boolean; the types of struct members are only known to Spark."""
     name, *members = (part.name for part in column.parts)
     return bool(members) or (name in contract.names and isinstance(contract.type_of(name), T.BooleanType))
 
 
 def _moment_in(part: exp.Expr) -> str | None:
-    """The function that depends on the moment or on chance in a part of a condition, without the parts in it."""
+    """The function or string at the root of an expression that depends on the time or on chance, or None."""
     if isinstance(part, exp.Cast) and part.to.is_type(*exp.DataType.TEMPORAL_TYPES):
         text = part.this.name if isinstance(part.this, exp.Literal) else ""
         return repr(text) if text.strip().lower() in _MOMENTS else None
@@ -129,22 +129,22 @@ def _moment_in(part: exp.Expr) -> str | None:
 
 
 def _odd_names(condition: str) -> Iterator[str]:
-    """Names with signs that SQL has no use for in a name without quotes."""
+    """Unquoted names with characters that SQL does not allow in them."""
     return (found[0] for found in _ODD_NAME.finditer(_QUOTED.sub(" ", condition)))
 
 
 def _with_backticks(condition: str) -> str:
-    """The condition with its odd names quoted."""
+    """The condition with backticks around such names."""
     either = re.compile(f"{_QUOTED.pattern}|(?P<odd>{_ODD_NAME.pattern})")
     return either.sub(lambda found: f"`{found['odd']}`" if found["odd"] else found[0], condition)
 
 
 def _broken_at(error: sqlglot.errors.SqlglotError, condition: str) -> str:
-    """The place from which a condition cannot be read."""
+    """Description of the place at which a condition cannot be parsed."""
     if not condition.strip():
         return "which is empty"
     places = getattr(error, "errors", None)
     if not places:
         return "in which a quote is not closed"
     rest = places[0]["highlight"] + places[0]["end_context"]
-    return f"which cannot be read from {rest!r} on"
+    return f"which cannot be parsed from {rest!r} on"

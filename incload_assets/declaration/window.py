@@ -13,11 +13,11 @@ from resources.errors import IncrementalLoadError
 
 @dataclass(frozen=True, order=True)
 class Window:
-    """``[start, end)`` of one partition.
+    """The window ``[start, end)`` of one partition.
 
     Args:
-        start: First instant inside, aware, UTC.
-        end: First instant after, aware, UTC.
+        start: First instant inside the window, aware, UTC.
+        end: First instant after the window, aware, UTC.
         key: The Dagster partition key, for example ``2026-01-03``.
         zone: The time zone of the partitions definition.
     """
@@ -34,7 +34,7 @@ class Window:
 
 
 def window_between(partitions_def: dg.TimeWindowPartitionsDefinition, bounds: dg.TimeWindow, key: str) -> Window:
-    """The window that Dagster gives these bounds."""
+    """The window of a partition key with the bounds that Dagster computed for it."""
     zone = ZoneInfo(partitions_def.timezone)
     return Window(bounds.start.astimezone(UTC), bounds.end.astimezone(UTC), key, zone)
 
@@ -43,9 +43,9 @@ def window_of(partitions_def: dg.TimeWindowPartitionsDefinition, key: str, table
     """The window of a partition key.
 
     Raises:
-        IncrementalLoadError: The key is not one of the definition.
+        IncrementalLoadError: The definition does not have the key.
     """
-    # has_partition_key alone accepts nothing malformed, but raises on some malformed keys
+    # has_partition_key rejects malformed keys, but raises on some of them
     try:
         known = partitions_def.has_partition_key(key)
     except Exception:
@@ -54,8 +54,8 @@ def window_of(partitions_def: dg.TimeWindowPartitionsDefinition, key: str, table
         first, last = partitions_def.get_first_partition_key(), partitions_def.get_last_partition_key()
         raise IncrementalLoadError(
             f"{table_name or 'table'}: there is no partition {key!r}",
-            rule=f"partition keys run from {first} to {last}, as {partitions_def.fmt}",
-            remedy="name a key in that range, or change the start of the partitions definition",
+            rule=f"partition keys run from {first} to {last}, in the format {partitions_def.fmt}",
+            remedy="use a key in that range, or change the start of the partitions definition",
         )
     return window_between(partitions_def, partitions_def.time_window_for_partition_key(key), key)
 
@@ -64,13 +64,13 @@ def first_window(partitions_def: dg.TimeWindowPartitionsDefinition, table_name: 
     """The first window of a definition.
 
     Raises:
-        IncrementalLoadError: It has none yet.
+        IncrementalLoadError: The definition has no windows yet.
     """
     return window_of(partitions_def, partitions_def.get_first_partition_key() or "", table_name)
 
 
 def known_windows(partitions_def: dg.TimeWindowPartitionsDefinition, keys: Iterable[str]) -> list[Window]:
-    """The windows of those of the keys that the definition has (still), oldest first."""
+    """The windows of the given keys, oldest first; keys that the definition no longer has are ignored."""
     found = []
     for key in keys:
         with suppress(IncrementalLoadError):

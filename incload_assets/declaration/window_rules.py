@@ -1,7 +1,7 @@
-"""The rules that the windows of a table have to keep, shown by a few of them.
+"""Rules for the windows of a table, checked on a sample of windows.
 
-Those few are the first ones, and the ones about a new year and about each change of the clock in the year after the
-start: there a format that leaves something out gives two windows one name.
+The sample consists of the first windows and of the windows around the new year and around each change of the clock
+within a year of the start: there an incomplete key format gives two windows the same key.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,14 +18,14 @@ from incload_assets.delta.sql import quoted
 from resources.errors import DeclarationError
 
 _BEFORE, _AFTER = 2, 5
-"""How many windows are looked at before and after each such instant."""
+"""Number of sampled windows before and after each such instant."""
 
 
 def time_windows(table_name: str, partitions_def: dg.PartitionsDefinition) -> dg.TimeWindowPartitionsDefinition:
-    """The partitions definition, if it is one of time windows that begins before it ends.
+    """The partitions definition, checked to be of time windows and to start before it ends.
 
     Raises:
-        DeclarationError: It is not.
+        DeclarationError: One of the checks fails.
     """
     if not isinstance(partitions_def, dg.TimeWindowPartitionsDefinition):
         raise DeclarationError(
@@ -37,24 +37,25 @@ def time_windows(table_name: str, partitions_def: dg.PartitionsDefinition) -> dg
     if end is not None and end <= start:
         raise DeclarationError(
             f"{table_name}: partitions_def starts at {start.isoformat()} and ends at {end.isoformat()}",
-            rule="a definition ends after it starts, or it has no windows",
+            rule="a definition that does not end after its start has no windows",
             remedy="write a later end_date, or none",
         )
     return partitions_def
 
 
 def sampled_windows(table_name: str, partitions_def: dg.TimeWindowPartitionsDefinition) -> list[Window]:
-    """Some windows that a definition has or will have, oldest first; when it ends does not matter.
+    """A sample of the windows that a definition has or will have, oldest first; its end is ignored.
 
     Raises:
-        DeclarationError: Two have one key, or a key does not tell which window it is of, or Dagster cannot tell them.
+        DeclarationError: Two windows have the same key, a key does not identify its window, or Dagster cannot compute
+            the windows.
     """
     try:
         return _sampled(table_name, partitions_def)
     except (CheckError, OverflowError) as error:
         raise DeclarationError(
-            f"{table_name}: partitions_def is {partitions_def!r}, of which Dagster cannot tell the windows",
-            rule="each window is followed by another one, also where the clock of its time zone is changed",
+            f"{table_name}: partitions_def is {partitions_def!r}, whose windows Dagster cannot compute",
+            rule="each window is followed by another one, even when the clock of its time zone changes",
             remedy="drop minute_offset or the exclusions, or write timezone='UTC'",
         ) from error
 
@@ -68,18 +69,17 @@ def _sampled(table_name: str, partitions_def: dg.TimeWindowPartitionsDefinition)
         starts = [stretch.start.timestamp() - 1, *(window.start.timestamp() for window in windows)]
         if len(windows) < len(keys) or any(one >= next_ for one, next_ in pairwise(starts)):
             raise DeclarationError(
-                f"{table_name}: partitions_def has fmt {partitions_def.fmt!r}, by which windows that follow each "
-                "other have "
+                f"{table_name}: partitions_def has fmt {partitions_def.fmt!r}, which gives consecutive windows "
                 f"the keys {', '.join(map(repr, keys))}",
-                rule="each window has a key of its own, which tells when it starts",
-                remedy="drop fmt, or write one with all that tells two windows apart, such as '%Y-%m-%d-%H:%M'",
+                rule="each window has its own key, which determines when it starts",
+                remedy="drop fmt, or write one that gives every window another key, such as '%Y-%m-%d-%H:%M'",
             )
         found |= set(windows)
     return sorted(found)
 
 
 def _windows_of(partitions_def: dg.TimeWindowPartitionsDefinition, keys: Sequence[str]) -> list[Window]:
-    """The windows that keys name, up to the first one that names none."""
+    """The windows of the keys, up to the first key that Dagster cannot parse."""
     windows = []
     for key in keys:
         try:
@@ -103,7 +103,7 @@ def _stretch(partitions_def: dg.TimeWindowPartitionsDefinition, at: datetime, be
 
 
 def _steps(start: datetime) -> Iterator[datetime]:
-    """Each new year and each change of the clock, in the year after an instant; up to an hour late."""
+    """Each new year and each change of the clock in the year after an instant, up to an hour late."""
 
     def steps(since: datetime, number: int, length: timedelta) -> Iterator[tuple[datetime, datetime]]:
         instants = ((since + n * length).astimezone(start.tzinfo) for n in range(number + 1))
@@ -116,14 +116,14 @@ def _steps(start: datetime) -> Iterator[datetime]:
 
 
 def inside_sql(column: str, kind: T.DataType, start: datetime, end: datetime, timezone: str) -> str:
-    """SQL with literals, by which Delta skips files: whether a column's value lies in a window.
+    """SQL condition that a column's value lies in a window, with literals, so that Delta skips files.
 
     Args:
-        column: Its name.
-        kind: Its type, date or timestamp.
-        start: Of the window, aware.
-        end: First instant after it, aware.
-        timezone: Of the partitions definition; a date is a day there.
+        column: The column's name.
+        kind: The column's type, date or timestamp.
+        start: Start of the window, aware.
+        end: First instant after the window, aware.
+        timezone: Time zone of the partitions definition; a date is a day in it.
 
     Example:
         >>> inside_sql("day", T.DateType(), datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC), "UTC")
@@ -140,13 +140,13 @@ def inside_sql(column: str, kind: T.DataType, start: datetime, end: datetime, ti
 def check_whole_days(
     table_name: str, place: str, column: str, partitions_def: dg.TimeWindowPartitionsDefinition
 ) -> None:
-    """Check that a date tells the windows of a definition.
+    """Checks that a date determines a window of the definition.
 
     Args:
         table_name: For the message.
-        place: Where the column is named.
-        column: Its name.
-        partitions_def: Of the table.
+        place: Where the column is declared, for the message.
+        column: The column's name.
+        partitions_def: The table's partitions definition.
 
     Raises:
         DeclarationError: Windows begin or end within a day.
@@ -158,6 +158,6 @@ def check_whole_days(
         raise DeclarationError(
             f"{table_name}: {place} names {column!r} of type date, and the first window is "
             f"[{bounds[0].isoformat()}, {bounds[1].isoformat()})",
-            rule="a date tells the window of a row only if windows begin at midnight",
+            rule="a date determines the window of a row only if windows begin at midnight",
             remedy="partition by a timestamp, or by a string that is the partition key",
         )

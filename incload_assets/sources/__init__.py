@@ -1,1 +1,1 @@
-"""Where changes come from: a room for each kind of source, and beside them what the kinds share."""
+"""Sources: one package for each kind, beside the modules that they share."""

@@ -1,4 +1,4 @@
-"""A source around another one, whose records it reads in a way of its own."""
+"""Base class of sources that parse the records of an inner source."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from resources.lake import Lake
 
 @dataclass(frozen=True)
 class SourceDecorator(Source):
-    """All that is not about reading records is as the inner source has it.
+    """A source that delegates everything except parsing to an inner source.
 
     Args:
         source: The inner source.
@@ -23,7 +23,7 @@ class SourceDecorator(Source):
     source: Source
 
     def inherit_capabilities(self) -> None:
-        """Take over what the inner source says of itself; to be called when ``source`` is set."""
+        """Copies the capability flags of the inner source; to be called when ``source`` is set."""
         for name in ("absent", "retains_absent_keys", "changes_while_read", "expires_rows", "has_row_times"):
             object.__setattr__(self, name, getattr(self.source, name))
 

@@ -1,4 +1,4 @@
-"""Several sources of one table: a full extract with changes on top, or systems that both know a part."""
+"""Several sources of one table: a full extract with changes on top, or systems that each hold a part."""
 
 import hashlib
 import json
@@ -33,22 +33,23 @@ _NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 
 @dataclass(frozen=True)
 class Several(Source):
-    """Several sources whose changes make one table, told apart by name.
+    """Several named sources whose changes make one table.
 
-    Beside what the sources have, a contract, conditions and the function may use these fields:
+    Beside the fields of the sources, the contract, the conditions and the function may use these fields:
 
-    - ``source_name`` (string): which of the sources the record is from.
-    - ``source_priority`` (integer): 0 for the source that is named first, -1 for the next. As the last column of
-      ``sequence_by`` it decides where two sources tell of one key at the same position, the greater one counts;
-      without it a hash of the content does. A source is added at the end: the numbers of the others stay.
+    - ``source_name`` (string): the name of the source that the record is from.
+    - ``source_priority`` (integer): 0 for the source that is declared first, -1 for the next one, and so on. As the
+      last column of ``sequence_by`` it decides between changes of one key with the same sequence from two sources: the
+      greater priority wins. Without it a hash of the content decides. Add new sources at the end, so that the others
+      keep their numbers.
 
-    A window is there when each source that waits (``absent="wait"``) holds something for it. Where sources have a field
-    in different types, it is read as text. The places of rows, in quarantine for example, begin with the source's name:
-    so a source keeps its name, and a table that had one source becomes another table. Where one of the sources keeps
-    rows that it no longer shows, rows under a name that is not declared stay, too.
+    A window is present when every source that waits (``absent="wait"``) has data for it. A field that sources have in
+    different types is read as a string. The places of rows, for example in the quarantine, begin with the source's
+    name. Therefore a source must keep its name, and a table cannot change from a single source to several. If one of
+    the sources keeps rows that it no longer shows, rows of a name that is no longer declared stay, too.
 
     Args:
-        sources: By name, letters, digits, ``_`` and ``-``; the one with the highest priority first.
+        sources: The sources by name (letters, digits, ``_`` and ``-``), in order of priority, highest first.
 
     Example:
         >>> from incload_assets.assets import Changes, Files
@@ -90,47 +91,47 @@ class Several(Source):
         return next((part.whole_changes for part in self.sources.values() if part.whole_changes), "")
 
     def validate(self, table_name: str) -> None:
-        """Check the names, and each of the sources; see :meth:`Source.validate`."""
+        """Checks the names, and each source; see :meth:`Source.validate`."""
         if not isinstance(self.sources, Mapping):
             raise DeclarationError(
-                f"{table_name}: source: Several is of {self.sources!r}",
-                rule="it is of sources by name",
+                f"{table_name}: source: Several got {self.sources!r}",
+                rule="it takes a mapping from names to sources",
                 remedy='write Several({"full": Files(...), "changes": Files(...)})',
             )
         if len(self.sources) < 2:
             raise DeclarationError(
                 f"{table_name}: source: Several has {len(self.sources)} sources",
-                rule="it is for two or more",
-                remedy="declare the one source itself",
+                rule="it needs two or more",
+                remedy="declare the single source without Several",
             )
         for name, part in self.sources.items():
             if not re.fullmatch(_NAME, name):
                 raise DeclarationError(
                     f"{table_name}: source: {name!r} is the name of a source",
-                    rule="it is a word of letters, digits, _ and -, and begins with a letter",
+                    rule="a name consists of letters, digits, _ and -, and begins with a letter",
                     remedy="rename it, for example 'changes'",
                 )
             if not isinstance(part, Source) or isinstance(part, Several):
                 raise DeclarationError(
                     f"{table_name}: source: {name!r} is {part!r}",
-                    rule="each of several sources is one by itself",
+                    rule="each part of Several is a single source",
                     remedy="write Files(...), Kafka(...), Debezium(...), QueryByTime(...) or QueryById(...)",
                 )
             part.validate(_named(table_name, name))
             if other := next((one for one, before in self.sources.items() if one != name and before == part), None):
                 raise DeclarationError(
                     f"{table_name}: source: {name!r} and {other!r} are both {part}",
-                    rule="each record comes once, from one of the sources",
+                    rule="each record comes once, from one source",
                     remedy="drop one of them, or correct it",
                 )
 
     def validate_windows(self, table_name: str, windows: Sequence[Window]) -> None:
-        """Check that they fit each of the sources; see :meth:`Source.validate_windows`."""
+        """Checks that the windows fit each source; see :meth:`Source.validate_windows`."""
         for name, part in self.sources.items():
             part.validate_windows(_named(table_name, name), windows)
 
     def check_landed(self, table_name: str, ingested: Iterable[tuple[Window, Position]]) -> None:
-        """Check each of the sources; see :meth:`Source.check_landed`."""
+        """Checks the windows of each source; see :meth:`Source.check_landed`."""
         held = list(ingested)
         for name, part in self.sources.items():
             part.check_landed(
@@ -139,23 +140,23 @@ class Several(Source):
 
     @property
     def own_fields(self) -> Mapping[str, OwnField]:
-        """Name and priority, and those of each of the sources; see :meth:`Source.own_fields`."""
+        """Name and priority, and the own fields of each source; see :meth:`Source.own_fields`."""
         theirs = {name: field for part in self.sources.values() for name, field in part.own_fields.items()}
         return {**theirs, NAME: OwnField(T.StringType(), tuple(self.sources)), PRIORITY: OwnField(T.IntegerType())}
 
     def validate_changes(self, declared: Declared) -> None:
-        """Check that each of the sources can tell them; see :meth:`Source.validate_changes`."""
+        """Checks that each source can provide the changes; see :meth:`Source.validate_changes`."""
         for name, part in self.sources.items():
             part.validate_changes(replace(declared, table_name=_named(declared.table_name, name)))
 
     def for_contract(self, contract: Contract) -> "Several":
-        """These sources as they read for a table of that contract."""
+        """See :meth:`Source.for_contract`."""
         made = replace(self, sources={name: part.for_contract(contract) for name, part in self.sources.items()})
         object.__setattr__(made, "contract", contract)
         return made
 
     def for_changes(self, unavailable: str | None, *, moves: bool) -> "Several":
-        """These sources as they read for such a table; see :meth:`Source.for_changes`."""
+        """See :meth:`Source.for_changes`."""
         parts = {name: part.for_changes(unavailable, moves=moves) for name, part in self.sources.items()}
         made = replace(self, sources=parts)
         object.__setattr__(made, "contract", self.contract)
@@ -171,17 +172,17 @@ class Several(Source):
             self.sources[name].check_skipped(_named(table_name, name), window, {"": reasons})
 
     def requiring(self, required: Callable[[], Collection[str]]) -> "Several":
-        """These sources as they read for a load; see :meth:`Source.requiring`."""
+        """See :meth:`Source.requiring`."""
         made = replace(self, sources={name: part.requiring(required) for name, part in self.sources.items()})
         object.__setattr__(made, "contract", self.contract)
         return made
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
-        """What each of the sources holds for the windows; see :meth:`Source.detect`."""
+        """The positions of all sources together, by window; see :meth:`Source.detect`."""
         return self.survey(request).positions
 
     def survey(self, request: DetectRequest) -> Survey:
-        """The same, with what each of the sources leaves out; see :meth:`Source.survey`."""
+        """The positions, and the data that each source leaves out; see :meth:`Source.survey`."""
         seen = {name: part.survey(_request_of(request, name)) for name, part in self.sources.items()}
         found = {name: of_one.positions for name, of_one in seen.items()}
         positions = {}
@@ -202,13 +203,13 @@ class Several(Source):
             part.prepare(spark, _request_of(request, name))
 
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
-        """The rows of all sources; see :meth:`Source.extract`."""
+        """The rows of all sources together; see :meth:`Source.extract`."""
         return self.extract_windows(spark, table_name, {"": position}, fields).drop("_window")
 
     def extract_windows(
         self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
     ) -> DataFrame:
-        """Each source reads all windows at once; see :meth:`Source.extract_windows`."""
+        """The rows of all sources, each of which reads all windows at once; see :meth:`Source.extract_windows`."""
         theirs = [name for name in fields if name not in (NAME, PRIORITY)]
         rows = []
         for number, (name, part) in enumerate(self.sources.items()):
@@ -223,12 +224,12 @@ class Several(Source):
         return _position({name: part.empty_position(window) for name, part in self.sources.items()})
 
     def settled(self, position: Position) -> bool:
-        """Whether it is so for each of the sources."""
+        """Whether the window is complete in every source; see :meth:`Source.settled`."""
         parts = {name: _of(position, name) for name in self.sources}
         return all(of is not None and self.sources[name].settled(of) for name, of in parts.items())
 
     def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
-        """Of each of the sources; see :meth:`Source.headroom`."""
+        """The margins of all sources; see :meth:`Source.headroom`."""
         found = []
         for name, part in self.sources.items():
             own = {window: of for window, position in positions.items() if (of := _of(position, name)) is not None}
@@ -236,13 +237,13 @@ class Several(Source):
         return found
 
     def clocks(self, table_name: str) -> list[Clock]:
-        """Those of each of the sources; see :meth:`Source.clocks`."""
+        """The clocks of all sources; see :meth:`Source.clocks`."""
         return [clock for name, part in self.sources.items() for clock in part.clocks(_named(table_name, name))]
 
     def missing(
         self, table_name: str, windows: Sequence[Window], ingested: Mapping[str, Position]
     ) -> dict[str, list[str]]:
-        """What is gone from any of the sources; see :meth:`Source.missing`."""
+        """The data that is gone from any source; see :meth:`Source.missing`."""
         gone: dict[str, list[str]] = {}
         for name, part in self.sources.items():
             for key, names in part.missing(_named(table_name, name), windows, _OfOne(ingested, name)).items():
@@ -250,27 +251,27 @@ class Several(Source):
         return gone
 
     def names_what_it_holds(self) -> bool:
-        """Whether any of the sources does; see :meth:`Source.names_what_it_holds`."""
+        """Whether any source names its data; see :meth:`Source.names_what_it_holds`."""
         return any(part.names_what_it_holds() for part in self.sources.values())
 
     def carried(self, position: Position) -> list[str]:
-        """The places of all rows that stay although they are gone from their source."""
+        """The places of all rows that stay although they are gone from their source; see :meth:`Source.carried`."""
         parts = ((name, part, _of(position, name)) for name, part in self.sources.items())
         return [place for name, part, of in parts if of is not None for place in _placed(name, part.carried(of))]
 
     def keeper(self, file: Column) -> Column:
-        """The name of the source, unless it is one that keeps no rows; see :meth:`Source.keeper`."""
+        """The name of the source; NULL for a source that keeps no absent rows. See :meth:`Source.keeper`."""
         name = source_of(file)
         return F.when(~name.isin([name for name, part in self.sources.items() if not part.retains_absent_keys]), name)
 
 
 def _request_of(request: DetectRequest, name: str) -> DetectRequest:
-    """The request for one of the sources."""
+    """The request for one source."""
     return replace(request, table_name=_named(request.table_name, name), ingested=_OfOne(request.ingested, name))
 
 
 class _OfOne(Mapping[str, Position]):
-    """The positions that were ingested of one of the sources, by partition key."""
+    """The ingested positions of one source, by partition key."""
 
     def __init__(self, ingested: Mapping[str, Position], name: str) -> None:
         self._ingested, self._name = ingested, name
@@ -288,7 +289,7 @@ class _OfOne(Mapping[str, Position]):
 
 
 def _named(table_name: str, name: str) -> str:
-    """The table as one of its sources knows it: for messages, and for what it writes down under that name."""
+    """The table's name for one of its sources, for messages and for the state that the source stores."""
     return f"{table_name}@{name}"
 
 
@@ -298,9 +299,9 @@ def _placed(name: str, places: Iterable[str]) -> list[str]:
 
 def _position(parts: Mapping[str, Position]) -> Position:
     """The position of all sources together."""
-    told = json.dumps({name: part.fingerprint for name, part in parts.items()}, sort_keys=True)
+    fingerprints = json.dumps({name: part.fingerprint for name, part in parts.items()}, sort_keys=True)
     return Position(
-        fingerprint=hashlib.blake2b(told.encode(), digest_size=8).hexdigest(),
+        fingerprint=hashlib.blake2b(fingerprints.encode(), digest_size=8).hexdigest(),
         detail={
             "sources": {
                 name: {"fingerprint": part.fingerprint, "detail": part.detail, "summary": part.summary}
@@ -313,6 +314,6 @@ def _position(parts: Mapping[str, Position]) -> Position:
 
 
 def _of(position: Position, name: str) -> Position | None:
-    """The position of one of the sources; None for one that was not among them then."""
+    """The position of one source; None if the source was not declared when the position was made."""
     part = position.detail.get("sources", {}).get(name)
     return None if part is None else Position(part["fingerprint"], part["detail"], part["summary"])

@@ -1,4 +1,4 @@
-"""The rows of several sources as those of one, which tell which source each is from."""
+"""Union of the rows of several sources, labelled with the source that each row is from."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ NAME, PRIORITY, SEPARATOR = "source_name", "source_priority", ": "
 
 @dataclass(frozen=True)
 class SourceRows:
-    """The rows of one of the sources.
+    """The rows of one source.
 
     Args:
-        name: Of the source.
-        priority: As the field ``source_priority`` tells it.
-        rows: As :meth:`Source.extract_windows` gives them.
+        name: Name of the source.
+        priority: Value of the field ``source_priority``.
+        rows: As :meth:`Source.extract_windows` returns them.
     """
 
     name: str
@@ -31,23 +31,25 @@ class SourceRows:
 
 
 def together(parts: Sequence[SourceRows], fields: Sequence[str], contract: Contract | None) -> DataFrame:
-    """The rows of all of them; a field that they have in different types is text.
+    """The rows of all sources; a field that sources have in different types becomes a string.
 
     Args:
-        parts: At least one.
-        fields: That ``_raw`` is to have.
-        contract: Of the table; None where it is not known.
+        parts: At least one source.
+        fields: Members of ``_raw``.
+        contract: The table's contract; None if it is unknown.
     """
     types = [_types(part.rows) for part in parts]
     targets = contract.types if contract else {}
     alike = {name: len({str(of.get(name)) for of in types}) == 1 for name in fields}
     columns = [*EXTRACTED_COLUMNS, PRESENT, SKIPPED, "_window"]
-    made = (_told(part, fields, its, alike, targets).select(*columns) for part, its in zip(parts, types, strict=True))
-    return union_of(made)
+    labelled = (
+        _labelled(part, fields, its, alike, targets).select(*columns) for part, its in zip(parts, types, strict=True)
+    )
+    return union_of(labelled)
 
 
 def source_of(file: Column) -> Column:
-    """The name of the source in the place of a row."""
+    """The name of the source at the beginning of a row's ``_source.file``."""
     return F.substring_index(file, SEPARATOR, 1)
 
 
@@ -57,14 +59,14 @@ def _types(frame: DataFrame) -> dict[str, T.DataType]:
     return {field.name: field.dataType for field in raw.fields}
 
 
-def _told(
+def _labelled(
     part: SourceRows,
     fields: Sequence[str],
     types: Mapping[str, T.DataType],
     alike: Mapping[str, bool],
     targets: Mapping[str, T.DataType],
 ) -> DataFrame:
-    """One source's rows with the fields and places that tell which one it is, in types that all sources share."""
+    """The rows of one source with name, priority and labelled places, in types that all sources share."""
     frame, own = part.rows, {NAME: F.lit(part.name), PRIORITY: F.lit(part.priority)}
 
     def value(name: str) -> Column:

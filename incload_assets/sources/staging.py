@@ -1,4 +1,4 @@
-"""Records of a source that Spark cannot reach, by way of the landing area."""
+"""Staging of records in the landing area, for sources that Spark cannot reach."""
 
 import json
 import re
@@ -18,26 +18,26 @@ from resources.object_store import is_s3
 from resources.settings import current_settings
 
 FOLDER = "_staged"
-"""Folder of the landing area; its name hides it from the templates of files."""
+"""Folder in the landing area; the underscore hides it from file templates."""
 KEPT = timedelta(days=1)
-"""After this time nobody is still reading a file."""
+"""How long files are kept; no load reads a file for longer."""
 _ODD = r"^[._]|[^\w.-]"
-"""Signs that not every file's name can have; to Spark one that begins with a dot or an underscore is hidden."""
+"""Characters that some stores do not allow in file names, and initial dots and underscores, which hide from Spark."""
 
 
 def staged_json(
     spark: SparkSession, table_name: str, name: str, records: Iterable[Mapping[str, Any]], fields: Iterable[str]
 ) -> DataFrame:
-    """Records as :meth:`Source.extract` returns them, written to the landing area one by one and read there by Spark.
+    """Records in the form of :meth:`Source.extract`, written to the landing area one by one and read there by Spark.
 
-    So an extract of any size passes through this process, but never lies in its memory. The files are only for the one
-    load: when the table stages again, those older than a day are removed.
+    An extract of any size passes through this process without being held in memory. The files serve only one load:
+    when the table stages again, files older than a day are removed.
 
     Args:
         spark: The session.
         table_name: For messages, and the folder's name.
-        name: The beginning of the file's name, which rows have as ``_source.file``.
-        records: What ``json.dumps`` takes; give numbers as text where a float would lose digits.
+        name: Prefix of the file's name, which rows have as ``_source.file``.
+        records: Input of ``json.dumps``; give numbers as strings if a float would lose digits.
         fields: Names of the members of ``_raw``.
 
     Raises:
@@ -53,7 +53,7 @@ def staged_json(
         _remove_old(store, folder)
         with store.open(path, "wb") as file:
             for record in records:
-                # half a surrogate pair, which JSON can have, then makes a record that is not valid UTF-8
+                # half a surrogate pair, which JSON allows, makes only its own record invalid UTF-8
                 file.write(json.dumps(record, ensure_ascii=False).encode(errors="surrogatepass") + b"\n")
     [read] = read_json(spark, template, [path], list(fields))
     return read.frame
@@ -63,5 +63,5 @@ def _remove_old(store: fsspec.AbstractFileSystem, folder: str) -> None:
     for path, known in store.find(folder, detail=True).items():
         changed = known.get("LastModified") or datetime.fromtimestamp(known["mtime"], UTC)
         if changed < datetime.now(UTC) - KEPT:
-            with suppress(FileNotFoundError):  # another load was quicker
+            with suppress(FileNotFoundError):  # another load removed it first
                 store.rm_file(path)

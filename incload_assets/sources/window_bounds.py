@@ -1,8 +1,9 @@
-"""Where windows end in a source whose records bear no reliable time: written down once, never moved.
+"""Stored window boundaries (offsets, ids) of sources without reliable event times; immutable once written.
 
-A *cut* at an instant says up to where (an id, an offset per topic partition) everything belongs to the windows that end
-at or before it. Windows then tile what the source holds, in whatever order and by however many processes they are
-loaded, because each reads from one cut to the next, and a cut is the same for everybody from the moment it is written.
+A *window bound* at an instant is the place (an id, or an offset per topic partition) up to which all records belong to
+windows that end at or before the instant. Each window reads from one bound to the next. All processes use the same
+bounds once they are written, so the windows cover the source without gaps or overlaps, in whatever order they are
+loaded.
 """
 
 import json
@@ -17,18 +18,18 @@ from resources.errors import SourceUnavailable
 from resources.lake import Lake
 
 Bound = Mapping[str, Any]
-"""JSON-ready, of the source's own making."""
+"""Place in the source, JSON-ready; its content is up to the source."""
 
 Choose = Callable[[Sequence[datetime], Mapping[datetime, Bound]], Mapping[datetime, Bound]]
-"""From the instants without a cut (ascending) and all cuts there are to the cuts to write, for all or some of them.
+"""From the instants without a bound (ascending) and all known bounds to new bounds, for some or all of these instants.
 
-A cut must not lie before that of an earlier instant, or behind that of a later one. Where another process was faster,
-the function is called again with what is there then.
+A bound must not lie before the bound of an earlier instant, or behind the bound of a later one. If another process
+writes first, the function is called again with the bounds known then.
 """
 
 ATTEMPTS = 20
 FILES = 64
-"""Each commit adds a file, and all are read at each look; so every so many commits they become one."""
+"""Number of commits after which the files are merged: each commit adds a file, and every read reads all of them."""
 _SCHEMA = pa.schema(
     [
         pa.field("at", pa.timestamp("us", tz="UTC"), nullable=False),
@@ -39,18 +40,18 @@ _SCHEMA = pa.schema(
 
 
 class WindowBounds:
-    """The cuts of one table, a small Delta table of its own.
+    """The window bounds of one table, stored in a small Delta table.
 
-    Each commit carries the number after the one its writer read, so that of two writers who read the same one loses
-    and looks again: compare and swap, by Delta's transaction identifiers.
+    Writes are compare-and-swap by Delta's transaction identifiers: each commit has the number after the one that its
+    writer read, so if two writers read the same number, one fails and reads again.
 
     Args:
-        lake: Where tables are.
-        table: The table's name, its asset key with slashes.
+        lake: Location of the tables.
+        table_name: The table's name, its asset key with slashes.
 
     Example:
-        >>> cuts = WindowBounds(lake, "retail/payments")  # doctest: +SKIP
-        >>> cuts.at([monday], lambda missing, known: {at: {"id": 17} for at in missing})  # doctest: +SKIP
+        >>> bounds = WindowBounds(lake, "retail/payments")  # doctest: +SKIP
+        >>> bounds.at([monday], lambda missing, known: {at: {"id": 17} for at in missing})  # doctest: +SKIP
         {datetime(2026, 1, 5, tzinfo=UTC): {'id': 17}}
     """
 
@@ -59,45 +60,45 @@ class WindowBounds:
         self._uri = lake.cuts_uri(table_name.split("/"))
 
     def known(self) -> dict[datetime, Bound]:
-        """All cuts written, by instant, aware, UTC, ascending."""
-        return _cuts(self._read()[0])
+        """All stored bounds by instant, aware, UTC, ascending."""
+        return _bounds(self._read()[0])
 
     def at(self, instants: Sequence[datetime], choose: Choose) -> dict[datetime, Bound]:
-        """The cuts at some instants; those without one are given one, if ``choose`` names it.
+        """The bounds at some instants; missing ones are chosen and stored.
 
         Args:
             instants: Aware.
-            choose: See :data:`Choose`.
+            choose: See :data:`Choose`; an instant for which it returns no bound is left out.
 
         Raises:
-            SourceUnavailable: Other processes kept writing cuts in between.
+            SourceUnavailable: Other processes kept writing bounds in between.
         """
         wanted = {instant.astimezone(UTC) for instant in instants}
         for _ in range(ATTEMPTS):
             rows, number = self._read()
-            known, chosen = _cuts(rows), dict[datetime, Bound]()
+            known, chosen = _bounds(rows), dict[datetime, Bound]()
             if missing := sorted(wanted - known.keys()):
                 chosen = dict(choose(missing, known))
             if not chosen or self._write(chosen, number + 1, rows):
                 merged = {**known, **chosen}
                 return {instant: merged[instant] for instant in sorted(wanted) if instant in merged}
         raise SourceUnavailable(
-            f"{self._table}: other processes wrote cuts each of {ATTEMPTS} times between reading and writing them",
-            rule="cuts are written by one process at a time",
-            remedy="none: the load is tried again",
+            f"{self._table}: other processes wrote window bounds during each of {ATTEMPTS} attempts to write them",
+            rule="window bounds are written by one process at a time",
+            remedy="none: the load is retried",
         )
 
     def _read(self) -> tuple[list[dict[str, Any]], int]:
-        """All rows, and the number of the commit that wrote the last of them; 0 without any."""
+        """All rows, and the number of the latest commit; 0 if there is none."""
         table = self._lake.delta(self._uri)
         if table is None:
             return [], 0
         rows = sorted(table.to_pyarrow_table().to_pylist(), key=lambda row: row["at"])
         return rows, table.transaction_version(self._app_id) or 0
 
-    def _write(self, cuts: Mapping[datetime, Bound], number: int, before: list[dict[str, Any]]) -> bool:
+    def _write(self, bounds: Mapping[datetime, Bound], number: int, before: list[dict[str, Any]]) -> bool:
         now, anew = windows.now(), number % FILES == 0
-        new = [{"at": at, "cut": json.dumps(cut, sort_keys=True), "written_at": now} for at, cut in cuts.items()]
+        new = [{"at": at, "cut": json.dumps(bound, sort_keys=True), "written_at": now} for at, bound in bounds.items()]
         rows = pa.Table.from_pylist([*before, *new] if anew else new, _SCHEMA)
         return self._lake.append(self._uri, rows, self._app_id, number, anew=anew)
 
@@ -106,5 +107,5 @@ class WindowBounds:
         return f"{self._table}/cuts"
 
 
-def _cuts(rows: list[dict[str, Any]]) -> dict[datetime, Bound]:
+def _bounds(rows: list[dict[str, Any]]) -> dict[datetime, Bound]:
     return {row["at"]: json.loads(row["cut"]) for row in rows}

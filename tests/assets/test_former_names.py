@@ -59,8 +59,8 @@ def test_a_source_with_the_former_flags_and_arguments_works_and_says_what_to_wri
                 return {window.key: Position(f"{table} {more['lake'].root}") for window in windows if not landed}
 
     assert [str(warning.message).partition(": ")[2] for warning in warned] == [
-        "keeps is retains_absent_keys now",
-        "detect takes one argument now, a DetectRequest",
+        "keeps was renamed to retains_absent_keys",
+        "detect now takes one argument, a DetectRequest",
     ]
     assert Former({}).retains_absent_keys and not LiteralSource({}).retains_absent_keys
     assert detected(Former({}), "orders", days(1), {})["2026-01-01"].fingerprint == "orders /nowhere"

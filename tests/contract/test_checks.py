@@ -207,7 +207,7 @@ def test_a_broken_rule_is_described(name: str, stats: dict[str, Any], data_type:
     [
         ("no_such_check", {}, LONG, "cannot be compiled to a column expression"),
         ("in_range", {"min_value": 5, "max_value": 1}, LONG, "its range from 5 to 1 is empty"),
-        ("str_length", {}, TEXT, "it names no length"),
+        ("str_length", {}, TEXT, "it has no length"),
         ("str_matches", {"pattern": "("}, TEXT, "is not a regular expression"),
         ("str_matches", {"pattern": "(?a)x"}, TEXT, "'(?a)'"),
         ("str_matches", {"pattern": re.compile("x", re.VERBOSE)}, TEXT, "verbose"),

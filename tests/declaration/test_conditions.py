@@ -36,7 +36,7 @@ def test_a_condition_on_the_hour_or_chance_of_a_load_is_refused(condition: str, 
     with pytest.raises(DeclarationError) as refused:
         declare(condition)
     assert str(refused.value).startswith(
-        f"items: changes.delete_when is {condition!r}, with {named} in it. Rule: it says the same of a row whenever"
+        f"items: changes.delete_when is {condition!r}, with {named} in it. Rule: it gives the same result whenever"
     )
     assert refused.value.remedy
 

@@ -117,7 +117,7 @@ WRONG: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     ),
     "a scope that is a text": (
         lambda: changes() | {"write": Snapshot(scope="value")},
-        "write.scope is 'value', a column that is neither true nor false",
+        "write.scope is 'value', a column that is not boolean",
     ),
     # the contract
     "a mark of personal values in other letters": (
@@ -155,17 +155,17 @@ WRONG: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     # conditions
     "a name of SQL Server": (
         lambda: changes(delete_when="__$operation = 1"),
-        "changes.delete_when is '__$operation = 1', with the name __$operation in it. Rule: a name with other signs "
-        "than letters, digits and _ stands in backticks. Remedy: write delete_when='`__$operation` = 1'",
+        "changes.delete_when is '__$operation = 1', with the name __$operation in it. Rule: a name with characters "
+        "other than letters, digits and _ must be quoted with backticks. Remedy: write delete_when='`__$operation`",
     ),
     "a name with a dash": (lambda: changes(delete_when="change-type = 'd'"), 'changes.delete_when is "change-type'),
     "a name of two words": (
         lambda: changes(delete_when="change type = 'd'"),
-        "changes.delete_when is \"change type = 'd'\", which cannot be read from \"= 'd'\" on",
+        "changes.delete_when is \"change type = 'd'\", which cannot be parsed from \"= 'd'\" on",
     ),
     "a condition that ends too soon": (
         lambda: changes(delete_when="op = 'd' AND"),
-        "changes.delete_when is \"op = 'd' AND\", which cannot be read from 'AND' on",
+        "changes.delete_when is \"op = 'd' AND\", which cannot be parsed from 'AND' on",
     ),
     "a quote that is not closed": (
         lambda: changes(delete_when="op = 'd"),

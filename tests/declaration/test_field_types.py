@@ -34,15 +34,18 @@ def changes(**given: Any) -> dict[str, Changes]:
     [
         (
             lambda: changes(keys=5),
-            "items: changes.keys is 5. Rule: it is a list of texts, in an order. Remedy: ",
+            "items: changes.keys is 5. Rule: it is an ordered list of strings. Remedy: ",
         ),
         (lambda: changes(keys=None), "items: changes.keys is None. Rule"),
         (lambda: changes(keys=[["id"]]), "items: changes.keys is (['id'],). Rule"),
-        (lambda: changes(keys={"id"}), "items: changes.keys is {'id'}. Rule: it is a list of texts, in an order"),
+        (lambda: changes(keys={"id"}), "items: changes.keys is {'id'}. Rule: it is an ordered list of strings"),
         (lambda: changes(sequence_by=5), "items: changes.sequence_by is 5. Rule"),
-        (lambda: changes(delete_when=5), "items: changes.delete_when is 5. Rule: it is a text, or None. Remedy: write"),
+        (
+            lambda: changes(delete_when=5),
+            "items: changes.delete_when is 5. Rule: it is a string, or None. Remedy: write",
+        ),
         (lambda: changes(unavailable=5), "items: changes.unavailable is 5. Rule"),
-        (lambda: {"freshness": Freshness(within=5)}, "items: freshness.within is 5. Rule: it is a length of time."),
+        (lambda: {"freshness": Freshness(within=5)}, "items: freshness.within is 5. Rule: it is a timedelta."),
         (lambda: {"freshness": Freshness(within=None)}, "items: freshness.within is None. Rule"),
         (lambda: {"freshness": Freshness(within="6h")}, "items: freshness.within is '6h'. Rule"),
         (
@@ -56,9 +59,12 @@ def changes(**given: Any) -> dict[str, Changes]:
             "items: write.partition_by is ['day']. Rule: it is a ",
         ),
         (lambda: {"write": Merge(partial="no")}, "items: write.partial is 'no'. Rule: it is True or False. Remedy"),
-        (lambda: {"source": Files(5)}, "items: source: path is 5. Rule: it is a text. Remedy: write path='{landing}/"),
+        (
+            lambda: {"source": Files(5)},
+            "items: source: path is 5. Rule: it is a string. Remedy: write path='{landing}/",
+        ),
         (lambda: {"source": Kafka("shop", 5)}, "items: source: topic is 5. Rule"),
-        (lambda: {"source": Several(5)}, "items: source: Several is of 5. Rule: it is of sources by name."),
+        (lambda: {"source": Several(5)}, "items: source: Several got 5. Rule: it takes a mapping"),
         (lambda: {"source": QueryByTime("shop", "t", modified=5)}, "items: source: modified is 5. Rule"),
         (
             lambda: {"source": Debezium(Files("{landing}/*.json"), table="public.items", keys=5)},
@@ -75,7 +81,7 @@ def changes(**given: Any) -> dict[str, Changes]:
             },
             "items: source: slot.name is 5. Rule",
         ),
-        (lambda: {"name": 5}, "items: name is 5. Rule: it is a text, or None. Remedy: write name='orders'."),
+        (lambda: {"name": 5}, "items: name is 5. Rule: it is a string, or None. Remedy: write name='orders'."),
         (lambda: {"name": ""}, ": its asset key has the part ''. Rule: parts are letters, digits and _"),
         (lambda: {"name": "a/b"}, "a/b: its asset key has the part 'a/b'. Rule"),
         (lambda: {"name": "a.b"}, "a.b: its asset key has the part 'a.b'. Rule"),
@@ -91,7 +97,7 @@ def changes(**given: Any) -> dict[str, Changes]:
         (lambda: {"max_partitions_per_run": -1}, "items: max_partitions_per_run is -1. Rule"),
         (
             lambda: {"code_version": 5},
-            "items: code_version is 5. Rule: it is a text that is not empty, or",
+            "items: code_version is 5. Rule: it is a string that is not empty, or",
         ),
         (lambda: {"pool": ""}, "items: pool is ''. Rule"),
         (lambda: {"deps": 5}, "items: Dagster refuses its declaration: 'int' object is not iterable. Rule: deps, "),

@@ -23,7 +23,7 @@ def windows(cron: str, start: str, fmt: str) -> dg.TimeWindowPartitionsDefinitio
     [
         (
             dg.HourlyPartitionsDefinition("2026-01-01", fmt="%Y-%m-%d"),
-            "has fmt '%Y-%m-%d', by which windows that follow each other have the keys '2026-01-01', '2026-01-01', ",
+            "has fmt '%Y-%m-%d', which gives consecutive windows the keys '2026-01-01', '2026-01-01', ",
         ),
         (dg.DailyPartitionsDefinition("2026-01", fmt="%Y-%m"), "the keys '2026-01', '2026-01', "),
         (dg.DailyPartitionsDefinition("01-02", fmt="%m-%d"), "the keys '12-30', '12-31', '01-01', "),
@@ -65,7 +65,11 @@ def test_windows_of_any_length_and_zone_with_keys_of_their_own_are_accepted(
 @pytest.mark.parametrize(
     ("partitions_def", "path", "says"),
     [
-        (DAYS, "{window:%Y-%m-%d-%H}.json", "path names %H of the start of a window, which tells no two windows apart"),
+        (
+            DAYS,
+            "{window:%Y-%m-%d-%H}.json",
+            "path names %H of the start of a window, which is the same for all windows",
+        ),
         (DAYS, "{window:%Y-%m-%d}/{window:%H%M}/*.json", "path names %H%M of"),
         (HOURS, "{window:%Y-%m-%dT%H:%M}.json", "path names %M of"),
         (dg.WeeklyPartitionsDefinition("2026-01-04", **BERLIN), "{window:%Y-%m-%dT%H}.json", "path names %H of"),
@@ -115,7 +119,9 @@ def test_an_hour_that_comes_twice_is_no_name_of_a_window(
     def accept(partitions_def: dg.TimeWindowPartitionsDefinition, path: str) -> None:
         declared(partitions_def=partitions_def, source=Files("{landing}/items/" + path + ".json"))
 
-    with pytest.raises(DeclarationError, match=r"has an hour twice. Remedy: write \{window_utc:...\} in the path for"):
+    with pytest.raises(
+        DeclarationError, match=r"has the same hour twice. Remedy: write \{window_utc:...\} in the path for"
+    ):
         accept(partitions_def, f"{{window:{fields}}}")
     accept(partitions_def, f"{{window_utc:{fields}}}")
     day = fields.partition("%d")[0] + "%d"

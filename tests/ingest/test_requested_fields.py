@@ -14,7 +14,7 @@ from incload_assets.assets import Changes, Files
 from resources.errors import SourceUnreadable
 from tests.support.tables import Item, Loaded, day, make
 
-TYPO = "a condition of changes asks for 'stat', which no header of the files has"
+TYPO = "a condition of changes names 'stat', which no header of the files has"
 
 
 class Stateful(Item):

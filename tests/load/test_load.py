@@ -124,7 +124,7 @@ def test_each_fault_of_a_row_is_told_once(spark: SparkSession, tmp_path: Path) -
         (1, ["id: NULL is not allowed", "part: NULL, but it identifies the row"]),
         (2, ["id: 'x: 'y'' is not bigint", "part: 'z' is not bigint", "at: 'soon' is not timestamp"]),
         (3, ["part: 'z' is not bigint", "at: NULL is not allowed"]),
-        (4, [f"at: '{far}' is not timestamp (six digits of a second at most, year 1 to 9999 in UTC)"]),
+        (4, [f"at: '{far}' is not timestamp (at most six fractional digits of a second, year 1 to 9999 in UTC)"]),
     ]
 
 
@@ -138,7 +138,7 @@ def test_changes_that_differ_by_less_than_a_microsecond_are_quarantined_as_nobod
     table = make(spark, tmp_path, {day(1): rows}, contract=StampedItem, changes=changes, quarantine=loose)
     table.load(1)
     assert table.rows("id", "value") == {("2", "exact")}
-    rule = "is not timestamp (six digits of a second at most, year 1 to 9999 in UTC)"
+    rule = "is not timestamp (at most six fractional digits of a second, year 1 to 9999 in UTC)"
     assert table.log("rejected", "_reasons") == [([f"at: '{at}{digit}Z' {rule}"],) for digit in (1, 9)]
 
 
@@ -353,7 +353,7 @@ def test_hours_and_odd_partition_values_are_windows_and_partitions_too(spark: Sp
 
 
 NOT_TOLD = (
-    "cannot be the value of a partition: Delta cannot tell it from NULL there; write another text for it in the "
+    "cannot be the value of a partition: Delta cannot distinguish it from NULL there; replace it in the "
     "table's function"
 )
 
@@ -395,7 +395,7 @@ def test_a_text_that_no_folder_can_be_named_after_is_quarantined_and_the_longest
     assert table.rows("a:b") == {(value,) for value in fit}
     reasons = sorted(reason for (reasons,) in table.log("rejected", "_reasons") for reason in reasons)
     assert reasons.pop(0) == (
-        "a:b: 'a\\0b' cannot be the value of a partition: no folder has the character NUL in its name"
+        "a:b: 'a\\0b' cannot be the value of a partition: a folder's name cannot contain the character NUL"
     )
     assert [reason.partition("' ")[2] for reason in reasons] == [
         "cannot be the value of a partition: its folder's name would exceed 255 bytes"

@@ -192,10 +192,10 @@ def test_a_row_that_one_source_keeps_is_not_taken_for_an_equal_one_of_another(
 @pytest.mark.parametrize(
     ("declare", "told"),
     [
-        (lambda: {"one": FULL}, "Several has 1 source.*declare the one source itself"),
+        (lambda: {"one": FULL}, "Several has 1 source.*declare the single source"),
         (lambda: {"one": FULL, "two: b": CHANGES}, "'two: b' is the name of a source.*rename it"),
-        (lambda: {"one": FULL, "two": "changes"}, "'two' is 'changes'.*one by itself"),
-        (lambda: {"one": FULL, "two": Several({"a": FULL, "b": CHANGES})}, "'two' is Several.*one by itself"),
+        (lambda: {"one": FULL, "two": "changes"}, "'two' is 'changes'.*is a single source"),
+        (lambda: {"one": FULL, "two": Several({"a": FULL, "b": CHANGES})}, "'two' is Several.*is a single source"),
         (lambda: {"one": FULL, "two": Files("{landing}/x/*.what")}, "unknown extension"),
     ],
 )

@@ -130,5 +130,5 @@ def test_an_event_whose_key_is_zero_is_there_once_whatever_its_sign(
 
 def test_deletes_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     changes = Changes(keys=["id"], delete_when="op = 'd'")
-    with pytest.raises(DeclarationError, match="but Append knows no deletes"):
+    with pytest.raises(DeclarationError, match="but Append does not support deletes"):
         append(spark, tmp_path, {}, changes)

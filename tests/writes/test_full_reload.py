@@ -121,7 +121,7 @@ def test_a_forgotten_load_of_an_older_window_cannot_bring_its_rows_back(spark: S
             {"write": FullReload(max_shrink=1.5)},
             "items: write.max_shrink is 1.5. Rule: .*from 0 to 1. Remedy: write max",
         ),
-        ({"changes": Changes(delete_when="op = 'd'")}, "changes.delete_when.*FullReload knows no deletes"),
+        ({"changes": Changes(delete_when="op = 'd'")}, "changes.delete_when.*FullReload does not support deletes"),
     ],
 )
 def test_declarations_that_cannot_work_are_refused(

@@ -127,9 +127,7 @@ def test_an_empty_marker_is_refused_and_so_is_one_where_whole_rows_are_written(
     def declare(marker: str, write: Write) -> None:
         make(spark, tmp_path, changes=Changes(keys="id", sequence_by="seq", unavailable=marker), write=write)
 
-    with pytest.raises(
-        DeclarationError, match=r"changes.unavailable is ''\. Rule: it is the text where a source does not"
-    ):
+    with pytest.raises(DeclarationError, match=r"changes.unavailable is ''\. Rule: it is the text that stands for an"):
         declare("", Merge())
     with pytest.raises(DeclarationError, match=r"changes.unavailable is '\?', but History writes whole rows"):
         declare("?", History())

@@ -99,5 +99,5 @@ def test_what_columns_held_before_a_truncate_does_not_show_through_after_it(
 def test_a_truncate_is_refused_where_it_cannot_reach_the_whole_table(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(DeclarationError, match=r"and write\.partition_by is 'day'"):
         make(spark, tmp_path, contract=DatedItem, changes=CHANGES, write=Merge(partition_by="day"))
-    with pytest.raises(DeclarationError, match="but History knows no truncates"):
+    with pytest.raises(DeclarationError, match="but History does not support truncates"):
         make(spark, tmp_path, changes=CHANGES, write=History())

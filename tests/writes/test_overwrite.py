@@ -188,7 +188,7 @@ def test_an_instant_or_a_date_lies_in_the_window_of_its_time_zone_and_a_string_i
             r"names 'day' of type date, and the first window is \[2026-01-01T00:00:00\+00:00, "
             "2026-01-01T01.*midnight.*a string that is the partition key",
         ),
-        ({"changes": Changes(delete_when="op = 'd'")}, "changes.delete_when.*Overwrite knows no deletes"),
+        ({"changes": Changes(delete_when="op = 'd'")}, "changes.delete_when.*Overwrite does not support deletes"),
     ],
 )
 def test_declarations_that_cannot_work_are_refused(

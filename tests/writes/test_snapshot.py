@@ -205,12 +205,12 @@ def test_a_forgotten_load_of_an_older_extract_cannot_bring_its_rows_back(spark: 
             {"write": Snapshot(scope="place = 'EU'")},
             "items: write.scope is .*, which names 'place'. Rule.*id, value, seq",
         ),
-        ({"write": Snapshot(scope="value = = 1")}, "items: write.scope is .*, which cannot be read from '= 1' on"),
+        ({"write": Snapshot(scope="value = = 1")}, "items: write.scope is .*, which cannot be parsed from '= 1' on"),
         ({"write": Snapshot(scope="seq < unix_timestamp()")}, "items: write.scope is .*, with current_timestamp in it"),
         ({"write": Snapshot(scope="seq < (SELECT 1)")}, "items: write.scope is .*, with a query in it"),
         ({"write": Snapshot(scope="1 = 1")}, "items: write.scope is '1 = 1', which names no column"),
         ({"changes": Changes()}, "items: changes.keys is empty"),
-        ({"changes": Changes(keys=["id"], delete_when="op = 'd'")}, "Snapshot knows no deletes"),
+        ({"changes": Changes(keys=["id"], delete_when="op = 'd'")}, "Snapshot does not support deletes"),
     ],
 )
 def test_declarations_that_cannot_work_are_refused(

@@ -1,1 +1,1 @@
-"""Files in a local folder or on S3: JSON, CSV, Parquet."""
+"""Files in local folders or on S3: JSON, CSV and Parquet."""

@@ -1,16 +1,16 @@
-"""Which window a file belongs to.
+"""Assignment of files to windows.
 
-With time fields in the template, the path says it. Without any (a flat folder) a file belongs to the window in which it
-was first seen, and stays there:
+If the template has time fields, the path determines the window. Otherwise (a flat folder) a file belongs to the window
+in which it was first seen, and stays there:
 
-1. A key that an ingested position holds belongs to that position's window, rewritten or not. Should several hold it,
-   the one whose partition key sorts first counts.
-2. Any other key belongs to the window that contains the time the store last changed it. What is older than the first
-   window of the table belongs to that first window. What is newer than every window waits for its window to begin to
-   exist, as the table has no partition for it yet.
+1. A key in an ingested position belongs to that position's window, even if the file was rewritten. If several positions
+   have it, the one whose partition key sorts first counts.
+2. Any other key belongs to the window that contains the file's modification time in the store. Files older than the
+   table's first window belong to that window. Files newer than every window wait until the table has a partition for
+   them.
 
-The ingested positions are the only memory, so the answer is the same for any set of windows that is asked about. Mind
-that a copy which preserves modification times (``cp -p``, ``rsync -t``) is first seen at its original's time.
+The ingested positions are the only state, so a file gets the same window whichever windows are requested. Note that a
+copy which preserves modification times (``cp -p``, ``rsync -t``) counts as first seen at its original's time.
 """
 
 from bisect import bisect_right
@@ -35,11 +35,11 @@ def by_window(
 
     Args:
         table_name: For messages.
-        template: What to match.
+        template: The template to match.
         files: As listed.
-        windows: The windows asked about, oldest first; files of others are left out.
+        windows: The requested windows, oldest first; files of other windows are left out.
         ingested: Positions of earlier loads by partition key.
-        first: Start of the table's first window; None where files older than it are not to be claimed.
+        first: Start of the table's first window, to which older files belong; None: older files belong to no window.
     """
     finished = (file for file in files if file.is_finished)
     matching = ((file, times) for file in finished if (times := template.match(file.path)) is not None)

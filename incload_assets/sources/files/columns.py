@@ -1,4 +1,4 @@
-"""Whether a file has the columns of its table at all: a header that is none would make rows of NULLs, or none."""
+"""Check that a file has the columns of its table; a first line that is not a header would give rows of NULLs."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from resources.errors import SourceUnreadable
 
 _SHOWN = 10
-"""Names that a message shows."""
+"""Largest number of names in a message."""
 
 
 @dataclass(frozen=True)
 class FileColumns:
-    """The names that a file with a header, or with a schema, is held against.
+    """The column names that a file with a header or a schema must have.
 
     Args:
         table_name: For messages.
-        known: Those of the contract; a file has one of them at least.
-        required: Those without which none of its records can become a row; asked only where a file lacks some.
+        known: The contract's columns; a file must have at least one of them.
+        required: Returns the columns without which no record can become a row; only called if a file lacks columns.
     """
 
     table_name: str
@@ -24,17 +24,17 @@ class FileColumns:
     required: Callable[[], Collection[str]] = frozenset
 
     def check(self, place: str, found: Collection[str]) -> None:
-        """Refuse a file that lacks what it has to have.
+        """Refuses a file that lacks required columns.
 
-        The message tells no other name of the file than one that differs from a column in case: where the first line
-        is no header, these are values.
+        The message does not show the file's names, except names that differ from a column only in case: if the first
+        line is not a header, its names are values.
 
         Args:
             place: The file, or its header, for the message.
-            found: The names that it has.
+            found: The names in the file.
 
         Raises:
-            SourceUnreadable: It has none of the known names, or not all of those required.
+            SourceUnreadable: The file has none of the known names, or not all required ones.
         """
         lacking = [name for name in self.known if name not in found]
         if not lacking:
@@ -51,7 +51,7 @@ class FileColumns:
         raise SourceUnreadable(
             f"{self.table_name}: {place} has {which}: of its {len(found)} names none is {columns}"
             + (f" ({', '.join(alike[:_SHOWN])})" if alike else ""),
-            rule="a column is known by its name, upper and lower case are different, and a row cannot do without its"
-            " key, its sequence and what is not nullable",
-            remedy="write the file again with the contract's names in its header, or take them into the contract",
+            rule="a column is identified by its name, including case, and every row needs its key, its sequence and "
+            "the columns that are not nullable",
+            remedy="write the file again with the contract's names in its header, or add its names to the contract",
         )

@@ -1,7 +1,7 @@
-"""Files under gzip and Zstandard: what they begin with, and whether they end where their compression does.
+"""Files compressed with gzip or Zstandard: decompression of their first bytes, and detection of truncated files.
 
-Spark notices a file that is cut off, with one exception, for which files are looked at here before: where a frame of
-Zstandard that is not the first has no whole block, Spark takes what comes before it for all of the file.
+Spark detects truncated files, with one exception, which is checked here before reading: if a Zstandard frame other than
+the first has no complete block, Spark takes the data before it for the whole file.
 """
 
 import io
@@ -17,22 +17,27 @@ from incload_assets.sources.files.template import Template
 from resources.errors import SourceUnreadable
 
 _PIECE = 1 << 10
-"""Unpacked at a time: a few bytes may hold very many."""
+"""Bytes decompressed at a time; a few bytes may expand to very many."""
 
 _FRAME = zstandard.FRAME_HEADER
 _SKIPPED = tuple(bytes([first]) + b"\x2a\x4d\x18" for first in range(0x50, 0x60))
-"""How frames without data begin."""
+"""Magic numbers of frames without data."""
 
 _HEADER = 18
 _BLOCK = 1 << 17
-"""The longest header of a frame, and the longest block."""
+"""Bytes of the longest frame header and of the longest block."""
 
 
 def unpacked(stored: bytes, compression: Literal["gz", "zst"], size: int) -> tuple[bytes, bool]:
-    """The first ``size`` bytes or a little more of what begins with ``stored``, and whether it may end there.
+    """The decompressed data of a file's first bytes, and whether the file may end there.
+
+    Args:
+        stored: The first bytes of the file.
+        compression: The compression of the file.
+        size: Bytes to decompress; a little more may be returned.
 
     Raises:
-        zlib.error, zstandard.ZstdError: It is something else.
+        zlib.error, zstandard.ZstdError: The bytes are not of this compression.
     """
     data, at, stream = b"", 0, None
     while at < len(stored) and len(data) < size:
@@ -45,7 +50,7 @@ def unpacked(stored: bytes, compression: Literal["gz", "zst"], size: int) -> tup
 
 
 def cut_off(table_name: str, key: str) -> SourceUnreadable:
-    """The error about a file that ends too early."""
+    """The error for a file that ends too early."""
     return SourceUnreadable(
         f"{table_name}: the file {key} is cut off: its compression does not end",
         rule="a file is read whole or not at all",
@@ -54,9 +59,10 @@ def cut_off(table_name: str, key: str) -> SourceUnreadable:
 
 
 def check_frames(table_name: str, template: Template, paths: Iterable[str]) -> None:
-    """Make sure that files under Zstandard do not end within a frame where Spark would not notice; others pass.
+    """Checks Zstandard files for a truncation that Spark does not detect; other files are ignored.
 
-    Reads the last 128 kB of each file, and where these may hold the beginning of a frame the file.
+    Reads the last 128 kB of each file, and the headers of the whole file if these bytes may contain the beginning of a
+    frame.
 
     Raises:
         SourceUnreadable: A file is cut off.
@@ -75,7 +81,7 @@ def _is_whole(table_name: str, key: str, path: str) -> bool:
         size = file.seek(0, io.SEEK_END)
         start = file.seek(max(0, size - _HEADER - 3 - _BLOCK))
         tail: bytes = file.read()
-        # in its first frame Spark does notice
+        # Spark detects a truncated first frame
         looked_at = tail[1:] if start == 0 and tail.startswith(_FRAME) else tail
         begun = any(looked_at.endswith(begin[:count]) for begin in (_FRAME, *_SKIPPED) for count in (1, 2, 3))
         if not begun and not any(begin in looked_at for begin in (_FRAME, *_SKIPPED)):
@@ -84,7 +90,10 @@ def _is_whole(table_name: str, key: str, path: str) -> bool:
 
 
 def _ends_with_a_frame(file: IO[bytes], size: int) -> bool:
-    """From frame to frame and block to block, by their lengths; whatever is no frame Spark will name."""
+    """Whether a file ends with a complete frame, or with data that is not a frame, which Spark reports.
+
+    Walks from frame to frame and from block to block by their lengths.
+    """
     at = 0
     while at < size:
         file.seek(at)
@@ -104,7 +113,7 @@ def _ends_with_a_frame(file: IO[bytes], size: int) -> bool:
             file.seek(at)
             block = int.from_bytes(file.read(3), "little")
             last, kind, length = bool(block & 1), block >> 1 & 3, block >> 3
-            at += 3 + (1 if kind == 1 else length)  # 1: a byte that is repeated
+            at += 3 + (1 if kind == 1 else length)  # 1: a repeated byte
         at += 4 * has_checksum
         if not last:
             return False
@@ -125,12 +134,12 @@ def extensions_of(kind: Format | None) -> tuple[str, ...]:
 
 
 def compression_of(name: str) -> Literal["gz", "zst"] | None:
-    """The compression that a file name ends in."""
+    """The compression that the ending of a file name determines."""
     return "gz" if name.lower().endswith(".gz") else "zst" if name.lower().endswith(".zst") else None
 
 
 def format_of(name: str) -> Format | None:
-    """The format that a file name ends in, a compression aside.
+    """The format that a file name's extension determines, without regard to compression.
 
     Example:
         >>> format_of("orders.jsonl.gz")

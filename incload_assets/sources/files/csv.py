@@ -1,15 +1,15 @@
-"""CSV with a header, as in RFC 4180: quoted fields may hold delimiters, line breaks and doubled quotes.
+"""Reader of CSV with a header, as in RFC 4180: quoted fields may hold delimiters, line breaks and doubled quotes.
 
-Columns are known by the header of their own file, never by the place they have in another one: files are grouped by
-header, each group is read by place, and mapped to names. An unquoted empty field is NULL, a quoted one is the empty
-string. Whatever a record cannot be told for sure is malformed: more or fewer fields than the header, a quote still open
-at the end of the file, text after a closing quote, a line break without quotes that ends no record, characters that the
+Columns are identified by the header of their own file, never by their position in another file: files are grouped by
+header, each group is read by position and mapped to names. An unquoted empty field is NULL, a quoted one is the empty
+string. A record that cannot be parsed unambiguously is malformed: more or fewer fields than the header, a quote still
+open at the end of the file, text after a closing quote, an unquoted line break that ends no record, characters that the
 encoding does not have.
 
-Spark's parser is lenient, and does not tell what it passes over: a carriage return after a closing quote, for example.
-But it has the text of each record that has not as many fields as asked for. So two fields more than the header has are
-asked for, and each text is held against what CSV is: of the 2.5 s that 400,000 records of five fields take on two
-cores, 0.3.
+Spark's parser is lenient and does not report what it ignores, for example a carriage return after a closing quote. But
+it returns the text of each record whose number of fields differs from the schema. So the schema has two fields more
+than the header, and the text of each record is checked against the CSV grammar. The check takes 0.3 of the 2.5 s for
+400,000 records of five fields on two cores.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ from incload_assets.sources.files.records import TIMES_AS_JSON, Records, numbere
 from incload_assets.sources.files.template import Template
 
 _NEVER = "\u0000\uffff\u0000"
-"""A text that no field is: makes Spark tell an unquoted empty field (this one, hence NULL) from a quoted one."""
+"""A text that no field has. As Spark's null value it distinguishes unquoted empty fields (NULL) from quoted ones."""
 _NONE = "\uffff"
-"""A sign that is no character. Spark's parser needs one here: by its default it leaves NULs out of quoted fields."""
+"""A code point that is no character, as the parser's escape; with its default Spark drops NULs in quoted fields."""
 _MORE = 2
-"""Fields asked for beyond the header. A record with one too many is the likely one, and its text is to be shown."""
+"""Number of fields beyond the header. One extra field is the likely fault, and the text of such a record is shown."""
 _MOST = 20_480
-"""Fields of a record that Spark's parser makes room for by its default."""
+"""Spark's default for the largest number of fields of a record."""
 _QUOTED = rf'"[^"{_NONE}]*+(?:""[^"{_NONE}]*+)*+"'
 
 
@@ -43,16 +43,16 @@ def read_csv(
     options: CsvOptions,
     columns: FileColumns,
 ) -> list[Records]:
-    """The records of the files, one group per header, all fields strings.
+    """The records of the files, one group per header, with all fields as strings.
 
     Args:
         spark: The session.
         table_name: For messages.
-        template: Which turns paths into keys.
+        template: Converts paths to keys.
         paths: Full paths.
         fields: Names of the members of ``_raw``.
         options: Delimiter and encoding.
-        columns: What their headers are held against.
+        columns: Checks the columns of each header.
 
     Raises:
         SourceUnreadable: A header cannot be decoded, lacks columns, or has a name twice.
@@ -74,9 +74,9 @@ def _read_group(
     count, sep = len(shape.header), options.delimiter
     names, more = [f"_c{index}" for index in range(count)], [f"__more{index}" for index in range(_MORE)]
     text, last = F.col("__text"), F.col(names[-1])
-    # else Spark makes "\n" of line breaks within quotes
+    # otherwise Spark changes line breaks within quotes to "\n"
     ends = {} if shape.finds_line_ends else {"lineSep": "\n"}
-    # pruned columns would not be counted
+    # with column pruning Spark would not count the fields
     lines = reader_of(spark, paths, columnPruning="false").csv(
         [spark_path(path) for path in paths],
         schema=", ".join(f"{name} string" for name in [*names, *more, "__text"]),
@@ -84,7 +84,7 @@ def _read_group(
         multiLine=True,
         mode="PERMISSIVE",
         columnNameOfCorruptRecord="__text",
-        sep=sep.replace("\\", "\\\\"),  # Spark takes one as the beginning of a way to write another
+        sep=sep.replace("\\", "\\\\"),  # a single backslash begins an escape sequence in Spark
         encoding=options.encoding,
         quote='"',
         escape='"',
@@ -94,7 +94,7 @@ def _read_group(
         maxColumns=max(_MOST, count + _MORE + 1),
         **ends,
     )
-    # of a line that ends with "\r\n" the last field has the "\r", unless it is quoted
+    # if a line ends with "\r\n", its last field includes the "\r", unless the field is quoted
     cut = last.endswith("\r") & ~text.endswith('\r"')
     lines = lines.select(
         *names[:-1],
@@ -124,13 +124,13 @@ def _read_group(
 
 
 def _malformed(text: Column, shape: Shape, options: CsvOptions) -> Column:
-    """Why the text of a record is not what CSV is, or cannot have been read for what it is; NULL if it can."""
-    # no group repeats what it could give back: Java would remember each repetition on its stack
+    """Why the text of a record is not valid CSV, or may have been misread; NULL for a correct record."""
+    # all repetitions are possessive, because Java stores each backtracking position on its stack
     sep, count = rf"\x{{{ord(options.delimiter):x}}}", len(shape.header)
     field = rf"(?:{_QUOTED}|[^\r\n\"{sep}][^\r\n{sep}]*+|)"
     other_count = F.lit(f"not the {count} fields of the header")
     unlike = (
-        F.when(text.contains(_NONE), "U+FFFF in quotes, which is no character")
+        F.when(text.contains(_NONE), "U+FFFF in quotes, which is not a character")
         .when(text.rlike(rf'\A(?:{field}{sep})*+"[^"]*+(?:""[^"]*+)*+\z'), "a quote is not closed")
         .when(text.rlike(rf"\A{field}(?:{sep}{field})*+\z"), other_count)
         .when(F.regexp_replace(text, _QUOTED, "").rlike(r"[\r\n]"), "a line break without quotes")
@@ -149,7 +149,7 @@ def _malformed(text: Column, shape: Shape, options: CsvOptions) -> Column:
         plain = options.delimiter.join(shape.header)
         quoted = options.delimiter.join(f'"{name}"' for name in shape.header)
         again = [mark + header for mark in ("", "\ufeff") for header in (plain, quoted)]
-        malformed = malformed.when(text.isin(again), "the header once more, as where files were put one after another")
+        malformed = malformed.when(text.isin(again), "a repeated header, as in concatenated files")
     return malformed
 
 

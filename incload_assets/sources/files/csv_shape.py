@@ -1,4 +1,4 @@
-"""What the driver has to know of a CSV file before Spark reads it: its header, and how its first lines end."""
+"""Header and line endings of CSV files, which the driver reads before Spark reads the files."""
 
 import codecs
 import csv
@@ -18,21 +18,21 @@ from incload_assets.sources.files.template import Template
 from resources.errors import SourceUnreadable
 
 ENCODINGS = ("utf-8", "iso-8859-1", "us-ascii", "utf-16", "utf-16be", "utf-16le")
-"""The encodings of CSV that Spark reads."""
+"""Encodings in which Spark reads CSV."""
 
 REPLACEMENT = "\ufffd"
-"""What a decoder puts in the place of bytes that are no character."""
+"""Character with which a decoder replaces invalid bytes."""
 
 _LINE_ENDS = re.compile(r"\r\n?|\n")
 _END = "\n\0"
-"""Put after a text: shows whether it ends within quotes."""
+"""Appended to a text to find out whether it ends within quotes."""
 
 _HEAD = 1 << 16
 
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """How CSV files are written: the delimiter, one character, and one of :data:`ENCODINGS`."""
+    """Format of CSV files: the delimiter, one character, and one of :data:`ENCODINGS`."""
 
     delimiter: str = ","
     encoding: str = "utf-8"
@@ -40,12 +40,12 @@ class CsvOptions:
 
 @dataclass(frozen=True)
 class Shape:
-    """What files have to share to be read together.
+    """The properties that files must share to be read together.
 
     Args:
         header: The column names, without the spaces around them.
-        finds_line_ends: Spark has to find out itself how lines end, because the first one does not end with a line
-            feed. It then makes a line feed of each line break, within quotes, too.
+        finds_line_ends: Whether Spark must detect the line ending itself, because the first line does not end with a
+            line feed. Spark then turns every line break into a line feed, even within quotes.
     """
 
     header: tuple[str, ...]
@@ -57,7 +57,7 @@ def shapes_of(
 ) -> dict[str, Shape]:
     """The shape of each file; files without a header (nothing but blank lines) are left out.
 
-    Reads the first 64 kB of a file, more where the header is longer.
+    Reads the first 64 kB of a file, or more if the header is longer.
 
     Raises:
         SourceUnreadable: A header cannot be decoded, decompressed, lacks columns, has a name twice or a quote that is
@@ -79,14 +79,14 @@ def _check_distinct(table_name: str, place: str, header: Sequence[str]) -> None:
         if header.count(name) > 1:
             raise SourceUnreadable(
                 f"{table_name}: {place} has the name {name!r} twice",
-                rule="a column is known by its name",
+                rule="a column is identified by its name",
                 remedy="write the file with different names",
             )
 
 
 def _shape_of(table_name: str, template: Template, path: str, options: CsvOptions) -> Shape | None:
     key, size = template.name_of(path), _HEAD
-    # a mark of the byte order is no part of the first name
+    # a byte order mark is not part of the first name
     encoding = "utf-8-sig" if options.encoding == "utf-8" else options.encoding
     while True:
         head, whole = _head_of(table_name, key, path, size)
@@ -114,10 +114,10 @@ def _shape_of(table_name: str, template: Template, path: str, options: CsvOption
 
 
 def _finds_line_ends(table_name: str, key: str, begun: str) -> bool:
-    """Whether Spark has to, as the first lines of a file say: blank ones, and the header.
+    """Whether Spark must detect the line ending, from the blank lines and the header at its start.
 
     Raises:
-        SourceUnreadable: It would find something else, because it goes by the first line break alone.
+        SourceUnreadable: Spark would detect a wrong one, because it only uses the first line break.
     """
     blank = begun[: len(begun) - len(begun.lstrip("\r\n"))]
     if not begun.endswith("\r") and "\r" not in blank:
@@ -125,16 +125,16 @@ def _finds_line_ends(table_name: str, key: str, begun: str) -> bool:
     first, *others = _LINE_ENDS.findall(begun)
     if {first, *others} - {"\n"} != {first} or [first, *others][-1] != first:
         raise SourceUnreadable(
-            f"{table_name}: in {key} not all lines up to the header end alike, or a name in the header has a line "
-            "break",
-            rule="where the first line does not end with \\n, the first line break of the file says how lines end",
+            f"{table_name}: in {key} not all lines up to the header end the same way, or a name in the header has a "
+            "line break",
+            rule="if the first line does not end with \\n, the first line break of the file determines how lines end",
             remedy="write the file again with lines that end with \\n or with \\r\\n",
         )
     return True
 
 
 def _head_of(table_name: str, key: str, path: str, size: int) -> tuple[bytes, bool]:
-    """The first bytes of a file, decompressed, and whether that is all of it."""
+    """The first bytes of a file, decompressed, and whether these are the whole file."""
     with store_errors(table_name, path, key):
         stored: bytes = store_of(path).cat_file(path, start=0, end=size)
     compression = compression_of(key)
@@ -145,7 +145,7 @@ def _head_of(table_name: str, key: str, path: str, size: int) -> tuple[bytes, bo
     except (zlib.error, zstandard.ZstdError):
         raise SourceUnreadable(
             f"{table_name}: the file {key} is not {compression}",
-            rule="the ending of a name tells how the file is compressed",
+            rule="the ending of a file name determines its compression",
             remedy="write the file again, or correct its name",
         ) from None
     if len(stored) == size or len(head) >= size:
@@ -157,13 +157,13 @@ def _head_of(table_name: str, key: str, path: str, size: int) -> tuple[bytes, bo
 
 @dataclass(frozen=True)
 class _Header:
-    """The first record of a text, if it has one.
+    """The first record of a text.
 
     Args:
-        record: Its fields.
-        is_open: Whether its last quote is open.
-        is_complete: Whether something follows it.
-        length: How many characters there are to the end of its line.
+        record: The fields of the record; None if the text has no record.
+        is_open: Whether the record's last quote is open.
+        is_complete: Whether text follows the record.
+        length: Number of characters up to the end of the record's line.
     """
 
     record: list[str] | None

@@ -1,4 +1,4 @@
-"""Files in a landing area: local folders and S3."""
+"""The source of files in a landing area, in local folders or on S3."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
@@ -32,22 +32,22 @@ Deleted = Literal["keep", "retract"]
 class Files(Source):
     """JSON lines, CSV or Parquet files, found by a path template; see :mod:`incload_assets.sources.files.template`.
 
-    - A window's position is the set of its files and their contents; a rewritten file makes it another position.
+    - A window's position is the set of its files and their contents; rewriting a file changes the position.
     - A path without time fields is a flat folder: a file belongs to the window in which it was first seen; see
       :mod:`incload_assets.sources.files.assignment`.
-    - A CSV or Parquet file without any of the contract's columns, or without one that no row can do without, is
-      refused.
-    - Hidden files, files under a temporary name, and folders are not files. An empty file is a file without rows.
-    - A file that the path leaves out by its name alone is told by ``incload status`` and the check ``source_files``.
-    - ``.gz`` and ``.zst`` after the extension are decompressed.
+    - A CSV or Parquet file is refused if it has none of the contract's columns, or lacks a column that every row needs.
+    - Hidden files, files with a temporary name, and folders are ignored. An empty file is a file without rows.
+    - A file that the path leaves out by its name alone is reported by ``incload status`` and the check
+      ``source_files``.
+    - Files that end in ``.gz`` or ``.zst`` after the extension are decompressed.
 
     Args:
         path: The template, for example ``{landing}/orders/{window:%Y-%m-%d}/*.json``.
-        format: ``json`` (JSON lines), ``csv`` (with a header) or ``parquet``; by each file's extension if not given.
-        absent: Whether a window without files waits for them or is an empty window.
-        deleted: What a deleted file means: ``keep`` its rows and report it, or ``retract`` them.
-        delimiter: Between the fields of a CSV record, one character.
-        encoding: Of CSV files, one of Spark's: utf-8, iso-8859-1, us-ascii, utf-16, utf-16be, utf-16le.
+        format: ``json`` (JSON lines), ``csv`` (with a header) or ``parquet``; None: by each file's extension.
+        absent: Whether a window without files waits for them (``wait``) or is an empty window (``empty``).
+        deleted: Meaning of a deleted file: ``keep`` its rows and report it, or ``retract`` its rows.
+        delimiter: Character between the fields of a CSV record.
+        encoding: Encoding of CSV files, one that Spark reads: utf-8, iso-8859-1, us-ascii, utf-16, utf-16be, utf-16le.
 
     Example:
         >>> Files("{landing}/orders/{window:%Y-%m-%d}/*.json", absent="wait").deleted
@@ -70,26 +70,26 @@ class Files(Source):
         return f"Files({self.path!r})"
 
     def for_contract(self, contract: Contract) -> "Files":
-        """These files, of which some may have a column in another type than others."""
+        """These files, read with the contract's types, by which columns of different types are unified."""
         return self._with(contract=contract)
 
     def asked_for(self, fields: Sequence[str]) -> "Files":
-        """These files, of which some have a column of such a name in their header; see :meth:`Source.asked_for`."""
+        """These files, of which at least one must have each of these fields; see :meth:`Source.asked_for`."""
         return self._with(asked=tuple(fields))
 
     def requiring(self, required: Callable[[], Collection[str]]) -> "Files":
-        """These files, of which each CSV and Parquet file has to have some columns; see :meth:`Source.requiring`."""
+        """These files; each CSV and Parquet file must have the required columns. See :meth:`Source.requiring`."""
         return self._with(required=required)
 
-    def _with(self, **told: object) -> "Files":
-        """The same files, with more that is told of the table they are read for."""
+    def _with(self, **attributes: object) -> "Files":
+        """A copy with some attributes of the table that the files are read for."""
         made = copy(self)
-        for name, value in told.items():
+        for name, value in attributes.items():
             object.__setattr__(made, name, value)
         return made
 
     def validate(self, table_name: str) -> None:
-        """Check path, format and options; see :meth:`Source.validate`."""
+        """Checks path, format and options; see :meth:`Source.validate`."""
         for name, allowed in (("format", (None, *get_args(Format))), ("absent", get_args(Absent)),
                               ("deleted", get_args(Deleted)), ("encoding", ENCODINGS)):  # fmt: skip
             value = getattr(self, name)
@@ -97,18 +97,18 @@ class Files(Source):
                 choices = ", ".join(repr(choice) for choice in allowed if choice is not None)
                 raise DeclarationError(
                     f"{table_name}: source: {name} is {value!r}",
-                    rule="it is one of a few words, spelt exactly",
+                    rule="it is one of a few words, spelled exactly",
                     remedy=f"write one of {choices}",
                 )
         check_types(table_name, "source: ", self)
         Template.parse(table_name, self.path, "/landing")
         self._check_delimiter(table_name)
         last = self.path.rpartition("/")[2]
-        # a name that ends in a glob says nothing: there each file's own extension decides
+        # if the name ends in a glob, the extension of each file decides
         if self.format is None and not last.endswith(("*", "?")) and format_of(last) is None:
             raise DeclarationError(
                 f"{table_name}: source: path {self.path!r} ends in an unknown extension and format is not given",
-                rule="extensions are .json, .jsonl, .ndjson, .csv and .parquet, the text ones also with .gz or .zst",
+                rule="extensions are .json, .jsonl, .ndjson, .csv and .parquet, all but .parquet also with .gz or .zst",
                 remedy="give format='json', 'csv' or 'parquet'",
             )
         kind = self.format or format_of(last)
@@ -116,18 +116,18 @@ class Files(Source):
             if kind not in (None, "csv") and (value := getattr(self, name)) != usual:
                 raise DeclarationError(
                     f"{table_name}: source: {name} is {value!r}, and the files are {kind}",
-                    rule="only CSV files have one; JSON is UTF-8, and Parquet is no text",
+                    rule="it is for CSV files only; JSON is UTF-8, and Parquet is binary",
                     remedy=f"drop {name}, or give format='csv'",
                 )
 
     def validate_windows(self, table_name: str, windows: Sequence[Window]) -> None:
-        """Check that the path tells windows apart, and no more than that; see :meth:`Source.validate_windows`."""
+        """Checks that the path identifies windows, and is not finer; see :meth:`Source.validate_windows`."""
         Template.parse(table_name, self.path, "/landing").check_windows(table_name, windows)
 
     def check_landed(self, table_name: str, ingested: Iterable[tuple[Window, Position]]) -> None:
-        """Check that by the path no file of a window belongs to another one now; see :meth:`Source.check_landed`.
+        """Checks that the path assigns no file of an ingested window to another one; see :meth:`Source.check_landed`.
 
-        A file that the path no longer matches is no longer at the source, and belongs to none.
+        A file that the path no longer matches counts as gone from the source, and belongs to no window.
         """
         template = self._template(table_name)
         if template.is_flat:
@@ -142,16 +142,16 @@ class Files(Source):
         if len(self.delimiter) != 1 or self.delimiter in f'"\r\n{REPLACEMENT}':
             raise DeclarationError(
                 f"{table_name}: source: delimiter is {self.delimiter!r}",
-                rule="a delimiter is one character, not a quote, a line break or the mark of what cannot be decoded",
+                rule="a delimiter is one character, and not a quote, a line break or the replacement character U+FFFD",
                 remedy="write ',' or ';' or a tab, '\\t'",
             )
         try:
             self.delimiter.encode(self.encoding)
         except UnicodeEncodeError:
             raise DeclarationError(
-                f"{table_name}: source: delimiter is {self.delimiter!r}, which is no character of {self.encoding}",
+                f"{table_name}: source: delimiter is {self.delimiter!r}, which is not a character of {self.encoding}",
                 rule="a delimiter is a character of the encoding of the files",
-                remedy="write ',' or ';' or a tab, '\\t', or the encoding of the files",
+                remedy="write ',' or ';' or a tab, '\\t', or correct the encoding",
             ) from None
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
@@ -165,7 +165,7 @@ class Files(Source):
         return self.survey(request).positions
 
     def survey(self, request: DetectRequest) -> Survey:
-        """The same, with the files that the path leaves out by their names; see :mod:`.left_out`."""
+        """The positions of windows, and the files that the path leaves out by their names; see :mod:`.left_out`."""
         template = self._template(request.table_name)
         listed = _listed(request.table_name, template, request.windows, request.ingested)
         present = _present(request.table_name, template, listed, request.windows, request.ingested, request.first)
@@ -189,14 +189,14 @@ class Files(Source):
             spark: The session.
             table_name: For messages.
             position: As :meth:`detect` returned it.
-            fields: Names of the fields wanted, in this order; compared exactly, upper and lower case are different.
+            fields: Names of the members of ``_raw``, in this order; they are compared exactly, including case.
 
         Returns:
-            The columns of :class:`Source`. ``_source.file`` is the key in the position, ``block`` the byte at which
-            Spark began to read, ``row`` the number of the record from there, beginning with 1.
+            The columns of :meth:`Source.extract`. ``_source.file`` is the key in the position, ``block`` the byte at
+            which Spark began to read, ``row`` the number of the record from there, beginning with 1.
 
         Raises:
-            SourceChanged: A file has changed or vanished since.
+            SourceChanged: A file has changed or vanished since the detection.
             SourceUnreadable: A file cannot be opened, has no usable header or footer, or an unknown extension.
         """
         options = CsvOptions(self.delimiter, self.encoding)
@@ -208,14 +208,14 @@ class Files(Source):
     def extract_windows(
         self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
     ) -> DataFrame:
-        """All files in one read; which window a row is of follows from its file."""
+        """The rows of all windows in one read; the file of a row determines its window."""
         files = {file: key for key, position in positions.items() for file in files_in(position)}
         if len(positions) == 1 or len({file.key for file in files}) < sum(len(files_in(p)) for p in positions.values()):
             return super().extract_windows(spark, table_name, positions, fields)
         rows = self.extract(spark, table_name, position_of(files), fields)
         names = [(file.key, key) for file, key in files.items()]
         place = F.broadcast(spark.createDataFrame(names, "file string, _window string"))
-        # left, so that rows of no file, should there ever be any, are counted and not lost
+        # a left join, so that a row without a known file, should there ever be one, is counted and not lost
         return rows.join(place, rows["_source.file"] == place["file"], "left").drop("file")
 
     def missing(
@@ -224,7 +224,7 @@ class Files(Source):
         windows: Sequence[Window],
         ingested: Mapping[str, Position],
     ) -> dict[str, list[str]]:
-        """Landed files that are no longer there, per partition key; none where deleting a file is a way to retract."""
+        """Ingested files that no longer exist, by partition key; none if deleted files retract their rows."""
         if self.deleted == "retract":
             return {}
         template = self._template(table_name)
@@ -239,7 +239,7 @@ class Files(Source):
         return [file.key for file in gone_from(position)]
 
     def gained(self, before: Position, now: Position) -> Position | None:
-        """The files that have come; None where one has changed or is gone, or had gone before."""
+        """The new files; None if another file has changed or is gone, or was gone before."""
         old, new = set(files_in(before)), set(files_in(now))
         if gone_from(before) or gone_from(now) or not old or not old < new:
             return None
@@ -252,7 +252,7 @@ class Files(Source):
 def _listed(
     table_name: str, template: Template, windows: Sequence[Window], ingested: Mapping[str, Position]
 ) -> list[Listed]:
-    """All files that one look at the store shows."""
+    """All files of one listing of the store."""
     return list(
         files_of(
             table_name, template, windows, was_there=lambda: any(files_in(position) for position in ingested.values())
@@ -285,10 +285,10 @@ def _moved(table_name: str, path: str, template: Template, window: Window, file:
     fits = by_utc.match(template.path_of(file.key)) == by_utc.times_of(window)
     keep = "write {window_utc:...} instead of {window:...} in the path" if fits else "restore the path"
     return SchemaMismatch(
-        f"{table_name} {window.key}: the window holds the file {file.key}, which by the path {path!r} is of another "
-        "one now",
+        f"{table_name} {window.key}: the window holds the file {file.key}, which the path {path!r} now assigns to "
+        "another window",
         rule=f"a file stays in its window; {{window:...}} is the start of the window in {window.zone}",
-        remedy=f"{keep} to leave files in the windows that hold them, or give the table another name and load it anew",
+        remedy=f"{keep} to leave files in the windows that hold them, or give the table another name and load it again",
     )
 
 

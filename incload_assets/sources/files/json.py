@@ -1,12 +1,13 @@
-"""JSON lines: one object per line, nothing of it lost.
+"""Reader of JSON lines, one object per line, without loss.
 
-Every line is parsed as a *variant*, see :mod:`incload_assets.contract.exact_json`. Numbers keep their value and not
-their spelling (1.10 is 1.1); ``_payload`` has the line as it was.
+Every line is parsed as a *variant*, see :mod:`incload_assets.contract.exact_json`. Numbers keep their value but not
+their spelling (1.10 becomes 1.1); ``_payload`` has the original line.
 
-Of the 1.2 s that 400,000 lines of five members take on two cores, parsing is 0.35, the members' strings 0.45 (Spark
-makes a cast of its own for each), what tells of undeclared names 0.25. ``spark.read.json`` into strings keeps
-all digits and takes 0.2, but it sees neither names that occur twice nor what follows the object, and has no line to
-show; ``from_json`` takes 0.5. Members taken from the map of names instead of at once: as long, interpreted longer.
+400,000 lines of five members take 1.2 s on two cores: 0.35 s for parsing, 0.45 s for the members' strings (Spark makes
+a separate cast for each), 0.25 s for the search for undeclared names. ``spark.read.json`` into strings keeps all digits
+and takes 0.2 s, but it detects neither duplicate names nor text after the object, and does not return the line;
+``from_json`` takes 0.5 s. Taking members from the map of names one by one was tried: as long, and longer where Spark
+interprets it.
 """
 
 from collections.abc import Sequence
@@ -31,21 +32,21 @@ from incload_assets.sources.files.template import Template
 
 _BYTE_ORDER_MARK = "\ufeff"
 NO_FIELD = "none of the table's fields is in the object"
-"""Why an object is malformed whose names are all others: it would be a row of NULLs."""
+"""Fault of an object that has only other names, which would become a row of NULLs."""
 _REFUSED = "refused"
 
 
 def read_json(
     spark: SparkSession, template: Template, paths: Sequence[str], fields: Sequence[str], size: int = 0
 ) -> list[Records]:
-    """The lines of the files as records, all fields strings; blank lines are none.
+    """The lines of the files as records, with all fields as strings; blank lines are ignored.
 
     Args:
         spark: The session.
-        template: Which turns paths into keys.
+        template: Converts paths to keys.
         paths: Full paths.
         fields: Names of the members of ``_raw``.
-        size: Of the files together, in bytes; 0 if they are small.
+        size: Size of the files together, in bytes; 0 if they are small.
     """
     if not paths:
         return []
@@ -66,13 +67,13 @@ def read_json(
 
 
 def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFrame:
-    """JSON objects, one per row, with the columns of :class:`~incload_assets.declaration.source.Source`.
+    """JSON objects, one per row, with the columns of :meth:`~incload_assets.declaration.source.Source.extract`.
 
-    For every source whose records are JSON texts, wherever they lie. An object may lack fields, but not all of them.
+    For all sources whose records are JSON. An object may lack some fields, but not all of them.
 
     Args:
-        texts: With the columns ``value`` (string, one JSON object) and ``_source`` (struct<file: string, block: bigint,
-            row: bigint>).
+        texts: A frame with the columns ``value`` (string, one JSON object) and ``_source`` (struct<file: string, block:
+            bigint, row: bigint>).
         fields: Names of the members of ``_raw``, all strings.
         keep: Other columns of ``texts`` to pass on, for example ``_window``.
 
@@ -83,9 +84,9 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
     text, json = F.col("value"), F.col("__json")
     record = F.when(is_single(json), F.try_variant_get(json, "$[0]", "map<string,variant>"))
     names, declared = F.map_keys("__record"), F.array(*map(F.lit, fields))
-    # a variant has its names in order: most records have all that are declared and no others, which is quick to see
+    # a variant sorts its names, so this finds at once that a record has exactly the declared names, as most have
     usual = names == F.array(*map(F.lit, sorted(fields)))
-    # a function with a lambda is interpreted, and all of its projection with it: it works on the rare record, later
+    # Spark interprets a whole projection that contains a lambda, so the lambda follows later, for the rare records
     undeclared = F.when(~usual & (F.size(F.array_except(names, declared)) > 0), F.col("__record"))
     rescued = F.to_json(F.map_filter("__undeclared", lambda name, _: ~name.isin(list(fields))))
     malformed = F.col("_malformed")
@@ -121,7 +122,7 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
                 "_malformed": F.when(has_none, NO_FIELD)
                 .when(malformed == _REFUSED, why_refused(F.col("_payload")))
                 .otherwise(malformed),
-                # a struct of NULLs where there is no object, whichever way Spark evaluates it
+                # without an object, a struct of NULLs, however Spark evaluates it
                 "_raw": F.struct(*(F.col("_raw").getField(field).alias(field) for field in fields)),
             }
         )
@@ -130,5 +131,5 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
 
 
 def _strings(fields: Sequence[str]) -> str:
-    """The type of a struct of strings: an object is taken apart once for all of its members."""
+    """SQL type of a struct of strings, which extracts all members of an object at once."""
     return f"struct<{', '.join(f'{quoted(field)}: string' for field in fields)}>"

@@ -1,9 +1,9 @@
-"""Files that a path leaves out because of their names alone, though they look like data of its windows.
+"""Finds files that look like data of a path's windows, but that the path leaves out because of their names alone.
 
-``*.json`` leaves out ``_new.json``, ``.a.json``, ``a.json.tmp``, ``a.json.gz``, ``A.JSON``, ``a.jsonl``: whoever wrote
-them may believe that they are loaded. So names are compared with the path once more: with dots and underscores before
-them, the other extensions of their format, anything after these, and upper and lower case alike. Files of folders that
-a glob does not match are not told, nor are those that tell of others: markers, checksums, locks, empty files.
+``*.json`` leaves out ``_new.json``, ``.a.json``, ``a.json.tmp``, ``a.json.gz``, ``A.JSON``, ``a.jsonl``, although their
+writer may expect them to be loaded. So names are also compared with a looser path, which allows dots and underscores
+before the name, other extensions of the format, anything after the extension, and upper and lower case. Files in
+folders that a glob does not match are not reported, nor are markers, checksums, locks and empty files.
 """
 
 import re
@@ -18,21 +18,21 @@ _TELLS_OF_OTHERS = re.compile(
     r"|.*\.(crc|md5|sha-?\d*|sum|checksum|sig|asc|lock|lck|swp|swo|done|ok|ready|success|complete|fin|flag|trg|ctl|sem)",
     re.DOTALL,
 )
-"""Names, in lower case, of files without data; ``._a`` is what macOS keeps beside ``a``."""
+"""Names, in lower case, of files without data; macOS writes ``._a`` beside ``a``."""
 _MORE = r"(?:[\W_][^/]*)?"
-"""Endings that may follow an extension."""
+"""Pattern of the text that may follow an extension."""
 
 
 def left_out(
     template: Template, declared: Format | None, files: Iterable[Listed], times: Container[tuple[str, ...]] | None
 ) -> Iterator[Listed]:
-    """The files, of some, that the path leaves out by their names.
+    """The files that the path leaves out only because of their names.
 
     Args:
         template: The path.
-        declared: The format of all files; None: each file's extension says it.
+        declared: The format of all files; None: each file's extension determines it.
         files: As listed.
-        times: The time fields of the windows asked about; None: of a path without time fields.
+        times: The time fields of the requested windows; None for a path without time fields.
 
     Example:
         >>> path = Template.parse("orders", "{landing}/*.json", "/landing")
@@ -54,7 +54,7 @@ def left_out(
 
 
 def _loosely(template: Template, declared: Format | None) -> str:
-    """The regular expression of a path whose files may be called otherwise."""
+    """The looser regular expression of a path, which also matches similar names."""
     folders, name = _divided(template)
     ending = name[-1].text if name and name[-1].kind == "text" else ""
     found = re.search(r"\.([^.]+)(\.gz|\.zst)?$", ending)

@@ -1,8 +1,8 @@
-"""What lies in a store, as few requests as possible, and never half a listing.
+"""Complete listings of files in a store, with as few requests as possible.
 
-Hidden names are left to the template. Some names say that their writer has not finished: ``*.tmp``, ``*.part``,
+The template handles hidden names. Some names mark files that are still being written: ``*.tmp``, ``*.part``,
 ``*.partial``, ``*.crdownload``, ``*.inprogress``, ``*._COPYING_``, ``*~``. A file that grows under its final name
-cannot be told from a finished one: it is loaded as it is, and again when it has changed.
+cannot be distinguished from a finished one: it is loaded as it is, and again when it has changed.
 """
 
 import os
@@ -20,7 +20,7 @@ from resources.errors import SourceUnavailable, SourceUnreadable
 from resources.object_store import is_s3
 
 _SINGLE_SCANS = 8
-"""Up to this many prefixes are listed one by one; for more, the stretch of keys that holds them all is listed once."""
+"""Largest number of prefixes that are listed one by one; for more, the key range that covers them is listed once."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Listed:
 
     Args:
         path: Full path.
-        size: Bytes.
-        modified: When the store last changed it, aware, UTC.
-        etag: The store's own mark of the content; None for local files, whose content is hashed when it matters.
+        size: Size in bytes.
+        modified: Modification time in the store, aware, UTC.
+        etag: The store's own identifier of the content; None for local files, whose content is hashed when needed.
     """
 
     path: str
@@ -41,25 +41,25 @@ class Listed:
 
     @property
     def is_finished(self) -> bool:
-        """Whether its name says nothing else."""
+        """Whether the name does not mark a file that is still being written."""
         return not self.path.lower().endswith(UNFINISHED)
 
 
 def files_of(
     table_name: str, template: Template, windows: Sequence[Window], *, was_there: Callable[[], bool]
 ) -> Iterator[Listed]:
-    """Every file below the literal prefixes of the windows, each once; some are not finished or no files of a window.
+    """Every file below the literal prefixes of the windows, each once, including unfinished and non-matching files.
 
     Args:
         table_name: For messages.
-        template: Where to look.
-        windows: For which windows.
-        was_there: Tells whether the store held files before; then a root that is gone is a fault, not an empty store.
-            Only asked where it is gone: the answer takes all that was ever ingested.
+        template: The template.
+        windows: The windows.
+        was_there: Returns whether the store held files before; then a missing root is an error, not an empty store. It
+            is only called if the root is missing, because it reads all ingested positions.
 
     Raises:
         SourceUnavailable: The store does not answer, or its root is gone.
-        SourceUnreadable: It refuses.
+        SourceUnreadable: The store refuses.
     """
     prefixes = sorted({template.prefix_of(window) for window in windows})
     if not prefixes:
@@ -70,8 +70,8 @@ def files_of(
         if not os.path.isdir(template.base) and was_there():
             raise SourceUnavailable(
                 f"{table_name}: the folder {template.base} is gone, and files from it were loaded before",
-                rule="a folder that is gone is not taken for one without files",
-                remedy="mount or restore it; if its files are meant to be deleted, leave the empty folder",
+                rule="a missing folder is not the same as an empty folder",
+                remedy="mount or restore it; if its files were deleted on purpose, create an empty folder",
             )
         listed = _local_files(table_name, template, windows)
     seen = set()
@@ -83,7 +83,7 @@ def files_of(
 
 def _s3_files(table_name: str, template: Template, windows: Sequence[Window], prefixes: list[str]) -> Iterator[Listed]:
     if len(prefixes) > _SINGLE_SCANS:
-        # keys come in order, so the windows' keys lie between the first and the last prefix
+        # S3 lists keys in order, so the windows' keys lie between the first and the last prefix
         yield from _s3_keys(table_name, _beginning(prefixes), after=prefixes[0][:-1], upto=prefixes[-1])
         return
     for prefix in prefixes:
@@ -93,7 +93,7 @@ def _s3_files(table_name: str, template: Template, windows: Sequence[Window], pr
 
 
 def _beginning(prefixes: Sequence[str]) -> str:
-    """The beginning that sorted texts share."""
+    """The common prefix of sorted strings."""
     first, last = prefixes[0], prefixes[-1]
     for index, (one, other) in enumerate(zip(first, last, strict=False)):
         if one != other:
@@ -132,13 +132,13 @@ def _local_files(table_name: str, template: Template, windows: Sequence[Window])
     for window in windows:
         folder = os.path.dirname(template.prefix_of(window))
         depths.setdefault(folder, template.depth_below(folder, window))
-    passed_by = () if template.enters_hidden_folders else (".", "_")
+    skipped = () if template.enters_hidden_folders else (".", "_")
     for folder, depth in depths.items():
-        yield from _walk(table_name, folder, depth, passed_by, frozenset())
+        yield from _walk(table_name, folder, depth, skipped, frozenset())
 
 
 def _walk(
-    table_name: str, folder: str, depth: int | None, passed_by: tuple[str, ...], above: frozenset[tuple[int, int]]
+    table_name: str, folder: str, depth: int | None, skipped: tuple[str, ...], above: frozenset[tuple[int, int]]
 ) -> Iterator[Listed]:
     try:
         here = os.stat(folder)
@@ -157,9 +157,9 @@ def _walk(
         except OSError:  # removed meanwhile, or a link to nothing
             continue
         if stat.S_ISDIR(found.st_mode):
-            if depth != 0 and not entry.name.startswith(passed_by):
+            if depth != 0 and not entry.name.startswith(skipped):
                 deeper = None if depth is None else depth - 1
-                yield from _walk(table_name, entry.path, deeper, passed_by, above | {identity})
+                yield from _walk(table_name, entry.path, deeper, skipped, above | {identity})
         elif stat.S_ISREG(found.st_mode):
             yield Listed(_utf8(table_name, entry.path), found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
@@ -170,7 +170,7 @@ def _utf8(table_name: str, path: str) -> str:
     except UnicodeEncodeError:
         raise SourceUnreadable(
             f"{table_name}: the file name {os.fsencode(path)!r} is not UTF-8",
-            rule="a file is known by its name, which is text",
+            rule="a file is identified by its name, which must be text",
             remedy="rename the file",
         ) from None
     return path

@@ -1,4 +1,4 @@
-"""What the name of a file says: that its writer has not finished, that Spark does not see it."""
+"""File names that mark unfinished files, or that hide files from Spark."""
 
 from resources.errors import DeclarationError
 
@@ -7,10 +7,10 @@ UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".inprogress", "._copy
 
 
 def is_hidden(name: str) -> bool:
-    """Whether Spark leaves a file out of what it reads because of its name, without a word, whoever asks for it.
+    """Whether Spark silently ignores a file because of its name, even if its path is given.
 
-    See ``HadoopFSUtils.shouldFilterOutPathName`` and ``PartitioningAwareFileIndex.isDataPath`` of Spark 4.2; of files
-    that are asked for by their paths, folders may be named so.
+    See ``HadoopFSUtils.shouldFilterOutPathName`` and ``PartitioningAwareFileIndex.isDataPath`` of Spark 4.2. Folders
+    may have such names, if the paths of files are given.
 
     Example:
         >>> [is_hidden(name) for name in ("_a.csv", ".a.csv", "_a=1.csv", "a.csv._COPYING_")]
@@ -20,25 +20,25 @@ def is_hidden(name: str) -> bool:
 
 
 def check_last(table_name: str, path: str, name: str) -> None:
-    """Refuse a path to files that would never be read.
+    """Refuses a path whose files would never be read.
 
     Args:
         table_name: For messages.
         path: The path as declared.
-        name: What it ends in, after the last slash.
+        name: The part of the path after the last slash.
 
     Raises:
-        DeclarationError: The name is hidden, or that of a file that is still being written.
+        DeclarationError: The name is hidden, or marks a file that is still being written.
     """
     if name.lower().endswith(UNFINISHED):
         raise DeclarationError(
             f"{table_name}: source: path {path!r} ends in the name of a file that is still being written",
             rule=f"files that end in {', '.join(UNFINISHED)} are not loaded",
-            remedy="have the files renamed when they are whole, and give their final name",
+            remedy="rename the files when they are complete, and declare their final name",
         )
     if is_hidden(name):
         raise DeclarationError(
             f"{table_name}: source: path {path!r} ends in a name that begins with {name[0]!r}",
-            rule="Spark takes such files for hidden, and reads nothing of them",
-            remedy=f"name them otherwise, for example {name.lstrip('._') or 'orders.json'!r}; * does not match them",
+            rule="Spark treats such files as hidden, and does not read them",
+            remedy=f"rename them, for example to {name.lstrip('._') or 'orders.json'!r}; * does not match hidden files",
         )

@@ -1,6 +1,6 @@
-"""Parquet, with the files' own types.
+"""Reader of Parquet files with their own types.
 
-Spark takes the schema of many files from one of them, so files are grouped by the schema in their footers.
+Spark uses the schema of one file for all files of a read, so files are grouped by the schema in their footers.
 """
 
 import io
@@ -44,7 +44,7 @@ from incload_assets.sources.files.template import Template
 from resources.errors import SourceUnreadable
 
 _ENCRYPTED = b"PARE"
-"""The last bytes of a file with an encrypted footer."""
+"""Last bytes of a file with an encrypted footer."""
 Schema = tuple[tuple[str, pa.DataType], ...]
 
 
@@ -61,14 +61,14 @@ def read_parquet(
     Args:
         spark: The session.
         table_name: For messages.
-        template: Which turns paths into keys.
+        template: Converts paths to keys.
         paths: Full paths.
         fields: Names of the members of ``_raw``.
-        columns: What their schemas are held against.
+        columns: Checks the columns of each schema.
 
     Raises:
-        SourceUnreadable: A footer cannot be read, lacks columns, two columns differ in case only, or a type has no
-            place here.
+        SourceUnreadable: A footer cannot be read or lacks columns, two columns differ only in case, or a type is not
+            supported.
     """
     groups: dict[Schema, list[str]] = {}
     with ThreadPoolExecutor(16) as readers:
@@ -84,7 +84,7 @@ def read_parquet(
             raise file_error(table_name, str(error)) or SourceUnreadable(
                 f"{table_name}: Spark cannot read a type of Parquet in {template.name_of(found[0])}"
                 f" ({error.getCondition()}: {error.getMessageParameters()})",
-                rule="every column of a file is read, those that the contract does not declare for _rescued",
+                rule="every column of a file is read, undeclared columns go to _rescued",
                 remedy="write the column with another type, for example strings",
             ) from error
     return records
@@ -94,7 +94,7 @@ def schema_of(table_name: str, template: Template, path: str) -> Schema:
     """The columns of a file by name, read from its footer; times written as INT96 are instants.
 
     Raises:
-        SourceUnreadable: The footer cannot be read, two columns differ in case only, or a type has no place here.
+        SourceUnreadable: The footer cannot be read, two columns differ only in case, or a type is not supported.
         SourceChanged: The file has vanished.
     """
     key = template.name_of(path)
@@ -106,7 +106,7 @@ def schema_of(table_name: str, template: Template, path: str) -> Schema:
             if file.read() == _ENCRYPTED:
                 raise SourceUnreadable(
                     f"{table_name}: the file {key} is encrypted",
-                    rule="a Parquet file is read without keys",
+                    rule="Parquet files are read without encryption keys",
                     remedy="write the file without Parquet's encryption",
                 ) from None
             if not isinstance(error, pa.ArrowInvalid):
@@ -120,8 +120,8 @@ def schema_of(table_name: str, template: Template, path: str) -> Schema:
     for field in schema:
         if names[field.name.casefold()] > 1:
             raise SourceUnreadable(
-                f"{table_name}: the file {key} has several columns {field.name!r}, upper and lower case aside",
-                rule="Spark does not tell such Parquet columns apart",
+                f"{table_name}: the file {key} has several columns {field.name!r} that differ at most in case",
+                rule="Spark does not distinguish such columns of Parquet files",
                 remedy="write the file with different names",
             )
         _check_type(table_name, key, field)
@@ -132,7 +132,7 @@ def _check_type(table_name: str, key: str, field: pa.Field) -> None:
     if any(is_nanoseconds(kind) and kind != INT96 for kind in keys_in(field.type)):
         raise SourceUnreadable(
             f"{table_name}: the keys of the map {field.name!r} in {key} are nanoseconds",
-            rule="times are microseconds here, of which two such keys could be the same",
+            rule="tables store times in microseconds, in which two such keys could become equal",
             remedy="write the file with keys in microseconds",
         )
     for why, instead in filter(None, map(unreadable, kinds_in(field.type))):
@@ -147,28 +147,28 @@ def _read_group(
     spark: SparkSession, template: Template, schema: Schema, paths: Sequence[str], fields: Sequence[str]
 ) -> Records:
     kinds = {inner for _, kind in schema for inner in kinds_in(kind) if is_nanoseconds(inner)}
-    # What is set here stays set, as it must until the rows are read; of other files it changes no value.
-    if kinds:  # to Spark these are the number they are stored as, or nothing
+    # The settings stay set, because the rows are read later; they change no value of other files.
+    if kinds:  # Spark reads nanoseconds only as the stored numbers
         spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
     frame = reader_of(spark, paths, mergeSchema="false").parquet(*map(spark_path, paths))
-    if INT96 in kinds:  # whose bytes the quicker reader does not give
+    if INT96 in kinds:  # the vectorized reader does not return their bytes
         spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
         stored = with_bytes(frame.schema, pa.struct(schema))
         assert isinstance(stored, StructType)
         frame = reader_of(spark, paths).schema(stored).parquet(*map(spark_path, paths))
     metadata = frame.metadataColumn("_metadata")
     values = {name: with_times(F.col(quoted(name)), kind) for name, kind in schema}
-    told = {name: with_times(F.col(quoted(name)), kind, iso=True) for name, kind in schema}
+    shown = {name: with_times(F.col(quoted(name)), kind, iso=True) for name, kind in schema}
     texts = [name for name, kind in schema if is_text(kind)]
-    # Parquet's writers need not look, and other readers of the table would refuse it
+    # writers of Parquet need not check UTF-8, but other readers of the table would refuse invalid text
     wrong = (F.when(~F.is_valid_utf8(values[name]), F.lit(f"{name}: not valid UTF-8")) for name in texts)
     malformed = F.coalesce(F.lit(None).cast("string"), *wrong)
     values |= (valid := {name: F.make_valid_utf8(values[name]) for name in texts})
-    told |= valid
-    rescued = [told[name].alias(name) for name in told if name not in fields]
+    shown |= valid
+    rescued = [shown[name].alias(name) for name in shown if name not in fields]
     records = frame.select(
         F.struct(*(values.get(field, F.lit(None)).alias(field) for field in fields)).alias("_raw"),
-        F.to_json(F.struct(*(value.alias(name) for name, value in told.items())), TIMES_AS_JSON).alias("_payload"),
+        F.to_json(F.struct(*(value.alias(name) for name, value in shown.items())), TIMES_AS_JSON).alias("_payload"),
         (F.to_json(F.struct(*rescued), TIMES_AS_JSON) if rescued else F.lit(None).cast("string")).alias("_rescued"),
         malformed.alias("_malformed"),
         key_column(template, metadata["file_path"]).alias("__file"),

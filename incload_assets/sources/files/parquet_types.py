@@ -1,8 +1,8 @@
-"""Types of Parquet that Spark reads otherwise than they are meant, or not at all: nanoseconds, INT96, large decimals.
+"""Parquet types that Spark misreads or cannot read: nanoseconds, INT96, large decimals.
 
-Nanoseconds, which pandas writes, Spark reads only as the number they are stored as. INT96, the old way to write times,
-are nanoseconds, too: of a day, and the Julian day; Spark cuts them to microseconds unless they are read as the bytes
-that they are. Both become text with all digits, so that a time that is finer than a microsecond shows.
+Spark reads nanoseconds, which pandas writes, only as the stored numbers. INT96, the legacy format of times, consists of
+a Julian day and nanoseconds of the day; Spark truncates it to microseconds unless it is read as bytes. Both become
+strings with all digits here, so that times finer than a microsecond are noticed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 INT96 = pa.timestamp("ns", "INT96")
-"""Stands for the type, which the schema that Arrow makes of a footer does not tell from others."""
+"""Placeholder for INT96, which Arrow's schema of a footer does not distinguish from other timestamps."""
 
 _LARGEST_PRECISION = 38
 _MICROS_OF_DAY = 86_400_000_000
@@ -23,7 +23,7 @@ _EPOCH = 2_440_588
 
 
 def fields_of(footer: pq.FileMetaData) -> list[pa.Field]:
-    """The columns of a file with the types that they have in the file, INT96 as :data:`INT96`."""
+    """The columns of a file with their types in the file, INT96 as :data:`INT96`."""
     fields = list(footer.schema.to_arrow_schema())
     physical = [footer.schema.column(index).physical_type for index in range(footer.num_columns)]
     if "INT96" not in physical:
@@ -49,27 +49,27 @@ def unreadable(kind: pa.DataType) -> tuple[str, str] | None:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a type is a text."""
+    """Whether a type is a string type."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def kinds_in(kind: pa.DataType) -> Iterator[pa.DataType]:
-    """A type and those of its members, down to the last."""
+    """A type and the types of its members, at any depth."""
     yield kind
     for member in _members(kind):
         yield from kinds_in(member.type)
 
 
 def keys_in(kind: pa.DataType) -> Iterator[pa.DataType]:
-    """The types in the keys of maps, wherever these are in a type."""
+    """The types in the keys of maps, at any depth of a type."""
     for inner in kinds_in(kind):
         if pa.types.is_map(inner):
             yield from kinds_in(inner.key_type)
 
 
 def with_bytes(spark: T.DataType, kind: pa.DataType) -> T.DataType:
-    """A type of Spark's, with the bytes of INT96 in the place of instants."""
+    """A Spark type, with binary in place of the instants that are INT96 in the file."""
     if kind == INT96:
         return T.BinaryType()
     if isinstance(spark, T.StructType):
@@ -81,17 +81,17 @@ def with_bytes(spark: T.DataType, kind: pa.DataType) -> T.DataType:
 
 
 def with_times(value: Column, kind: pa.DataType, *, iso: bool = False) -> Column:
-    """A value as Spark reads it, each number of nanoseconds in it, and each INT96, as text of the time that it means.
+    """A value as Spark reads it, with nanoseconds and INT96 converted to strings.
 
     Args:
-        value: Of any type.
+        value: A value of any type.
         kind: Its type in the file, without nanoseconds in the keys of maps.
-        iso: Whether to write as :data:`~incload_assets.delta.sql.TIMES_IN_JSON` does; else as Spark casts.
+        iso: Whether to format times like :data:`~incload_assets.delta.sql.TIMES_IN_JSON`; otherwise like Spark's cast.
     """
     if not any(map(is_nanoseconds, kinds_in(kind))):
         return value
     if kind == INT96:
-        # both numbers begin with their lowest byte; read backwards they are the day and the nanoseconds
+        # both numbers are little-endian; reversed, the bytes are the day and the nanoseconds
         digits = F.regexp_replace(F.reverse(F.hex(value)), "(.)(.)", "$2$1")
         day, nanoseconds = (
             F.conv(part, 16, -10).try_cast("bigint") for part in (F.left(digits, F.lit(8)), F.substring(digits, 9, 16))
@@ -112,13 +112,13 @@ def with_times(value: Column, kind: pa.DataType, *, iso: bool = False) -> Column
 
 
 def _floored(nanoseconds: Column) -> Column:
-    """The microsecond that they are in, in whole numbers: a double has no room for the digits."""
+    """Nanoseconds rounded down to microseconds in integer arithmetic, because a double would lose digits."""
     before = F.when(nanoseconds % 1000 < 0, F.lit(1)).otherwise(F.lit(0))
     return F.call_function("div", nanoseconds, F.lit(1000)) - before
 
 
 def _text(micros: Column, rest: Column, iso: bool, *, zoned: bool) -> Column:
-    """A time as text: its microsecond, and the nanoseconds after that where there are any."""
+    """A time as a string: its microseconds, and the nanoseconds beyond them if there are any."""
     instant, finer = F.timestamp_micros(micros), F.lpad(rest.cast("string"), 3, "0")
     if iso:
         whole = F.date_format(instant, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS")
@@ -132,7 +132,7 @@ def _members(kind: pa.DataType) -> Iterable[pa.Field]:
 
 
 def _with_int96(kind: pa.DataType, physical: Iterator[str]) -> pa.DataType:
-    """The type with its leaves, in the order of the columns in the file, as their physical types say."""
+    """The type with INT96 in place of the leaves, in column order, whose physical type is INT96."""
     if pa.types.is_map(kind):
         return pa.map_(_with_int96(kind.key_type, physical), _with_int96(kind.item_type, physical))
     if pa.types.is_struct(kind):

@@ -1,8 +1,8 @@
-"""The position of a window of files: which files, each with the mark of its content.
+"""The position of a window of files: its files, each with an identifier of its content.
 
 ``detail`` is ``{"files": [[key, etag, size], ...], "gone": [[key, etag, size], ...]}``, both sorted by key. ``gone``
-are files that were ingested, are no longer at the source, and whose rows stay. The fingerprint covers both lists as
-one, so a deletion alone changes nothing.
+lists ingested files that are no longer at the source and whose rows stay. The fingerprint covers both lists together,
+so a deletion alone does not change it.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from incload_assets.declaration.source import Position
 
 
 class File(NamedTuple):
-    """One file of a position: its key, the mark of its content, its size in bytes."""
+    """One file of a position: its key, the identifier of its content, its size in bytes."""
 
     key: str
     etag: str
@@ -22,7 +22,7 @@ class File(NamedTuple):
 
 
 def position_of(files: Iterable[File], gone: Iterable[File] = ()) -> Position:
-    """The position that holds these files.
+    """The position of a window with these files.
 
     Example:
         >>> position_of([File("orders/a.json", "9f2c", 12)]).summary
@@ -47,7 +47,7 @@ def files_in(position: Position | None) -> list[File]:
 
 
 def gone_from(position: Position | None) -> list[File]:
-    """The files of a position that had left the source before."""
+    """The files of a position that were already gone from the source."""
     return _listed(position, "gone")
 
 

@@ -1,4 +1,4 @@
-"""The files of a position as one DataFrame: files that look alike are read together, then put beside the others."""
+"""Reads the files of a position as one DataFrame: files with the same shape together, then the union of all shapes."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -24,7 +24,7 @@ from resources.errors import SourceChanged, SourceUnreadable
 from resources.object_store import is_s3
 
 _LISTED_BY_DRIVER = 32
-"""Up to this many paths, by its default, Spark looks at without starting tasks."""
+"""Spark's default for the number of paths that it lists without starting tasks."""
 
 _EMPTY = (
     "_raw struct<{members}>, _payload string, _rescued string, _malformed string,"
@@ -44,26 +44,26 @@ def read(
     required: Callable[[], Collection[str]],
     asked: Sequence[str] = (),
 ) -> DataFrame:
-    """All records of the files, with the columns of :class:`Source`.
+    """All records of the files, with the columns of :meth:`Source.extract`.
 
     Args:
         spark: The session.
         table_name: For messages.
-        template: Which turns keys into paths.
-        files: What to read; each file is read once.
+        template: Converts keys to paths.
+        files: The files to read; each file is read once.
         fields: Names of the members of ``_raw``.
-        declared: The format of all files; None: each file's extension says it.
-        csv: How CSV files are written.
-        targets: What the contract declares of fields.
+        declared: The format of all files; None: each file's extension determines it.
+        csv: Format of CSV files.
+        targets: The contract's types by field.
         required: See :meth:`Source.requiring`.
-        asked: Those of the fields that conditions ask for, and that a header has to name.
+        asked: The fields that conditions read, and that at least one file must have.
 
     Returns:
-        One row per record, with ``_present``. A field has the type it has in the files; where files disagree, it is a
-        string in all, which becomes what each value would have become by itself.
+        One row per record, with ``_present``. A field has its type in the files. If the types differ, it is a string in
+        all rows, which converts to the contract's type like the original value.
 
     Raises:
-        SourceChanged: A local file is not what its etag says.
+        SourceChanged: A local file does not match its etag.
         SourceUnreadable: A file cannot be read; the message names it.
     """
     _check_unchanged(table_name, template, files)
@@ -74,14 +74,14 @@ def read(
         if kind is None:
             raise SourceUnreadable(
                 f"{table_name}: the file {file.key} has no known extension",
-                rule="without format=..., each file's extension says what it is",
+                rule="without format=..., each file's extension determines its format",
                 remedy="give the source format='json', 'csv' or 'parquet', or narrow its path",
             )
         if file.size:
             _check_name(table_name, file.key, kind)
             by_format.setdefault(kind, []).append(template.path_of(file.key))
     if len(files) > _LISTED_BY_DRIVER:
-        # Spark would look at each path in a task of its own: half a minute for ten thousand of them
+        # Spark would list each path in its own task, which takes half a minute for ten thousand paths
         spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", _LISTED_BY_DRIVER)
     size = sum(file.size for file in files)
     groups: list[Records] = read_json(spark, template, by_format.get("json", []), fields, size)
@@ -97,7 +97,7 @@ def read(
 
 
 def _check_unchanged(table_name: str, template: Template, files: Sequence[File]) -> None:
-    """Local files still have their etag. On S3 that takes a listing, which whoever ingests a position makes later."""
+    """Checks that local files still have their etag. S3 needs a listing for that, which the ingestion makes later."""
     local = {path: file for file in files if not is_s3(path := template.path_of(file.key))}
     hashes = local_hashes(local)
     for path, file in local.items():
@@ -106,35 +106,35 @@ def _check_unchanged(table_name: str, template: Template, files: Sequence[File])
             raise SourceChanged(
                 f"{table_name}: the file {file.key} has vanished",
                 rule="a load reads files as they were when they were listed",
-                remedy="the load is tried again",
+                remedy="the load is retried",
             )
         if found.startswith("unreadable"):
             raise SourceUnreadable(
                 f"{table_name}: the file {file.key} cannot be opened",
-                rule="whoever loads reads the files",
-                remedy="give the user who loads the right to read it",
+                rule="the user who loads must be able to read the files",
+                remedy="give that user the permission to read the file",
             )
         if found != file.etag:
             raise SourceChanged(
                 f"{table_name}: the file {file.key} has changed",
                 rule="a load reads files as they were when they were listed",
-                remedy="the load is tried again",
+                remedy="the load is retried",
             )
 
 
 def _check_name(table_name: str, key: str, kind: Format) -> None:
-    """Refuse a file of which Spark would read nothing, or something else, because of its name."""
+    """Refuses a file that Spark would ignore, or read without decompressing it, because of its name."""
     name = key.rpartition("/")[2]
     if is_hidden(name):
         raise SourceUnreadable(
-            f"{table_name}: Spark does not see the file {key}",
-            rule="it takes names that begin with '.' or '_', or end in '._COPYING_', for hidden",
+            f"{table_name}: Spark ignores the file {key}",
+            rule="Spark treats files as hidden if their names begin with '.' or '_', or end in '._COPYING_'",
             remedy="rename the file",
         )
     if kind != "parquet" and (compression := compression_of(name)) and not name.endswith(f".{compression}"):
         raise SourceUnreadable(
             f"{table_name}: Spark does not decompress the file {key}",
-            rule=f"the ending that tells of a compression is in lower case, .{compression}",
+            rule=f"the ending for a compression must be in lower case, .{compression}",
             remedy="rename the file",
         )
 
@@ -142,15 +142,15 @@ def _check_name(table_name: str, key: str, kind: Format) -> None:
 def _check_asked(
     table_name: str, files: Sequence[File], groups: Sequence[Records], fields: Sequence[str], asked: Sequence[str]
 ) -> None:
-    """Refuse files without a column that a condition asks for, which nobody would miss."""
+    """Refuses files of which none has a column of a condition, which would otherwise go unnoticed."""
     for index, field in enumerate(fields):
         if field in asked and not any(group.varied or group.types[index] is not None for group in groups):
             names = f"{files[0].key}" + (f" and {len(files) - 1} more" if len(files) > 1 else "")
             raise SourceUnreadable(
-                f"{table_name}: a condition of changes asks for {field!r}, which no header of the files has ({names})",
-                rule="a condition on a column that is not there is never true, so that nothing would ever be deleted",
-                remedy=f"correct the name in the condition, upper and lower case included; or, where files may lack "
-                f"the column, add {field!r} to the contract with nullable=True",
+                f"{table_name}: a condition of changes names {field!r}, which no header of the files has ({names})",
+                rule="a condition on a missing column is never true, so nothing would ever be deleted",
+                remedy=f"correct the name in the condition, including upper and lower case; or, if files may lack the "
+                f"column, add {field!r} to the contract with nullable=True",
             )
 
 

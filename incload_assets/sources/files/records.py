@@ -1,4 +1,4 @@
-"""What the readers of the single formats share: paths for Spark, keys and record numbers from Spark."""
+"""Shared parts of the readers of all file formats: paths for Spark, file keys and record numbers."""
 
 import re
 from collections.abc import Sequence
@@ -13,40 +13,40 @@ from incload_assets.sources.files.template import Template
 from resources.object_store import is_s3
 
 TIMES_AS_JSON = {**TIMES_IN_JSON, "ignoreNullFields": "false"}
-"""Options of ``to_json`` that lose neither microseconds nor the difference between NULL and absent."""
+"""Options of ``to_json`` that preserve microseconds and the difference between NULL and absent."""
 
 _WHOLE = {
-    # whatever the session says: what cannot be read is an error
+    # overrides the session's settings, so that unreadable files are errors
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
 }
-"""Options of Spark's readers, by which a file is read whole, or not at all."""
+"""Options of Spark's readers that read a file as a whole, or not at all."""
 _AS_IT_LIES = {
-    # else Hadoop would compare a local file with a checksum beside it, ".<name>.crc", which may be of a former content,
-    # and could not read names with a colon
+    # otherwise Hadoop compares a local file with the checksum in ".<name>.crc", which may be of a former content, and
+    # cannot read names with a colon
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    # else the session would get whichever file system it used first
+    # otherwise the session uses whichever file system it opened first
     "fs.file.impl.disable.cache": "true",
 }
-"""And of those of local files, by which these are read whatever lies beside them.
+"""Options for local files, which are then read independently of other files beside them.
 
-Not of S3: who first opens a bucket gives its file system these options for as long as the server runs, and what is
-written to S3 goes through local files of the usual file system.
+Not for S3: the first reader of a bucket fixes these options for its file system as long as the server runs, and data
+written to S3 passes through local files of the usual file system.
 """
 
 WORTH_READING_TWICE_BYTES = 8 * 2**20
 _NUMBER_IN_TASK = 2**33 - 1
-"""The bits of ``monotonically_increasing_id`` that hold it."""
+"""Mask of the bits of ``monotonically_increasing_id`` that hold the record's number in its task."""
 
 
 @dataclass(frozen=True)
 class Records:
-    """The records of files that look alike.
+    """The records of files with the same shape.
 
     Args:
-        frame: With the columns of :class:`Source`.
-        types: The type of each member of ``_raw``; None where these files do not have the field.
-        varied: Whether records differ in the fields they have; the frame then has a column ``_present``.
+        frame: A frame with the columns of :meth:`Source.extract`.
+        types: The type of each member of ``_raw``; None if these files do not have the field.
+        varied: Whether records have different fields; the frame then has a column ``_present``.
     """
 
     frame: DataFrame
@@ -55,19 +55,19 @@ class Records:
 
 
 def reader_of(spark: SparkSession, paths: Sequence[str], **options: str) -> DataFrameReader:
-    """Spark's reader of files, all on S3 or none, with options."""
+    """Spark's reader for files that are all on S3 or all local, with options."""
     return spark.read.options(**_WHOLE, **({} if all(map(is_s3, paths)) else _AS_IT_LIES), **options)
 
 
 def spark_path(path: str) -> str:
-    """A full path as Spark's readers take it: they expand globs, and know S3 as ``s3a``."""
+    """A full path in the form that Spark's readers take: globs are escaped, and the scheme of S3 is ``s3a``."""
     escaped = re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
     return "s3a://" + escaped.removeprefix("s3://") if is_s3(path) else escaped
 
 
 def key_column(template: Template, file_path: Column) -> Column:
-    """The key of a file, from ``_metadata.file_path``, which is percent-encoded and has a scheme of Spark's."""
-    # url_decode is made for forms, where a plus sign is a space
+    """The key of a file, from ``_metadata.file_path``, which is percent-encoded and has Spark's scheme."""
+    # url_decode decodes a plus sign to a space, as in web forms
     decoded = F.coalesce(F.try_url_decode(F.replace(file_path, F.lit("+"), F.lit("%2B"))), file_path)
     path = F.regexp_replace(F.regexp_replace(decoded, "^file:/+", "/"), "^s3[an]://", "s3://")
     return F.substr(path, F.lit(len(template.root) + 2)) if template.root else path
@@ -76,18 +76,18 @@ def key_column(template: Template, file_path: Column) -> Column:
 def numbered(lines: DataFrame, template: Template, paths: Sequence[str] = (), size: int = 0) -> DataFrame:
     """Adds ``__row``, the number of a record in its block, and ``__file``, the key of its file.
 
-    Spark reads a block in one task, from its beginning on, so ``monotonically_increasing_id`` grows with the position,
-    by one from record to record; where there is one file only, that is its number in the task, each of which has one
-    block unless Spark was told how many tasks there may be. Many records of several files are better counted from the
-    first of their block on, for which the files are read once more, than sorted: to sort 400,000 takes as long as to
-    parse them.
+    Spark reads a block in one task from its beginning, so ``monotonically_increasing_id`` grows by one from record to
+    record. For a single file it contains the number of the record in its task, which reads one block unless the number
+    of tasks is limited. In several files with many records, a record's number is its distance from the first record of
+    its block. That reads the files once more, but it is faster than sorting: sorting 400,000 records takes as long as
+    parsing them.
 
     Args:
-        lines: The records, by ``__path``, ``__block`` and ``__order``, how they were read; not to be filtered after
-            ``__order`` was made.
-        template: Which turns paths into keys.
-        paths: Of their files, if none of them was filtered since.
-        size: Of these together, in bytes.
+        lines: The records with ``__path``, ``__block`` and ``__order``, their order of reading; they must not be
+            filtered after ``__order`` was computed.
+        template: Converts paths to keys.
+        paths: Paths of the files, if no record was filtered out.
+        size: Size of the files together, in bytes.
     """
     if len(paths) == 1 and lines.sparkSession.conf.get("spark.sql.files.maxPartitionNum", None) is None:
         row = F.col("__order").bitwiseAND(_NUMBER_IN_TASK) + 1
@@ -101,7 +101,7 @@ def numbered(lines: DataFrame, template: Template, paths: Sequence[str] = (), si
 
 
 def block_order() -> WindowSpec:
-    """The records of one block of one file as they lie there."""
+    """Window over the records of one block of one file, in their order there."""
     return Window.partitionBy("__path", "__block").orderBy("__order")
 
 

@@ -1,17 +1,17 @@
-"""Path templates: which keys of a store belong to which window.
+"""Path templates, which assign the keys of a store to windows.
 
 A template is a path with
 
 - ``{landing}`` at its start: the root of the landing area,
-- ``{window:%Y-%m-%d}``, any number of times: the start of the window in the time zone of the table's partitions, by the
-  strftime directives below; ``{window_utc:%Y-%m-%d}``: the same in UTC, for files that are named so,
-- ``*`` and ``?`` within a name, and ``**`` between two slashes for any number of folders, none included.
+- ``{window:%Y-%m-%d}``, any number of times: the start of the window in the time zone of the table's partitions, in the
+  strftime directives below; ``{window_utc:%Y-%m-%d}``: the start in UTC, for files that are named by UTC,
+- ``*`` and ``?`` within a name, and ``**`` between two slashes for any number of folders, including none.
 
-Everything else is literal, square brackets too. A glob never matches a name that begins with ``.`` or ``_``
-(``_SUCCESS``, ``_temporary``, ``.staging``). Files of such names are hidden from Spark as well, so no path ends in one;
-a folder may be named so. Where ``*`` leaves a choice of which part of a name is the time, the leftmost counts, so each
-file belongs to one window at most. The fields tell any two windows apart, and of the time of day they have no more than
-that takes.
+Everything else is literal, including square brackets. A glob never matches a name that begins with ``.`` or ``_``
+(``_SUCCESS``, ``_temporary``, ``.staging``). Files with such names are hidden from Spark as well, so no path may end in
+one; a folder may have such a name. If ``*`` leaves several choices for the time in a name, the leftmost counts, so each
+file belongs to one window at most. The time fields must distinguish all windows, and may not include directives of the
+time of day beyond that.
 """
 
 import os
@@ -31,21 +31,21 @@ DIRECTIVES: Mapping[str, str] = {
     "Y": r"\d{4}", "m": r"\d\d", "d": r"\d\d", "H": r"\d\d", "M": r"\d\d", "S": r"\d\d",
     "j": r"\d{3}", "y": r"\d\d", "G": r"\d{4}", "V": r"\d\d", "u": r"\d", "%": "%",
 }  # fmt: skip
-"""Strftime directives of fixed width that mean the same on every machine, and what they look like."""
+"""Strftime directives of fixed width that mean the same on every machine, with their patterns."""
 
 _EXAMPLE = "for example {window:%Y-%m-%d}"
 
 
 @dataclass(frozen=True)
 class Part:
-    """One piece of a template: its kind and its text (of a time: the strftime format, and whether it is in UTC)."""
+    """One piece of a template: its kind and its text; for a time, the strftime format, and whether it is in UTC."""
 
     kind: Literal["text", "time", "glob"]
     text: str
     in_utc: bool = False
 
     def of(self, window: Window) -> str:
-        """How the piece, which is no glob, reads for a window."""
+        """The text of the piece, which is not a glob, for a window."""
         if self.kind == "text":
             return self.text
         return (window.start if self.in_utc else window.local_start).strftime(self.text)
@@ -56,9 +56,9 @@ class Template:
     """A parsed template.
 
     Args:
-        root: What ``{landing}`` stands for, an absolute folder or ``s3://bucket/prefix``, without a trailing slash;
-            empty where the template does not begin with ``{landing}``.
-        parts: The pieces of the whole path, root included.
+        root: The value of ``{landing}``, an absolute folder or ``s3://bucket/prefix``, without a trailing slash; empty
+            if the template does not begin with ``{landing}``.
+        parts: The pieces of the whole path, including the root.
 
     Example:
         >>> Template.parse("orders", "{landing}/orders/{window:%Y/%m}/*.json", "/data").is_flat
@@ -70,7 +70,7 @@ class Template:
 
     @classmethod
     def parse(cls, table_name: str, path: str, landing_root: str) -> "Template":
-        """Read a template.
+        """Parses a template.
 
         Args:
             table_name: For messages.
@@ -78,7 +78,7 @@ class Template:
             landing_root: Root of the landing area, a folder or an S3 address.
 
         Raises:
-            DeclarationError: The template breaks a rule of this module; the message says what to write instead.
+            DeclarationError: The template breaks a rule of this module; the message has what to write instead.
         """
         root = ""
         if path.startswith("{landing}/"):
@@ -87,7 +87,7 @@ class Template:
             path = absolute(path)
         elif not path.startswith("/"):
             raise _wrong(
-                table_name, f"path {path!r} does not begin with a place",
+                table_name, f"path {path!r} does not begin with a root",
                 "a path begins with {landing}/, a slash, or s3://bucket/",
                 f"write '{{landing}}/{path.lstrip('/') or 'orders/*.json'}'",
             )  # fmt: skip
@@ -95,7 +95,7 @@ class Template:
         rest = re.sub(r"/{2,}", "/", re.sub(r"\{(\w+):([^{}]*)\}", _with_slashes_outside, rest))
         if ".." in rest.split("/") or "." in rest.split("/"):
             raise _wrong(
-                table_name, f"path {path!r} has a '.' or '..' folder", "a path names its folders", "spell it out"
+                table_name, f"path {path!r} has a '.' or '..' folder", "a path names its folders", "write them out"
             )
         if any("**" in name and name != "**" for name in rest.split("/")):
             raise _wrong(
@@ -109,7 +109,7 @@ class Template:
 
     @property
     def is_flat(self) -> bool:
-        """Whether the path says nothing about the window."""
+        """Whether the path has no time fields."""
         return not any(part.kind == "time" for part in self.parts)
 
     @property
@@ -119,20 +119,20 @@ class Template:
 
     @property
     def base(self) -> str:
-        """The folder that holds the files of every window, ever: the landing root, or what precedes the first field."""
+        """The folder with the files of all windows: the landing root, or the part before the first field."""
         return self.parts[0].text.rpartition("/")[0]
 
     @property
     def enters_hidden_folders(self) -> bool:
-        """Whether a folder with a name that no glob matches may lie below a glob."""
+        """Whether the template has a folder with a hidden name after a glob."""
         globs = [index for index, part in enumerate(self.parts) if part.kind == "glob"]
         after = "".join(part.text for part in self.parts[globs[0] :]) if globs else ""
         return re.search(r"/[._].*/", after, re.DOTALL) is not None
 
     def name_of(self, path: str) -> str:
-        """The key by which positions and ``_source.file`` know a full path: relative to the landing root if it has one.
+        """The key of a full path in positions and ``_source.file``: relative to the landing root if there is one.
 
-        So a landing area can be moved, or read on another machine, without a file becoming another one.
+        So a landing area can be moved, or read on another machine, and its files keep their keys.
         """
         return path.removeprefix(f"{self.root}/") if self.root else path
 
@@ -141,7 +141,7 @@ class Template:
         return f"{self.root}/{key}" if self.root else key
 
     def times_of(self, window: Window) -> tuple[str, ...]:
-        """The time fields of the template as they read for a window."""
+        """The texts of the template's time fields for a window."""
         return tuple(part.of(window) for part in self.parts if part.kind == "time")
 
     def prefix_of(self, window: Window) -> str:
@@ -154,14 +154,14 @@ class Template:
         return prefix
 
     def depth_below(self, folder: str, window: Window) -> int | None:
-        """How many folders below ``folder`` the files of a window lie at most; None for any number."""
+        """Largest depth of a window's files below ``folder``, in folders; None if it is unlimited."""
         if any(part.text == "**" for part in self.parts):
             return None
         whole = "".join(part.text if part.kind == "glob" else part.of(window) for part in self.parts)
         return whole.count("/") - folder.count("/") - 1
 
     def match(self, path: str) -> tuple[str, ...] | None:
-        """The time fields in a full path, or None where the template does not match it."""
+        """The time fields in a full path; None if the template does not match it."""
         found = self._pattern.fullmatch(path)
         return found.groups() if found else None
 
@@ -170,11 +170,11 @@ class Template:
         return re.compile(pattern_of(self.parts), re.DOTALL)
 
     def check_windows(self, table_name: str, windows: Sequence[Window]) -> None:
-        """Refuse a path that tells too little of the time, or more than what tells one window from another.
+        """Refuses a path whose time fields do not distinguish all windows, or are finer than the windows.
 
         Raises:
-            DeclarationError: Two windows read the same; or the path names an hour, say, of a day's files, so that the
-                files of its other hours would belong to no window, and nobody would miss them.
+            DeclarationError: Two windows read the same; or the path has, for example, the hour for daily windows, so
+                that files of other hours would belong to no window and go unnoticed.
         """
         if self.is_flat:
             return
@@ -185,16 +185,16 @@ class Template:
             coarser = [replace(part, text=_without(finer, part.text)) for part in times]
             if named and len({tuple(part.of(window) for part in coarser) for window in windows}) == len(windows):
                 raise _wrong(
-                    table_name, f"path names {named} of the start of a window, which tells no two windows apart",
-                    "a file with another time of day in its name would belong to no window, and nobody would miss it",
-                    f"write * instead of {named} for all files of a window, or what stands there, such as 00, for one",
+                    table_name, f"path names {named} of the start of a window, which is the same for all windows",
+                    "a file with another time of day in its name would belong to no window and go unnoticed",
+                    f"write * instead of {named} for all files of a window, or the literal text, such as 00, for one",
                 )  # fmt: skip
 
     def windows_by_time(self, table_name: str, windows: Sequence[Window]) -> dict[tuple[str, ...], Window]:
-        """Windows by their time fields.
+        """Windows by the texts of their time fields.
 
         Raises:
-            DeclarationError: Two windows read the same, so that a file would belong to both.
+            DeclarationError: Two windows have the same texts, so that a file would belong to both.
         """
         found: dict[tuple[str, ...], Window] = {}
         for window in windows:
@@ -205,7 +205,7 @@ class Template:
                 raise _wrong(
                     table_name, f"path reads the same for the windows {other.key} and {window.key}",
                     "a file belongs to one window"
-                    + (f"; where clocks are turned back, {window.zone} has an hour twice" if turned_back else ""),
+                    + (f"; when clocks are turned back, {window.zone} has the same hour twice" if turned_back else ""),
                     "write {window_utc:...} in the path for files named by UTC, or declare the partitions in UTC; for "
                     "files named by local hours, partitions by day and * in place of the hour" if turned_back else
                     "add the missing time fields to the path, for example {window:%Y-%m-%d-%H} for hourly partitions",
@@ -214,7 +214,7 @@ class Template:
 
 
 def pattern_of(parts: Sequence[Part]) -> str:
-    """The regular expression of some pieces of a template, with a group for each time."""
+    """The regular expression of some pieces of a template, with a group for each time field."""
     pattern, at_start = "", False
     for index, part in enumerate(parts):
         after = parts[index + 1].text if index + 1 < len(parts) else ""
@@ -288,10 +288,10 @@ def _time_part(table_name: str, path: str, piece: str) -> Part:
 
 
 def _with_slashes_outside(placeholder: re.Match[str]) -> str:
-    """The same placeholder, as several where it goes through folders; what a name begins with is seen to be literal."""
+    """A placeholder split at the slashes in its format, with the initial dots and underscores of names as literals."""
     kind, fmt = placeholder.groups()
     if "%" not in fmt:
-        return placeholder[0]  # refused, as it names no part of the time
+        return placeholder[0]  # refused later, because it names no part of the time
     names = []
     for name in fmt.split("/"):
         time = name.lstrip("._")

@@ -1,1 +1,1 @@
-"""Tables of PostgreSQL, read by number or by time, and replication slots."""
+"""PostgreSQL: sources that query a table by number or by time, and replication slots."""

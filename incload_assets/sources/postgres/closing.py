@@ -1,12 +1,12 @@
-"""When a window of a database is complete: no transaction is left that could still add a row to it.
+"""Completeness of a database window: no running transaction can still add a row to it.
 
-A row becomes visible when its transaction commits, which may be long after the time, or the number, that it bears. So
-a window is *open* until its edge (its end, and a lag for clocks that differ), then *waiting* for the transactions that
-began before the edge and still run, then *closed*: whatever is to come bears a later time or a higher number.
+A row becomes visible when its transaction commits, which may be long after its time or number was set. So a window is
+*open* until its edge (its end, plus a lag for clock differences), then *waiting* for the transactions that began before
+the edge and still run, then *closed*: all later rows have a later time or a higher number.
 
-Which transactions run is read from ``pg_locks``, where every account sees every transaction, also those that have
-written nothing yet. When they began, an account sees of its own only, unless it is a member of ``pg_read_all_stats``:
-what is hidden is waited for, too.
+Running transactions are read from ``pg_locks``, which shows every transaction to every account, even if it has written
+nothing yet. The begin of other accounts' transactions is hidden, unless the account is a member of
+``pg_read_all_stats``; a window also waits for transactions whose begin is hidden.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from resources.errors import DeclarationError
 
 State = Literal["open", "waiting", "closed"]
 
-# now() is when this statement's transaction began, before the locks are looked at; what is visible is looked at later
+# now() is the begin of this statement's transaction, which is before the locks are read; the rows are read later
 _SERVER = f"""
 SELECT now(), pg_postmaster_start_time()::text, pg_is_in_recovery(),
   (SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database()),
@@ -43,16 +43,16 @@ SELECT now(), pg_postmaster_start_time()::text, pg_is_in_recovery(),
 
 @dataclass(frozen=True)
 class Server:
-    """What a server said of itself at one moment.
+    """State of a server at one moment.
 
     Args:
-        now: By its clock, aware, UTC.
-        skew: How far its clock is ahead of ours.
-        started: When it was started, as it writes it: numbers of transactions are counted from there.
-        standby: Whether it repeats another server, whose transactions it does not know.
-        prepared: Transactions prepared and not yet committed.
-        transactions: Those that run, by number, with their begin where it is not hidden.
-        sessions: Likewise the connections.
+        now: Time of its clock, aware, UTC.
+        skew: How far its clock is ahead of the loader's clock.
+        started: Start of the server, in its own spelling; transaction numbers are only unique since then.
+        standby: Whether the server replicates another one, whose transactions it does not know.
+        prepared: Number of transactions that are prepared and not yet committed.
+        transactions: Begin of the running transactions by number; None if it is hidden.
+        sessions: Begin of the sessions by process and begin; None if it is hidden.
     """
 
     now: datetime
@@ -66,12 +66,12 @@ class Server:
 
 @dataclass(frozen=True)
 class Closing:
-    """How far a window is on its way to completeness.
+    """Progress of a window towards completeness.
 
     Args:
-        state: See above.
-        pending: The transactions, or sessions, that are waited for.
-        started: The server's start, without which their numbers say nothing.
+        state: ``open``, ``waiting`` or ``closed``; see the module.
+        pending: The transactions, or sessions, that the window waits for.
+        started: The server's start; the numbers in ``pending`` are only valid since then.
     """
 
     state: State
@@ -80,20 +80,20 @@ class Closing:
 
     @classmethod
     def told_by(cls, detail: Mapping[str, Any]) -> "Closing":
-        """As a position remembers it; open where it does not."""
+        """The closing stored in a position's detail; open if there is none."""
         return cls(detail.get("state", "open"), detail.get("pending", ()), detail.get("server_started", ""))
 
     def as_detail(self) -> dict[str, Any]:
-        """For a position."""
+        """The entries for a position's detail."""
         waiting = {"pending": list(self.pending), "server_started": self.started} if self.pending else {}
         return {"state": self.state, **waiting}
 
 
 def server_of(connection: psycopg.Connection[Any]) -> Server:
-    """What the server says of itself, to be asked before its rows are looked at.
+    """The state of the server; to be read before any row.
 
     Raises:
-        psycopg.Error: As the server has it.
+        psycopg.Error: The query fails.
     """
     before = windows.now()
     row = connection.execute(_SERVER).fetchone()
@@ -102,7 +102,7 @@ def server_of(connection: psycopg.Connection[Any]) -> Server:
     after = windows.now()
     return Server(
         now=now.astimezone(UTC),
-        # now() is taken when the question arrives, on the way
+        # the server takes now() when the query arrives, about halfway between the two
         skew=now.astimezone(UTC) - (before + (after - before) / 2),
         started=started,
         standby=standby,
@@ -113,13 +113,13 @@ def server_of(connection: psycopg.Connection[Any]) -> Server:
 
 
 def closing(edge: datetime | None, before: Closing, server: Server, *, by_session: bool = False) -> Closing:
-    """How far a window is now.
+    """The present closing of a window.
 
     Args:
-        edge: From when on no transaction begins that could add a row; None if that is not known yet.
-        before: How far it was when it was ingested.
-        server: What the server says.
-        by_session: Whether to wait for sessions, not transactions: they hold back numbers from a sequence.
+        edge: Instant from which on no transaction begins that could add a row; None if it is not known yet.
+        before: The closing when the window was ingested.
+        server: State of the server.
+        by_session: Whether to wait for sessions instead of transactions, because sessions cache sequence numbers.
     """
     if before.state == "closed":
         return Closing("closed")
@@ -128,7 +128,7 @@ def closing(edge: datetime | None, before: Closing, server: Server, *, by_sessio
     running = server.sessions if by_session else server.transactions
     suspects = {number for number, begin in running.items() if begin is None or begin < edge}
     if before.state == "waiting":
-        # a restart ended them all; and who was not there when the window was over is none of them
+        # a restart ended all of them; and only those that ran at the edge, which were recorded, matter
         suspects = suspects & set(before.pending) if before.started == server.started else set()
     if server.prepared:
         suspects.add("prepared")
@@ -142,16 +142,16 @@ def _instant(epoch: float | None) -> datetime | None:
 NOTHING = Position(
     "empty",
     {"low": 0, "high": 0, "rows": 0, "least": None, "most": None, "state": "closed"},
-    "nothing at the source, nor to come",
+    "nothing at the source, and nothing to come",
 )
 """The position of a window that is complete without a row."""
 
 
 def check_lag(table_name: str, lag: timedelta) -> None:
-    """Check a lag.
+    """Checks a declared lag.
 
     Raises:
-        DeclarationError: It is negative.
+        DeclarationError: The lag is negative.
     """
     if lag < timedelta(0):
         raise DeclarationError(
@@ -160,15 +160,15 @@ def check_lag(table_name: str, lag: timedelta) -> None:
 
 
 def closing_of(position: Position | None) -> Closing:
-    """How far an ingested window was."""
+    """The closing of an ingested window."""
     return Closing.told_by(position.detail if position else {})
 
 
 def position_of(relation: Relation, part: Range, found: Found, state: Closing, server: Server) -> Position:
-    """A range's position: what it holds, and how far it is on its way to completeness."""
+    """The position of a range, with its content and its closing."""
     if state.state == "closed" and not found.rows:
         return NOTHING
-    told = json.dumps([part.low, part.high, found.rows, found.hash, state.state])
+    content = json.dumps([part.low, part.high, found.rows, found.hash, state.state])
     detail = {
         "low": part.low,
         "high": part.high,
@@ -177,9 +177,9 @@ def position_of(relation: Relation, part: Range, found: Found, state: Closing, s
         "most": found.most,
         **state.as_detail(),
     }
-    nulls = f", {found.nulls} of them without a value to go by" if found.nulls else ""
+    nulls = f", {found.nulls} of them with NULL in the window column" if found.nulls else ""
     pending = f" for {len(state.pending)} transactions" if state.pending else ""
     skew = round(server.skew.total_seconds())
     clock = f"; the server's clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} ours" if skew else ""
     summary = f"{found.rows} rows of {relation.place}{nulls}, {state.state}{pending}{clock}"
-    return Position(hashlib.sha256(told.encode()).hexdigest()[:16], detail, summary, found.size)
+    return Position(hashlib.sha256(content.encode()).hexdigest()[:16], detail, summary, found.size)

@@ -1,4 +1,4 @@
-"""Rows of a database table by a number that only grows."""
+"""Source of database rows by a number that only grows."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,24 +20,25 @@ _LEAST = 1 - 2**63
 
 @dataclass(frozen=True)
 class QueryById(DatabaseSource):
-    """The rows of a PostgreSQL table by a column whose numbers grow: an identity, a sequence, a version.
+    """A PostgreSQL table, read by a column whose numbers grow: an identity, a sequence or a version.
 
-    Which number a window ends with is the highest one that is visible when somebody first looks after its end; it is
-    written down once, and never moved. So a window has fixed numbers, whoever loads it and whenever; windows that were
-    over before anybody looked have nothing, but the first of them, which has it all.
+    A window ends with the highest number that is visible at the first detection after its end. This window bound is
+    stored once and never moved, so a window always has the same numbers, whichever process loads it and whenever. Of
+    several windows that were over before the first detection, the first one has all rows, and the others have none.
 
-    - Rows that become visible later with a lower number (of a long transaction, of a sequence's cache) belong to the
-      window of their number. It is complete when every transaction has ended that began before its last number was
-      written down, and ``lag`` has passed; where the sequence has a cache, every session.
-    - A standby knows nothing of the transactions of the server it repeats: there no window is ever complete.
-    - Gaps are no rows. A table made anew, or a sequence that was set back or has begun again, stops the load.
-    - Updates and deletes are not seen, unless each update gives the row a new number: then the column is a version.
+    - Rows that become visible later with a lower number (from a long transaction, or from a sequence's cache) belong to
+      the window of their number. The window is complete when every transaction has ended that began before its bound
+      was stored and ``lag`` had passed; if the sequence has a cache, when every such session has ended.
+    - A standby does not know the transactions of its primary server, so there no window is ever complete.
+    - Gaps in the numbers are fine. A recreated table, or a sequence that was reset or has wrapped around, stops the
+      load.
+    - Updates and deletes are not detected, unless each update gives the row a new number: then the column is a version.
 
     Args:
         database: The database's name in the environment, ``INCLOAD_DATABASE_<NAME>_URL``.
         table: ``schema.table``, a table or a view, of PostgreSQL 11 or newer.
-        id: The column, an integer; should be indexed, and not NULL.
-        lag: How long a number may be taken from the sequence before the transaction begins that uses it.
+        id: The column, an integer; it should be indexed and never NULL.
+        lag: Longest time between taking a number from the sequence and the begin of the transaction that uses it.
 
     Example:
         >>> str(QueryById("shop", "public.payments", id="payment_id"))
@@ -55,15 +56,15 @@ class QueryById(DatabaseSource):
         return self.id
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
-        """Count and hash of the rows of each window, by one query for all; see :meth:`Source.detect`.
+        """Positions with count and hash of the rows of each window, from one query; see :meth:`Source.detect`.
 
         Raises:
             SourceUnreadable: The numbers no longer grow, or the table is another one.
         """
         if not request.windows:
             return {}
-        cuts = WindowBounds(request.lake, request.table_name)
-        written = cuts.known()  # before the database is looked at, which then shows no less than these saw
+        bounds = WindowBounds(request.lake, request.table_name)
+        written = bounds.known()  # read before the database, which then has at least the numbers of these bounds
         with self.look(request.table_name) as look:
             server, relation, column = look.server, look.relation, look.column
             highest = _highest(look.connection, relation, column)
@@ -73,7 +74,7 @@ class QueryById(DatabaseSource):
                 w.end for w in begun if w.end <= server.now
             }
             now = {"id": highest, "oid": relation.oid, "sequence": column.last, "looked_at": server.now.isoformat()}
-            known = cuts.at(sorted(instants), _chosen(now))
+            known = bounds.at(sorted(instants), _chosen(now))
             ends = {w.key: known.get(w.end, now) for w in begun}
             ranges = {w.key: _range(None if w.start == request.first else known[w.start], ends[w.key]) for w in begun}
             found = found_in(look.connection, relation, column, ranges)
@@ -90,7 +91,7 @@ class QueryById(DatabaseSource):
 
 
 def _range(start: Bound | None, end: Bound) -> Range:
-    """From one cut, exclusive, to another, inclusive; a cut without a number is before all of them."""
+    """The range from one bound, exclusive, to another, inclusive; a bound without a number is before all numbers."""
     if end["id"] is None:
         return Range(_LEAST, _LEAST)
     if start is None:
@@ -99,13 +100,13 @@ def _range(start: Bound | None, end: Bound) -> Range:
 
 
 def _chosen(now: Bound) -> Choose:
-    """WindowBounds to write: as the next one that is written, or, after the last of them, as it is now.
+    """Chooser of missing bounds: equal to the next stored bound, or, after the last of them, the present state.
 
-    Another process may have written one since, and have seen more: then that one counts.
+    If another process has meanwhile stored a bound with a higher number, that bound is used instead.
     """
 
     def choose(missing: Sequence[datetime], known: Mapping[datetime, Bound]) -> dict[datetime, Bound]:
-        newest = max([now, *known.values()], key=lambda cut: _LEAST if cut["id"] is None else cut["id"])
+        newest = max([now, *known.values()], key=lambda bound: _LEAST if bound["id"] is None else bound["id"])
         return {at: next((known[later] for later in sorted(known) if later > at), newest) for at in missing}
 
     return choose
@@ -117,15 +118,15 @@ def _highest(connection: psycopg.Connection[Any], relation: Relation, column: Co
 
 
 def _check_growth(
-    table_name: str, relation: Relation, column: Column, highest: int | None, cuts: Collection[Bound]
+    table_name: str, relation: Relation, column: Column, highest: int | None, bounds: Collection[Bound]
 ) -> None:
-    """Raise SourceUnreadable where numbers begin again: rows would be taken for ones that were loaded."""
-    last = max((cut["id"] for cut in cuts if cut["id"] is not None), default=None)
+    """Raises SourceUnreadable if numbers begin again: new rows would be mistaken for rows that were loaded."""
+    last = max((bound["id"] for bound in bounds if bound["id"] is not None), default=None)
     if last is None:
         return
-    sequence = max((cut["sequence"] for cut in cuts if cut["sequence"] is not None), default=0)
-    if any(cut["oid"] != relation.oid for cut in cuts):
-        problem = "the table was made anew since the last load"
+    sequence = max((bound["sequence"] for bound in bounds if bound["sequence"] is not None), default=0)
+    if any(bound["oid"] != relation.oid for bound in bounds):
+        problem = "the table was recreated since the last load"
     elif highest is not None and highest < last:
         problem = f"the highest {column.name!r} is {highest}, and was {last}"
     elif column.last is not None and column.last < sequence:
@@ -134,7 +135,7 @@ def _check_growth(
         return
     raise SourceUnreadable(
         f"{table_name}: {relation.place}: {problem}",
-        rule="numbers only grow, and no number is used twice: windows end with a number",
-        remedy="if the newest rows were deleted, load when there are newer ones; else delete the table's folder below "
-        "_cuts in the lake and load all its windows again, or query it by time",
+        rule="numbers only grow, and no number is used twice, because windows are ranges of numbers",
+        remedy="if the newest rows were deleted, load when there are newer ones; otherwise delete the table's folder "
+        "below _cuts in the lake and load all its windows again, or use QueryByTime",
     )

@@ -1,4 +1,4 @@
-"""Rows of a database table by the time of their last change."""
+"""Source of database rows by the time of their last change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,23 +17,23 @@ from incload_assets.sources.postgres.source import DatabaseSource
 
 @dataclass(frozen=True)
 class QueryByTime(DatabaseSource):
-    """The rows of a PostgreSQL table by a column that says when each was last changed.
+    """A PostgreSQL table, read by a column with the time of each row's last change.
 
-    A window has the rows whose time is in it, as the database holds them when they are read. A row that is changed
-    leaves the window of its former change, which keeps what was ingested of it. Deletes at the source are not seen; a
-    column that marks rows as deleted is, by ``delete_when``.
+    A window has the rows whose time lies in it, as the database holds them when they are read. A row that changes
+    leaves the window of its former change, which keeps the version that it ingested. Deletes at the source are not
+    detected, but ``delete_when`` can use a column that marks rows as deleted.
 
     - Rows that are older than the table's first window, or have no time, belong to that first window.
-    - A window is complete when every transaction has ended that began before its end and ``lag``: only then do sensors
-      stop asking for it, so that a row whose transaction commits late is found. A standby knows nothing of the
-      transactions of the server it repeats: there no window is ever complete.
-    - Times without a time zone are UTC. Rows dated in the future wait for their window, and are told of.
-    - What is ingested need not stand still: a row that comes or goes while it is read is found by the next look.
+    - A window is complete when every transaction has ended that began before its end plus ``lag``. Sensors keep
+      requesting it until then, so that a row whose transaction commits late is found. A standby does not know the
+      transactions of its primary server, so there no window is ever complete.
+    - Times without a time zone are UTC. Rows dated in the future wait for their window and are reported.
+    - The table may change while it is read: a row that comes or goes meanwhile is found by the next detection.
 
     Args:
         database: The database's name in the environment, ``INCLOAD_DATABASE_<NAME>_URL``.
         table: ``schema.table``, a table or a view, of PostgreSQL 11 or newer.
-        modified: The column, timestamptz or timestamp; should be indexed.
+        modified: The column, timestamptz or timestamp; it should be indexed.
         lag: How far the times that writers set may be behind the server's clock.
 
     Example:
@@ -53,7 +53,7 @@ class QueryByTime(DatabaseSource):
         return self.modified
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
-        """Count and hash of the rows of each window, by one query for all; see :meth:`Source.detect`."""
+        """Positions with count and hash of the rows of each window, from one query; see :meth:`Source.detect`."""
         if not request.windows:
             return {}
         ranges = {
@@ -73,7 +73,7 @@ class QueryByTime(DatabaseSource):
         return _with_ahead(positions, request.windows, ahead)
 
     def clocks(self, table_name: str) -> list[Clock]:
-        """The server's; see :meth:`Source.clocks`."""
+        """The clock of the server; see :meth:`Source.clocks`."""
         with self.look(table_name) as look:
             rows, first = _ahead(look.connection, look.relation, look.column, look.server.now + self.lag)
         return [Clock(look.server.skew, self.lag, rows, first or "infinity")]
@@ -82,7 +82,7 @@ class QueryByTime(DatabaseSource):
 def _ahead(
     connection: psycopg.Connection[Any], relation: Relation, column: Column, after: datetime
 ) -> tuple[int, str | None]:
-    """How many rows are dated after an instant, and the first of their times, if it is finite."""
+    """The number of rows dated after an instant, and the first of their finite times."""
     name = quoted(column.name)
     row = connection.execute(
         f"SELECT count(*), min({name}) FILTER (WHERE isfinite({name}))::text FROM {relation.sql} "
@@ -98,6 +98,6 @@ def _with_ahead(
     last = windows[-1].key
     if rows and last in positions:
         p = positions[last]
-        told = f"{rows} rows are dated in the future, from {least or 'infinity'} on, and wait for their windows"
-        positions[last] = Position(p.fingerprint, {**p.detail, "rows_ahead": rows}, f"{p.summary}; {told}", p.size)
+        note = f"{rows} rows are dated in the future, from {least or 'infinity'} on, and wait for their windows"
+        positions[last] = Position(p.fingerprint, {**p.detail, "rows_ahead": rows}, f"{p.summary}; {note}", p.size)
     return positions

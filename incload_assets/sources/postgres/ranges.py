@@ -1,7 +1,6 @@
-"""Ranges of one column of a database table, and how SQL says them.
+"""Ranges of one column of a database table, and SQL conditions for them.
 
-A range is ``[low, high)``, of numbers, or of times in microseconds since 1970. One without a low end also has what is
-NULL.
+A range is ``[low, high)``, of numbers, or of times in microseconds since 1970. A range without a low end includes NULL.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,18 +13,18 @@ import psycopg
 from incload_assets.sources.postgres.relation import Column, Relation, quoted
 
 MAX_STRETCHES = 100
-"""Conditions joined by OR in one query."""
+"""Largest number of conditions joined by OR in one query."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Range:
-    """Part of a table.
+    """A range of values of a column.
 
     Args:
         low: First value inside; None for everything below ``high``, and NULL.
-        high: First value after.
+        high: First value after the range.
     """
 
     low: int | None
@@ -33,7 +32,7 @@ class Range:
 
     @property
     def empty(self) -> bool:
-        """Whether no value is inside."""
+        """Whether the range contains no value."""
         return self.low is not None and self.low >= self.high
 
 
@@ -43,12 +42,12 @@ def micros(instant: datetime) -> int:
 
 
 def instant(value: int) -> datetime:
-    """The opposite of :func:`micros`."""
+    """The inverse of :func:`micros`."""
     return _EPOCH + timedelta(microseconds=value)
 
 
 def literal(column: Column, value: int) -> str:
-    """A value in SQL, of the column's own type, so that an index on it is used."""
+    """SQL literal of the column's own type, so that an index on the column is used."""
     if not column.type.startswith("timestamp"):
         return f"{value}::bigint"
     text = instant(value).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
@@ -56,20 +55,20 @@ def literal(column: Column, value: int) -> str:
 
 
 def buckets(column: Column, ranges: Iterable[Range]) -> tuple[str, dict[Range, int]]:
-    """SQL for the number of the stretch that a row is in, and the number of each range's stretch."""
+    """SQL for the bucket number of a row, and the bucket number of each range."""
     ranges = list(ranges)
     bounds = sorted({bound for part in ranges for bound in (part.low, part.high) if bound is not None})
     places = {bound: number for number, bound in enumerate(bounds, 1)}
     numbers = {part: 0 if part.low is None else places[part.low] for part in ranges}
     if not bounds:
         return "0", numbers
-    # width_bucket wants value and bounds of one type
+    # width_bucket requires value and bounds of the same type
     value = quoted(column.name) if column.type.startswith("timestamp") else f"{quoted(column.name)}::bigint"
     return f"coalesce(width_bucket({value}, ARRAY[{', '.join(literal(column, b) for b in bounds)}]), 0)", numbers
 
 
 def any_of(column: Column, name: str, ranges: Iterable[Range]) -> str:
-    """SQL for ``name`` being in one of the ranges, or, of more than there can be conditions, between their ends."""
+    """SQL condition that ``name`` is in one of the ranges; beyond ``MAX_STRETCHES`` it covers the gaps between them."""
     stretches: list[Range] = []
     for part in sorted(ranges, key=lambda part: (part.low is not None, part.high)):
         last = stretches[-1] if stretches else None
@@ -81,14 +80,14 @@ def any_of(column: Column, name: str, ranges: Iterable[Range]) -> str:
 
 
 def within(column: Column, name: str, part: Range) -> str:
-    """SQL for ``name`` being in a range."""
+    """SQL condition that ``name`` is in a range."""
     if part.low is None:
         return f"{name} < {literal(column, part.high)} OR {name} IS NULL"
     return f"{name} >= {literal(column, part.low)} AND {name} < {literal(column, part.high)}"
 
 
 def value_sql(column: Column) -> str:
-    """SQL for a row's value as a range has it; NULL where it is infinite."""
+    """SQL for a row's value in the units of ranges; NULL if it is infinite."""
     name = quoted(column.name)
     if not column.type.startswith("timestamp"):
         return f"{name}::bigint"
@@ -100,14 +99,14 @@ _ROW, _TEXT = '"_incload_row"', '"_incload_text"'
 
 @dataclass(frozen=True)
 class Found:
-    """What a range holds.
+    """Statistics of the rows in a range.
 
     Args:
-        rows: How many.
-        hash: Of their contents, whatever their order; a sum, which sees repetitions.
-        size: Bytes, as text.
-        nulls: Rows whose column is NULL.
-        least, most: Of the column's values; None without any that are finite.
+        rows: Number of rows.
+        hash: Hash of the contents, independent of their order; a sum, so that repetitions count.
+        size: Bytes of the rows as text.
+        nulls: Number of rows whose column is NULL.
+        least, most: Smallest and largest finite value of the column; None if there is none.
     """
 
     rows: int = 0
@@ -121,10 +120,10 @@ class Found:
 def found_in(
     connection: psycopg.Connection[Any], relation: Relation, column: Column, ranges: Mapping[str, Range]
 ) -> dict[str, Found]:
-    """What each of some ranges holds, by one query; ranges do not overlap.
+    """Statistics of ranges that do not overlap, by key, from one query.
 
     Raises:
-        psycopg.Error: As the server has it.
+        psycopg.Error: The query fails.
     """
     found, asked = dict.fromkeys(ranges, Found()), {key: part for key, part in ranges.items() if not part.empty}
     if not asked:
@@ -132,7 +131,7 @@ def found_in(
     bucket, numbers = buckets(column, asked.values())
     value = value_sql(column)
     name = quoted(column.name)
-    # OFFSET 0 keeps PostgreSQL from making the text of a row anew for each use
+    # OFFSET 0 keeps PostgreSQL from computing the text of a row for each use
     rows = connection.execute(
         f"SELECT {bucket}, count(*), sum(hashtextextended({_TEXT}, 0)::numeric)::text, sum(octet_length({_TEXT})), "
         f"count(*) FILTER (WHERE {name} IS NULL), min({value}), max({value}) "

@@ -1,4 +1,4 @@
-"""Ranges of a database table as Spark reads them: over JDBC, in pieces, with the conditions in the query."""
+"""Reads ranges of a database table with Spark over JDBC, in pieces, with the conditions in the query."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ _MAX_READS = 64
 
 @dataclass(frozen=True)
 class Part:
-    """A range to read, and what is known of its values: how many, and between which bounds."""
+    """A range to read, with the number of its rows and the bounds of its values."""
 
     range: Range
     rows: int = 0
@@ -35,14 +35,14 @@ def read_parts(
     parts: Mapping[str, Part],
     fields: Sequence[str],
 ) -> DataFrame:
-    """The rows of some ranges in the columns of :class:`Source`, and ``_window``, the key of each row's range.
+    """The rows of some ranges in the columns of :meth:`Source.extract`, and ``_window``, the key of each row's range.
 
     Args:
         spark: The session.
-        database: Which.
+        database: The database.
         relation: The table.
-        column: What ranges are of.
-        parts: By key.
+        column: The column that the ranges refer to.
+        parts: The ranges by key.
         fields: As for :meth:`Source.extract`.
     """
     asked = {key: part for key, part in parts.items() if not part.range.empty}
@@ -80,7 +80,7 @@ def read_parts(
 
 
 def _pieces(column: Column, parts: Iterable[Part]) -> list[str]:
-    """Conditions of what one task reads each: a slice of a big range, or some small ones together."""
+    """One condition per task: a slice of a big range, or several small ranges together."""
     pieces: list[str] = []
     small: list[Part] = []
 
@@ -102,10 +102,10 @@ def _pieces(column: Column, parts: Iterable[Part]) -> list[str]:
 
 def _slices(column: Column, part: Part) -> list[str]:
     low, high = part.range.low, part.range.high
-    count, cuts = min(_MAX_READS, math.ceil(part.rows / ROWS_PER_READ)), []
+    count, splits = min(_MAX_READS, math.ceil(part.rows / ROWS_PER_READ)), []
     if part.least is not None and part.most is not None:
-        cuts = [part.least + (part.most - part.least) * number // count for number in range(1, count)]
-    inside = sorted({cut for cut in cuts if (low is None or low < cut) and cut < high})
+        splits = [part.least + (part.most - part.least) * number // count for number in range(1, count)]
+    inside = sorted({split for split in splits if (low is None or low < split) and split < high})
     ends = zip([low, *inside], [*inside, high], strict=True)
     return [within(column, '"_by"', Range(*piece)) for piece in ends]
 

@@ -1,4 +1,4 @@
-"""A table of a database as its catalog describes it, and its columns as Spark is to get them."""
+"""A database table as its catalog describes it, and the SQL that makes its columns readable for Spark."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ LEFT JOIN pg_sequence s ON s.seqrelid = d.objid
 WHERE c.oid = to_regclass(%s)
 ORDER BY a.attnum
 """
-# Types that Spark's reader takes without loss. All others come as text, and the contract types them: a numeric of any
-# precision, NaN among them, an interval, an inet; uuid and json are text in Spark anyway.
+# Types that Spark reads without loss. All others are read as text and typed by the contract: numerics of any precision
+# including NaN, intervals, inets; uuid and json are text in Spark anyway.
 _NATIVE = {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "date", "timestamptz", "bytea"}
-# What stands for -infinity and infinity, which Spark does not have.
+# Replacements for -infinity and infinity, which Spark does not have.
 _FIRST, _LAST = "timestamptz '0001-01-01 00:00:00+00'", "timestamptz '9999-12-31 23:59:59.999999+00'"
 _ENDS = {
     "timestamptz": (_FIRST, _LAST),
@@ -41,14 +41,14 @@ TIMES = {"timestamptz": "timestamptz", "timestamp": "timestamp"}
 
 @dataclass(frozen=True)
 class Column:
-    """A column.
+    """A column of a table.
 
     Args:
-        name: As it is.
-        type: The name of its type, of a domain that of its base.
-        nested: Whether it is an array or a composite, which come as JSON.
+        name: The exact name.
+        type: Name of the type; for a domain, of its base type.
+        nested: Whether it is an array or a composite, which are read as JSON.
         cache: How many values a session takes from the column's sequence at once; None without a sequence.
-        last: The sequence's last value, where the account may see it.
+        last: The sequence's last value; None without a sequence, or if the account may not read it.
     """
 
     name: str
@@ -59,9 +59,9 @@ class Column:
 
     @property
     def sql(self) -> str:
-        """The value as Spark is to get it."""
+        """SQL of the value in a form that Spark reads without loss."""
         name = quoted(self.name)
-        if self.type in _ENDS:  # as text these are no dates; the driver makes odd ones of them
+        if self.type in _ENDS:  # the text 'infinity' is not a date, and the driver turns infinity into a wrong one
             first, last = _ENDS[self.type]
             value = f"({name} AT TIME ZONE 'UTC')" if self.type == "timestamp" else name  # without a zone: UTC
             return f"CASE {name} WHEN '-infinity' THEN {first} WHEN 'infinity' THEN {last} ELSE {value} END"
@@ -77,8 +77,8 @@ class Relation:
     Args:
         place: Database, schema and name, for people.
         sql: Schema and name, quoted.
-        oid: The server's own number of it, another one when it is made anew.
-        columns: By name, in their order.
+        oid: The server's identifier of the table, which changes when the table is recreated.
+        columns: By name, in the table's order.
     """
 
     place: str
@@ -87,64 +87,64 @@ class Relation:
     columns: Mapping[str, Column]
 
     def column(self, table_name: str, name: str, types: Mapping[str, str]) -> Column:
-        """The column that a source asks by.
+        """The column whose ranges are the windows of a source.
 
         Args:
             table_name: The asset's name, for messages.
-            name: Of the column.
-            types: Those that it may have.
+            name: Name of the column.
+            types: The allowed types.
 
         Raises:
-            SourceUnreadable: It is gone, or of another type.
+            SourceUnreadable: The column is gone, or has another type.
         """
         column = self.columns.get(name)
         if column is None or column.type not in types:
-            has = f"is of the type {column.type}" if column else f"is not among {', '.join(self.columns)}"
+            has = f"is of type {column.type}" if column else f"is not among {', '.join(self.columns)}"
             raise SourceUnreadable(
                 f"{table_name}: {self.place}: the column {name!r} {has}",
-                rule=f"the source asks by a column that exists, of type {', '.join(types.values())}",
+                rule=f"the window column exists and is of type {', '.join(types.values())}",
                 remedy="restore the column, or name another one in the table's source",
             )
         return column
 
     def check_asked(self, table_name: str, names: Sequence[str]) -> None:
-        """Refuse a table without a column that a condition asks for, which nobody would miss.
+        """Refuses a table that lacks a column of a condition, which would otherwise go unnoticed.
 
         Args:
             table_name: The asset's name, for messages.
-            names: Of the columns.
+            names: Names of the columns.
 
         Raises:
-            SourceUnreadable: There is none of such a name.
+            SourceUnreadable: The table lacks one of the columns.
         """
         for name in names:
             if name not in self.columns:
                 raise SourceUnreadable(
-                    f"{table_name}: a condition of changes asks for {name!r}, which {self.place} does not have",
-                    rule="a condition on a column that is not there is never true, so that nothing would be deleted",
+                    f"{table_name}: a condition of changes names {name!r}, which {self.place} does not have",
+                    rule="a condition on a missing column is never true, so nothing would be deleted",
                     remedy=f"name one of its columns: {', '.join(self.columns)}",
                 )
 
 
 def relation_of(connection: psycopg.Connection[Any], table_name: str, database: Database, name: str) -> Relation:
-    """What the catalog says about a table.
+    """The description of a table in the catalog.
 
     Args:
-        connection: To the database.
+        connection: A connection to the database.
         table_name: The asset's name, for messages.
-        database: Which.
+        database: The database.
         name: ``schema.table``, or ``table``.
 
     Raises:
         SourceUnreadable: There is no such table.
-        psycopg.Error: As the server has it.
+        psycopg.Error: The query fails.
     """
     rows = connection.execute(_CATALOG, [qualified(name)]).fetchall()
     if not rows:
         raise SourceUnreadable(
             f"{table_name}: {database.name}.{name}: there is no such table in the database {database.catalog!r}",
             rule="the table that a source names exists, and the account may use its schema",
-            remedy="check the name, upper and lower case included, or restore the table",
+            remedy="check the name, including upper and lower case, or restore the table",
         )
     columns = {row[3]: Column(row[3], row[4], row[5] == "A" or row[6] == "c", row[7], row[8]) for row in rows}
     oid, schema, relation = rows[0][:3]
@@ -152,15 +152,15 @@ def relation_of(connection: psycopg.Connection[Any], table_name: str, database: 
 
 
 def check_names(table_name: str, database: str, name: str, column: str) -> None:
-    """Check what a declaration says.
+    """Checks the declared names of database, table and column.
 
     Raises:
-        DeclarationError: Something is empty or cannot be a name.
+        DeclarationError: A name is empty or invalid.
     """
     if not NAME.fullmatch(database):
         raise DeclarationError(
             f"{table_name}: source: database is {database!r}",
-            rule="it is letters, digits and _, in lower case, as in INCLOAD_DATABASE_<NAME>_URL",
+            rule="it consists of lower-case letters, digits and _, as in INCLOAD_DATABASE_<NAME>_URL",
             remedy="write database='shop'",
         )
     for what, value in (("database", database), ("table", name), ("column", column)):
@@ -174,7 +174,7 @@ def check_names(table_name: str, database: str, name: str, column: str) -> None:
 
 
 def quoted(name: str) -> str:
-    """A name in SQL, whatever it is made of.
+    """A quoted SQL name, which may contain any character.
 
     Example:
         >>> quoted('the "net" price')

@@ -1,4 +1,4 @@
-"""How much of its log PostgreSQL still keeps for a connector."""
+"""Monitoring of PostgreSQL replication slots: the log that the server still keeps for a connector."""
 
 import re
 from dataclasses import dataclass
@@ -20,14 +20,15 @@ FROM pg_settings c LEFT JOIN pg_replication_slots s ON s.slot_name = %s WHERE c.
 
 @dataclass(frozen=True)
 class ReplicationSlot:
-    """A replication slot: PostgreSQL keeps its log from where the slot's reader is, up to a limit, then drops the slot.
+    """A replication slot, whose remaining log is reported by a check.
 
-    What was changed since then is lost to the reader; a slot made anew begins later, with a snapshot that shows no
-    deletes. ``max_slot_wal_keep_size`` is the limit; without one the log fills the server's disk. Any account may look.
+    PostgreSQL keeps its log from the position of the slot's reader on, up to ``max_slot_wal_keep_size``, and then drops
+    the slot. The reader loses all changes since its position: a new slot begins later, with a snapshot that shows no
+    deletes. Without a limit the log fills the server's disk. Any account may read the state of a slot.
 
     Args:
         database: The database's name in the environment, ``INCLOAD_DATABASE_<NAME>_URL``.
-        name: Of the slot; Debezium's ``slot.name``.
+        name: Name of the slot; Debezium's ``slot.name``.
 
     Example:
         >>> ReplicationSlot("shop", "debezium").name
@@ -38,11 +39,11 @@ class ReplicationSlot:
     name: str
 
     def validate(self, table_name: str) -> None:
-        """Check both names; raise :class:`DeclarationError`."""
+        """Checks both names; raises :class:`DeclarationError`."""
         check_types(table_name, "source: slot.", self)
         rules = (
-            ("database", NAME, self.database, "it is letters, digits and _, in lower case", "'shop'"),
-            ("name", _NAME, self.name, "a slot's name is up to 63 of a-z, 0-9 and _", "'debezium'"),
+            ("database", NAME, self.database, "it consists of lower-case letters, digits and _", "'shop'"),
+            ("name", _NAME, self.name, "a slot's name has up to 63 characters of a-z, 0-9 and _", "'debezium'"),
         )
         for field, pattern, value, rule, example in rules:
             if not pattern.fullmatch(value):
@@ -53,14 +54,14 @@ class ReplicationSlot:
                 )
 
     def headroom(self, table_name: str) -> RetentionMargin:
-        """How much may be written until the slot is dropped, and whether anything reads it.
+        """The share of the log limit that is left until the slot is dropped, and whether anything reads the slot.
 
         Args:
             table_name: For messages.
 
         Raises:
             SourceUnavailable: The database does not answer.
-            SourceUnreadable: It refuses, or is older than PostgreSQL 13.
+            SourceUnreadable: The database refuses, or is older than PostgreSQL 13.
         """
         keeper = f"the replication slot {self.name} of {self.database}"
         with looking(table_name, keeper), Database.named(self.database).connect() as connection:
@@ -68,17 +69,17 @@ class ReplicationSlot:
         if found is None:
             raise SourceUnreadable(
                 f"{table_name}: {keeper}: the server has no max_slot_wal_keep_size",
-                rule="headroom is told by PostgreSQL 13 and newer",
+                rule="PostgreSQL 13 and newer report the headroom of a slot",
                 remedy="drop slot from Debezium(...), or use a newer server",
             )
         active, status, safe, kept, limit = found
         if status is None or status == "lost":
-            told = "is not there" if status is None else "was dropped"
-            return RetentionMargin(f"{keeper} {told}: what was changed since its reader's last look comes no more", 0)
+            gone = "does not exist" if status is None else "was dropped"
+            return RetentionMargin(f"{keeper} {gone}: all changes since its reader's last read are lost", 0)
         idle = "" if active else "; nothing reads it now"
         if safe is None:
             return RetentionMargin(
-                f"{keeper} keeps {_size(kept)} of log, and no limit but the disk{idle}", 1, bool(active)
+                f"{keeper} keeps {_size(kept)} of log, limited only by the disk{idle}", 1, bool(active)
             )
         return RetentionMargin(
             f"{keeper} keeps {_size(kept)} of log and is dropped when {_size(safe)} more are written{idle}",

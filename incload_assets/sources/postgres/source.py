@@ -1,4 +1,4 @@
-"""What the sources that query a database table have in common: how they look, how they read, when a window is done."""
+"""Base class of the sources that query a database table."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,13 +23,13 @@ from resources.databases import Database
 
 @dataclass(frozen=True)
 class DatabaseSession:
-    """One look at a table.
+    """A connection for one detection of a table.
 
     Args:
-        connection: For further questions.
-        server: What the server said of itself before its rows are looked at.
+        connection: For further queries.
+        server: State of the server before any row is read.
         relation: The table.
-        column: The one that windows are ranges of.
+        column: The column whose ranges are windows.
     """
 
     connection: psycopg.Connection[Any]
@@ -40,7 +40,7 @@ class DatabaseSession:
 
 @dataclass(frozen=True)
 class DatabaseSource(Source):
-    """The rows of a PostgreSQL table whose windows are ranges of one of its columns.
+    """A PostgreSQL table whose windows are ranges of one of its columns.
 
     Args:
         database: The database's name in the environment, ``INCLOAD_DATABASE_<NAME>_URL``.
@@ -55,29 +55,29 @@ class DatabaseSource(Source):
     retains_absent_keys: ClassVar[bool] = True
     changes_while_read: ClassVar[bool] = True
     types: ClassVar[Mapping[str, str]]
-    """What the column may be; see :meth:`Relation.column`."""
+    """Types that the column may have; see :meth:`Relation.column`."""
 
     @property
     @abstractmethod
     def by(self) -> str:
-        """The column that windows are ranges of."""
+        """The column whose ranges are windows."""
 
     @property
     @abstractmethod
     def lag(self) -> timedelta:
-        """How long after its end a window may still be given rows by transactions that begin then."""
+        """How long after the end of a window transactions may begin that still add rows to it."""
 
     def __str__(self) -> str:
         return f"{self._place} by {self.by}"
 
     def asked_for(self, fields: Sequence[str]) -> Source:
-        """This table, which has a column of each such name; see :meth:`Source.asked_for`."""
+        """This source, which then requires a column of each of these names; see :meth:`Source.asked_for`."""
         made = replace(self)
         object.__setattr__(made, "asked", tuple(fields))
         return made
 
     def validate(self, table_name: str) -> None:
-        """Check names and lag; see :meth:`Source.validate`."""
+        """Checks names and lag; see :meth:`Source.validate`."""
         check_types(table_name, "source: ", self)
         check_names(table_name, self.database, self.table, self.by)
         check_lag(table_name, self.lag)
@@ -89,7 +89,7 @@ class DatabaseSource(Source):
     def extract_windows(
         self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
     ) -> DataFrame:
-        """The rows of some windows; small ones share a query, a big one has some."""
+        """The rows of several windows; small windows share a query, a big window is split into several."""
         details = {key: position.detail for key, position in positions.items()}
         parts = {key: Part(Range(d["low"], d["high"]), d["rows"], d["least"], d["most"]) for key, d in details.items()}
         with looking(table_name, self._place):
@@ -99,7 +99,7 @@ class DatabaseSource(Source):
             column = relation.column(table_name, self.by, self.types)
             relation.check_asked(table_name, self.asked)
             frame = read_parts(spark, database, relation, column, parts, fields)
-            frame.schema  # noqa: B018 - asks the database, here where its name is known
+            frame.schema  # noqa: B018 - queries the database here, so that errors name it
             return frame
 
     def empty_position(self, window: Window) -> Position:
@@ -107,23 +107,23 @@ class DatabaseSource(Source):
         return NOTHING
 
     def settled(self, position: Position) -> bool:
-        """Whether no transaction is left that could add a row."""
+        """Whether no transaction is left that could add a row; see :meth:`Source.settled`."""
         return closing_of(position).state == "closed"
 
     @contextmanager
     def look(self, table_name: str) -> Iterator[DatabaseSession]:
-        """A look at the table, whose errors are this package's.
+        """Connects to the table for a detection, and turns database errors into errors of this package.
 
         Args:
             table_name: For messages.
 
         Raises:
-            SourceUnavailable: The database does not answer, or not in time.
-            SourceUnreadable: It refuses, or there is no such table or column.
+            SourceUnavailable: The database does not answer in time.
+            SourceUnreadable: The database refuses, or there is no such table or column.
         """
         database = Database.named(self.database)
         with looking(table_name, self._place), database.connect() as connection:
-            server = server_of(connection)  # before the rows are looked at
+            server = server_of(connection)  # before any row is read
             relation = relation_of(connection, table_name, database, self.table)
             yield DatabaseSession(connection, server, relation, relation.column(table_name, self.by, self.types))
 

@@ -1,1 +1,1 @@
-"""Other tables of the lake, from which a table is derived."""
+"""Upstream tables of the lake as the source of derived tables."""

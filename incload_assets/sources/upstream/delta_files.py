@@ -1,10 +1,10 @@
-"""Which data files hold the rows of a Delta table, by partition value; read from its log, without Spark.
+"""The data files of a Delta table by partition value, read from Delta's log without Spark.
 
-A data file never changes, so the same files (and the same rows marked as deleted in them) are the same rows, whatever
-became of the table in between: late rows, deletes, a rollback, an erased history all show as other files. Compaction
-shows as other files, too, but its commits say of themselves that they change no rows (``dataChange`` is false in each
-of their actions); so the files of before are looked for by undoing such commits, as long as the log has them.
-See Delta's protocol, *Add File and Remove File*.
+A data file never changes. So the same files, with the same rows marked as deleted, hold the same rows, whatever
+happened to the table in between; late rows, deletes, a rollback or an erased history all lead to other files.
+Compaction leads to other files, too, but its commits declare that they change no rows (``dataChange`` is false in each
+of their actions). Such commits are undone to find the earlier files, as long as the log has them. See Delta's protocol,
+*Add File and Remove File*.
 """
 
 import hashlib
@@ -23,14 +23,14 @@ from deltalake.fs import DeltaStorageHandler
 from resources.lake import data_files
 
 Value = date | datetime | None
-"""Of a partition column; None for a NULL, and for every file where no column is asked for."""
+"""Value of the partition column; None for NULL, and for every file if no column is given."""
 
 COMMITS = 1000
-"""How many commits are undone at most; older positions count as changed."""
+"""Largest number of commits to undo; older positions count as changed."""
 
 
 class DataFile(NamedTuple):
-    """A file of a table: its name, with a mark of the rows that are deleted in it, and its size in bytes."""
+    """A file of a table: its name, with a hash of the rows that are deleted in it, and its size in bytes."""
 
     name: str
     size: int
@@ -38,7 +38,7 @@ class DataFile(NamedTuple):
 
 @dataclass(frozen=True)
 class _Rewrite:
-    """What one commit did to the files of one partition value."""
+    """The files of one partition value that one commit added and removed."""
 
     added: frozenset[str]
     removed: frozenset[str]
@@ -46,7 +46,7 @@ class _Rewrite:
 
 
 _commits: dict[tuple[str, str, int, str | None], dict[Value, _Rewrite]] = {}
-"""Commits read before, for a process that looks again and again; a commit never changes."""
+"""Cache of commits, for processes that detect repeatedly; a commit never changes."""
 
 
 class DeltaFiles:
@@ -54,7 +54,7 @@ class DeltaFiles:
 
     Args:
         delta: The table.
-        column: Its partition column of type date or timestamp; None: the table as a whole.
+        column: Partition column of type date or timestamp; None: the table as a whole.
     """
 
     def __init__(self, delta: DeltaTable, column: str | None) -> None:
@@ -65,7 +65,7 @@ class DeltaFiles:
         self._deleted = _deleted_rows(delta) if self._marked else {}
 
     def by_value(self) -> Mapping[Value, list[DataFile]]:
-        """The files that hold the table's rows, in one pass over them."""
+        """The files of the table by partition value, in one pass over the files."""
         files: dict[Value, list[DataFile]] = defaultdict(list)
         actions = data_files(self._delta)
         partition = f"partition.{self._column}"
@@ -77,16 +77,16 @@ class DeltaFiles:
         return files
 
     def only_rewritten(self, files: Iterable[str], then: str, since: int, concerned: Callable[[Value], bool]) -> bool:
-        """Whether all that was done to some files since a version changed no rows.
+        """Whether the commits since a version rewrote some files without changing rows.
 
         Args:
             files: Names of the present files of some partition values.
-            then: :func:`digest` of the files that these values had.
-            since: The version of the table in which they had them.
-            concerned: Which values these are.
+            then: :func:`digest` of the files that these values had at the earlier version.
+            since: The earlier version of the table.
+            concerned: Whether a partition value is one of these values.
         """
         names = set(files)
-        # a file with deleted rows goes by another name here than in the commits
+        # a file with deleted rows has another name here than in the commits
         if self._marked or not self.version - COMMITS <= since < self.version:
             return False
         for version in range(self.version, since, -1):
@@ -101,7 +101,7 @@ class DeltaFiles:
         return digest(names) == then
 
     def _commit(self, version: int) -> dict[Value, _Rewrite] | None:
-        """What a commit did, by partition value; None if the log does not have it any more."""
+        """The rewrites of a commit by partition value; None if the log no longer has the commit."""
         key = (self._delta.table_uri, self.table_id, version, self._column)
         if key not in _commits:
             try:
@@ -116,7 +116,7 @@ class DeltaFiles:
 
 
 def _folder_of(delta: DeltaTable) -> pyarrow.fs.FileSystem:
-    """The folder of a table, by the means with which deltalake itself reads it, whatever store that is in."""
+    """The folder of a table in any store, opened the same way as deltalake opens it."""
     return pyarrow.fs.PyFileSystem(DeltaStorageHandler.from_table(delta._table, delta._storage_options))
 
 
@@ -148,7 +148,7 @@ def _rewrites(actions: Iterable[Mapping[str, Any]], column: str | None) -> dict[
 
 
 def _value(text: str | None) -> Value:
-    """A partition value as Delta writes it into its log."""
+    """The partition value that Delta's log spells as this text."""
     if not text:
         return None
     if len(text) == len("2026-01-01"):
@@ -158,7 +158,7 @@ def _value(text: str | None) -> Value:
 
 
 def _deleted_rows(delta: DeltaTable) -> dict[str, str]:
-    """By the last part of a file's name, a mark of the rows that are deleted in it, where there are any."""
+    """Hash of the rows deleted in a file, by the last part of its name, for files with deleted rows."""
     marks = {}
     for row in pa.table(delta.deletion_vectors().read_all()).to_pylist():
         vector = hashlib.blake2b(bytes(row["selection_vector"]), digest_size=8)

@@ -1,8 +1,8 @@
-"""Which windows a change of a table concerns to whose rows others refer by key: customers, articles.
+"""Finds the windows that a change of a referenced table (customers, articles) does not concern.
 
-Only Spark can tell, because it takes the keys of both sides: those whose rows differ between two versions of the table,
-and the windows whose rows refer to one of them. So the first load that meets such a change finds out for all windows at
-once, and writes down which of them it does not concern. Sensors and all later loads only read that.
+This requires Spark, because it compares keys: the keys whose rows differ between two versions of the table, and the
+keys that the rows of each window refer to. So the first load that meets such a change finds out for all windows at
+once, and stores a note for each window that the change does not concern. Sensors and later loads only read the notes.
 """
 
 import json
@@ -31,12 +31,12 @@ _SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False), pa.field("n
 
 @dataclass(frozen=True)
 class Settled:
-    """A window does not refer to anything that has changed in a table since it was made.
+    """Note that a window refers to no row of a table that has changed since the window was ingested.
 
     Args:
         own: Digest of the window's own rows.
-        rows: The state of the table that the window was made of: ``rows`` of the ingested position.
-        files: Digest of the table's files that are as good for it.
+        rows: The table's state that the window was derived from: ``rows`` of the ingested position.
+        files: Digest of later files of the table that give the window the same rows.
         version: The table's version with these files.
     """
 
@@ -47,11 +47,11 @@ class Settled:
 
 
 Notes = Mapping[tuple[str, str], Settled]
-"""By partition key and name of the table."""
+"""Notes by partition key and name of the upstream table."""
 
 
 def read_notes(lake: Lake, table_name: str) -> dict[tuple[str, str], Settled]:
-    """What was written down last for a table."""
+    """The notes that were stored last for a derived table."""
     delta = lake.delta(lake.references_uri(table_name.split("/")))
     if delta is None:
         return {}
@@ -62,7 +62,7 @@ def read_notes(lake: Lake, table_name: str) -> dict[tuple[str, str], Settled]:
 
 
 def write_notes(lake: Lake, table_name: str, notes: Notes) -> None:
-    """Write down what was found out, in place of what was; unless another load does so at the same moment."""
+    """Replaces the stored notes, unless another load does so at the same moment."""
     uri = lake.references_uri(table_name.split("/"))
     found: dict[str, dict[str, list[str | int]]] = {}
     for (key, name), note in notes.items():
@@ -77,20 +77,20 @@ def _app_id(table_name: str) -> str:
 
 
 VERSIONS = 4
-"""So many versions of a table are compared with the present one at most; windows made of others are asked for."""
+"""Largest number of versions compared with the present one; windows derived from other versions are loaded again."""
 
 _DAY_ZERO, _ZERO = date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Question:
-    """A window that was made of another state of a table.
+    """A window that was derived from another state of a table.
 
     Args:
-        window: Which.
-        own: What its own rows are.
-        rows: What it was made of.
-        version: A version of the table that is as good as that.
+        window: The window.
+        own: Digest of the window's own rows.
+        rows: The table's state that the window was derived from.
+        version: A version of the table that gives the window the same rows as that state.
     """
 
     window: Window
@@ -102,20 +102,20 @@ class Question:
 def states_of(
     window: Window, looks: Sequence[UpstreamState], before: Position | None, notes: Notes
 ) -> dict[str, dict[str, Any]]:
-    """What a position says of each table, by name; see :meth:`UpstreamState.state`.
+    """The entries of the upstream tables in a window's position, by name; see :meth:`UpstreamState.state`.
 
     Args:
-        window: Which.
-        looks: At the tables.
+        window: The window.
+        looks: States of all upstream tables.
         before: The position that was ingested last.
-        notes: What is known of references.
+        notes: The stored notes.
     """
     states = {look.upstream.name: look.state(window, before) for look in looks}
     was = before.detail.get("tables", {}) if before else {}
     own = _own(looks, states)
     for name in [look.upstream.name for look in looks if look.upstream.on is not None and look.upstream.name in was]:
         state, note = states[name], notes.get((window.key, name))
-        if own != _own(looks, was):  # it is made anew anyhow, of the table as it is now
+        if own != _own(looks, was):  # the window is loaded again in any case, from the present table
             state["rows"] = state["files"]
         elif note and note == Settled(own, was[name]["rows"], state["files"], note.version):
             state["rows"] = note.rows
@@ -125,7 +125,14 @@ def states_of(
 def open_questions(
     windows: Sequence[Window], looks: Sequence[UpstreamState], ingested: Mapping[str, Position], notes: Notes
 ) -> dict[UpstreamState, list[Question]]:
-    """The windows of which only a table has changed to which their rows refer, and nobody knows yet what that means."""
+    """The windows of which only a referenced table has changed, if no note covers the change; by the table's state.
+
+    Args:
+        windows: The windows to examine.
+        looks: States of all upstream tables.
+        ingested: Ingested positions by partition key.
+        notes: The stored notes.
+    """
     questions: dict[UpstreamState, list[Question]] = {}
     for window in windows:
         before = ingested.get(window.key)
@@ -147,7 +154,7 @@ def open_questions(
 
 
 def _own(looks: Sequence[UpstreamState], states: Mapping[str, Mapping[str, Any]]) -> str:
-    """What a window's own rows are: those of the partitioned tables."""
+    """Digest of a window's own rows, which are the rows of the partitioned tables."""
     names = [look.upstream.name for look in looks if look.upstream.partition is not None]
     return digest(f"{name}:{states[name]['id']}:{states[name]['rows']}" for name in names if name in states)
 
@@ -155,13 +162,13 @@ def _own(looks: Sequence[UpstreamState], states: Mapping[str, Mapping[str, Any]]
 def unconcerned(
     spark: SparkSession, lake: Lake, look: UpstreamState, looks: Sequence[UpstreamState], questions: Sequence[Question]
 ) -> dict[tuple[str, str], Settled]:
-    """Those of some windows that the changes of a table do not concern, in a query per version they were made of.
+    """Notes for the windows that the changes of a table do not concern; one query per version of the table.
 
     Args:
         spark: A session.
-        lake: Where tables are.
-        look: At the table.
-        looks: At all tables; the rows of those that are partitioned refer to it.
+        lake: Location of the tables.
+        look: State of the changed table.
+        looks: States of all upstream tables; the rows of the partitioned ones refer to the changed table.
         questions: The windows, oldest first.
     """
     found = {}
@@ -175,7 +182,7 @@ def unconcerned(
                 if other.upstream.partition is not None
                 for key in _concerned(spark, lake, look, other, changed, asked)
             }
-        except PySparkException:  # the version is gone: then nothing is known, and all are asked for
+        except PySparkException:  # the version is gone, so all its windows are loaded again
             continue
         for question in asked:
             if question.window.key not in concerned:
@@ -186,11 +193,11 @@ def unconcerned(
 
 
 def _changed(spark: SparkSession, lake: Lake, look: UpstreamState, since: int) -> DataFrame:
-    """The keys whose rows are not what they were; a column that only one of the versions has is NULL in the other."""
+    """The keys whose rows have changed; a column that only one of the versions has is NULL in the other."""
     assert look.upstream.on is not None
     key = col(look.upstream.on).alias("_key")
     then, now = (rows_at(spark, lake, look.upstream, version) for version in (since, look.delta.version))
-    # a NULL is left out of what is compared: so a column alone, without values, changes no row
+    # the comparison ignores NULLs, so that a new column without values changes no row
     names = sorted({*then.columns, *now.columns})
     whole = [
         rows.select(*(col(name) if name in rows.columns else F.lit(None).alias(name) for name in names))
@@ -208,7 +215,7 @@ def _concerned(
     changed: DataFrame,
     asked: Sequence[Question],
 ) -> set[str]:
-    """The windows whose rows in one of the tables refer to a key."""
+    """Keys of the windows whose rows in a partitioned table refer to a changed key."""
     upstream, windows = referring.upstream, [question.window for question in asked]
     assert upstream.partition is not None and upstream.kind is not None and look.upstream.on is not None
     stretch = inside_sql(upstream.partition, upstream.kind, windows[0].start, windows[-1].end, referring.timezone)
@@ -219,7 +226,7 @@ def _concerned(
         (F.unix_date(value) if by_date else F.unix_micros(value)).alias("_value"),
         col(look.upstream.on).alias("_key"),
     )
-    # one row for each value of the partition column, of which the log upstream lists no fewer
+    # one row per partition value; the upstream log lists at least as many values
     values = refers.join(changed, "_key", "left_semi").groupBy("_value").count().head(len(referring.values()))
     unit = timedelta(days=1) if by_date else timedelta(microseconds=1)
     found = {referring.window_of((_DAY_ZERO if by_date else _ZERO) + row["_value"] * unit) for row in values}
@@ -227,6 +234,6 @@ def _concerned(
 
 
 def rows_at(spark: SparkSession, lake: Lake, upstream: UpstreamTable, version: int) -> DataFrame:
-    """The rows of a table at a version; in which bucket they lie is nothing that a row says."""
+    """The rows of a table at a version, without the bucket column, which is not part of a row's content."""
     path = lake.spark_uri(lake.table_uri(upstream.path))
     return spark.read.format("delta").option("versionAsOf", version).load(path).drop(BUCKET)

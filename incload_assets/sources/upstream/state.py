@@ -1,4 +1,4 @@
-"""One look at a table that others are derived from: what it holds for each of their windows, without Spark."""
+"""State of an upstream table: its data files for each window of the tables derived from it, without Spark."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -18,15 +18,15 @@ from incload_assets.sources.upstream.delta_files import DataFile, DeltaFiles, Va
 
 @dataclass(frozen=True, kw_only=True)
 class UpstreamTable:
-    """A table that others are derived from.
+    """Declaration of a table that others are derived from.
 
     Args:
-        name: Of the function's argument that takes its rows.
-        path: The parts of its asset key.
-        partition: The column by which it is partitioned, and by which its rows belong to windows; None: every window
-            gets all of its rows.
-        kind: The column's type, date or timestamp.
-        on: The column by which rows of the partitioned tables refer to its rows; None: in any way.
+        name: Name of the function's argument that takes the table's rows.
+        path: The parts of the table's asset key.
+        partition: Partition column of the table, which assigns its rows to windows; None: every window gets all rows.
+        kind: The partition column's type, date or timestamp.
+        on: The column by which rows of the partitioned tables refer to rows of this one; None: unknown, so that any
+            change concerns all windows.
     """
 
     name: str
@@ -38,13 +38,13 @@ class UpstreamTable:
 
 @dataclass(frozen=True, eq=False)
 class UpstreamState:
-    """One look at one table, for some windows.
+    """The state of one upstream table at one version, for some windows.
 
     Args:
-        upstream: Which table.
-        delta: Its files.
+        upstream: The table.
+        delta: The table's files.
         windows: Oldest first.
-        timezone: In which a date is a day of a window.
+        timezone: Time zone of the windows; a date is a day in it.
     """
 
     upstream: UpstreamTable
@@ -57,15 +57,15 @@ class UpstreamState:
         return self._by_window.get(None if self._whole else window, [])
 
     def state(self, window: Window, before: Position | None) -> dict[str, Any]:
-        """What a position says of the table.
+        """The table's entry in the position of a window.
 
         Args:
-            window: Which.
+            window: The window.
             before: The position that was ingested last.
 
         Returns:
-            ``id`` of the table and ``version`` looked at; ``files``, the same for the same files; ``rows``, the same
-            for the same rows: as it was before, if the files have only been rewritten since.
+            ``id`` and ``version`` of the table; ``files``, a digest of the window's files; ``rows``, which identifies
+            the window's rows and stays the same if the files were only rewritten since ``before``.
         """
         files = self.digest(window)
         now = {"id": self.delta.table_id, "version": self.delta.version, "files": files}
@@ -80,7 +80,7 @@ class UpstreamState:
         return self.upstream.partition is None
 
     def values(self) -> Collection[Value]:
-        """The values of the partition column that there are, of other windows, too."""
+        """All values of the partition column, including those of other windows."""
         return self._by_value.keys()
 
     @cached_property
@@ -98,11 +98,11 @@ class UpstreamState:
 
     @cached_property
     def _known(self) -> dict[Any, Any]:
-        """What was found out for all windows that share it."""
+        """Cache of results, shared by all windows with the same key."""
         return {}
 
     def digest(self, window: Window) -> str:
-        """The same for the same files of a window."""
+        """The digest of the window's files."""
         key = None if self._whole else window
         if key not in self._known:
             self._known[key] = digest(file.name for file in self.files(window))
@@ -118,7 +118,7 @@ class UpstreamState:
         return bool(self._known[key])
 
     def window_of(self, value: Value) -> Window | None:
-        """The one of the windows that holds rows with this value."""
+        """The window that rows with this partition value belong to, if any."""
         if self._whole or value is None or (place := bisect_right(self._starts, value) - 1) < 0:
             return None
         window = self.windows[place]

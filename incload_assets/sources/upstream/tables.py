@@ -1,8 +1,8 @@
-"""Our own tables as a source: what is derived from them follows every change of theirs, whatever made it.
+"""Tables of the lake as the source of derived tables, which follow every change upstream, whatever made it.
 
 A window's position is the set of data files that hold its rows upstream (see
-:mod:`incload_assets.sources.upstream.delta_files`), so no change feed has to be switched on, kept or read, and none can
-have been vacuumed. Rows are read by Spark at the very versions that were looked at.
+:mod:`incload_assets.sources.upstream.delta_files`). So no change data feed needs to be enabled, kept or read, or can
+have been vacuumed. Spark reads the rows at exactly the versions of the detection.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,22 +38,21 @@ DerivedFunction = Callable[..., DataFrame]
 
 @dataclass(frozen=True, kw_only=True)
 class Tables(Source):
-    """Rows made of those that other tables hold for a window; made by :func:`~incload_assets.assets.derived_asset`.
+    """Rows computed from the rows of upstream tables; made by :func:`~incload_assets.assets.derived_asset`.
 
-    - A window has the rows that the function makes of those that the tables upstream hold for it. Where no partitioned
-      one holds any, there are none, whatever the function would make of nothing.
-    - Any other set of data files upstream makes it another position; files that were only rewritten (compaction) do
-      not, as long as the log upstream has the commits. After that the window is read once more, and found to be equal.
-    - Of a table without ``partition`` any change concerns all windows; with ``on`` only those whose rows refer to a key
-      that has changed, see :mod:`incload_assets.sources.upstream.references`.
-    - A window waits until all tables are there, also where one without rows upstream is an empty window: a table that
-      is gone tells nothing of what was in it.
+    - A window has the rows that the function returns for the window's rows upstream. If no partitioned table has rows
+      for the window, the window is empty, without a call of the function.
+    - Another set of data files upstream is another position of the window. Files that were only rewritten (compaction)
+      are not, as long as the upstream log has the commits; after that the window is read once more, and found equal.
+    - A change of a table without ``partition`` concerns all windows; with ``on`` it concerns only windows whose rows
+      refer to a changed key, see :mod:`incload_assets.sources.upstream.references`.
+    - A window waits until all tables exist, even with ``absent="empty"``: a removed table does not show what it held.
 
     Args:
-        of: The tables upstream.
-        function: From their rows, one frame for each, to the contract's columns.
-        timezone: Of the partitions definition.
-        absent: Whether a window for which upstream holds nothing waits, or is an empty window.
+        of: The upstream tables.
+        function: From their rows, one frame for each table, to the contract's columns.
+        timezone: Time zone of the partitions definition.
+        absent: Whether a window without rows upstream waits, or is an empty window.
     """
 
     of: tuple[UpstreamTable, ...]
@@ -67,17 +66,17 @@ class Tables(Source):
         return f"Tables({', '.join('/'.join(upstream.path) for upstream in self.of)})"
 
     def validate(self, table_name: str) -> None:
-        """Check ``absent``; whoever makes it has looked at the tables."""
+        """Checks ``absent``; ``derived_asset`` has checked the tables."""
         if self.absent not in get_args(Absent):
             choices = ", ".join(map(repr, get_args(Absent)))
             raise DeclarationError(
                 f"{table_name}: absent is {self.absent!r}",
-                rule="a window for which upstream holds nothing waits, or is an empty one",
+                rule="a window without rows upstream waits, or is empty",
                 remedy=f"write one of {choices}",
             )
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
-        """The data files of each window; see :meth:`Source.detect`. Each table's log is read once for all windows."""
+        """The positions of windows by their data files; see :meth:`Source.detect`. Each table's log is read once."""
         looks = self._looks(request.lake, request.windows)
         notes = read_notes(request.lake, request.table_name) if self._refers else {}
         positions = {}
@@ -90,15 +89,15 @@ class Tables(Source):
         return positions
 
     def prepare(self, spark: SparkSession, request: DetectRequest) -> None:
-        """Find out, for all ingested windows at once, which of them a change of a table with ``on`` does not concern.
+        """Finds the ingested windows that a change of a table with ``on`` does not concern, for all of them at once.
 
         Raises:
-            SourceMissing: A table is not there.
+            SourceMissing: A table does not exist.
         """
         if missing := ", ".join(self._missing(request.lake)):
             raise SourceMissing(
-                f"{request.table_name}: it is made of {missing}, not there yet, or gone",
-                rule="a window waits until all tables upstream are there, and keeps what it holds until then",
+                f"{request.table_name}: it is derived from {missing}, not created yet or removed",
+                rule="a window waits until all upstream tables exist, and keeps its rows until then",
                 remedy=f"load {missing} first",
             )
         if not self._refers:
@@ -109,7 +108,7 @@ class Tables(Source):
         known = sorted(
             _window_in(key, position) for key, position in request.ingested.items() if "window" in position.detail
         )
-        if any(one.end > next_one.start for one, next_one in pairwise(known)):  # of a former partitions definition, too
+        if any(one.end > next_one.start for one, next_one in pairwise(known)):  # some have a former definition
             known = list(request.windows)
         looks = self._looks(request.lake, known)
         for look, questions in open_questions(known, looks, request.ingested, notes).items():
@@ -121,19 +120,19 @@ class Tables(Source):
         )
 
     def empty_positions(self, windows: Sequence[Window], lake: Lake) -> dict[str, Position]:
-        """None where a table is not there; else as :meth:`Source.empty_positions` tells."""
+        """The positions of :meth:`Source.empty_positions`; none if an upstream table does not exist."""
         empty = super().empty_positions(windows, lake)
         return {} if empty and self._missing(lake) else empty
 
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
-        """What the function makes of the rows of a position; see :meth:`Source.extract`.
+        """The rows that the function returns for a position; see :meth:`Source.extract`.
 
         Returns:
-            The columns of :class:`Source`. ``_source.file`` names the versions of the tables; there is no ``block`` and
-            no ``row``.
+            The columns of :meth:`Source.extract`. ``_source.file`` names the versions of the tables; ``block`` and
+            ``row`` are NULL.
 
         Raises:
-            SourceChanged: A version is no longer there.
+            SourceChanged: A version no longer exists.
             DeclarationError: The function does not return the contract's columns.
         """
         if not position.detail.get("rows"):
@@ -146,8 +145,8 @@ class Tables(Source):
             if "DELTA_VERSION_NOT_FOUND" in str(error) or "time travel" in str(error):
                 raise SourceChanged(
                     f"{table_name}: a version upstream ({position.summary}) is gone",
-                    rule="rows are read at the versions that were looked at",
-                    remedy="none: the load looks again; keep versions for longer than a load takes",
+                    rule="rows are read at the versions that were detected",
+                    remedy="none: the load detects again; keep versions for longer than a load takes",
                 ) from error
             raise
         self._check_columns(table_name, returned, fields)
@@ -159,11 +158,11 @@ class Tables(Source):
         return any(upstream.on is not None for upstream in self.of)
 
     def _missing(self, lake: Lake) -> list[str]:
-        """The tables that are not there."""
+        """The upstream tables that do not exist."""
         return ["/".join(u.path) for u in self.of if lake.version(lake.table_uri(u.path)) is None]
 
     def _looks(self, lake: Lake, windows: Sequence[Window]) -> list[UpstreamState]:
-        """One at each table; none where a table is not there yet."""
+        """The state of each upstream table; empty if one of them does not exist yet."""
         deltas = [(upstream, lake.delta(lake.table_uri(upstream.path))) for upstream in self.of]
         return [
             UpstreamState(upstream, DeltaFiles(delta, upstream.partition), windows, self.timezone)
@@ -186,7 +185,7 @@ class Tables(Source):
             raise DeclarationError(
                 f"{table_name}: its function returns {', '.join(wrong)}",
                 rule=f"it returns the contract's columns ({', '.join(fields)}), and no others",
-                remedy="select them at its end, or change the contract",
+                remedy="select these columns at its end, or change the contract",
             )
 
 
@@ -196,7 +195,7 @@ def _position(
     parts, size, decisive = [], 0, []
     for look in looks:
         state = tables[look.upstream.name]
-        if there or look.upstream.partition is not None:  # where there are no rows, there is nothing to look up
+        if there or look.upstream.partition is not None:  # an empty window looks nothing up in the other tables
             decisive.append(f"{look.upstream.name}:{state['id']}:{state['rows']}")
         files = look.files(window)
         parts.append(f"{look.upstream.name}@{look.delta.version}: {len(files)} file{'' if len(files) == 1 else 's'}")

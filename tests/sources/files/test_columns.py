@@ -173,7 +173,7 @@ def test_an_object_with_none_of_the_fields_is_quarantined(spark: SparkSession, l
 def test_a_header_once_more_is_no_record(spark: SparkSession, landing: Path) -> None:
     write(landing / FOLDER / "a.csv", 'a,b\n1,x\na,b\n"a","b"\n\ufeffa,b\na,a\n')
     rows = extracted(spark, CSV, ["a", "b"])
-    again = "the header once more, as where files were put one after another"
+    again = "a repeated header, as in concatenated files"
     assert column(rows, "_malformed") == [None, again, again, again, None]
 
 

@@ -135,7 +135,7 @@ def test_an_unquoted_last_field_has_nothing_of_its_line_end(spark: SparkSession,
         ("1,a\rb", "a line break without quotes"),
         ("1,x\r\r", "a line break without quotes"),
         ("1,x\r2,y", "a line break without quotes"),
-        ('"1\uffff""2",x', "U+FFFF in quotes, which is no character"),
+        ('"1\uffff""2",x', "U+FFFF in quotes, which is not a character"),
         ("1,x,y,z", "not the 2 fields of the header"),
         ('"1","x', "a quote is not closed"),
         ('1,"', "a quote is not closed"),
@@ -160,7 +160,7 @@ def test_a_carriage_return_in_quotes_is_malformed_where_lines_end_with_one(spark
 @pytest.mark.parametrize("text", ["\n\r\nid,name\r\n1,a\r\n", "\r\nid,name\n1,a\n", '"i\nd",name\r1,a\r'])
 def test_a_file_that_begins_with_several_line_ends_is_refused(spark: SparkSession, landing: Path, text: str) -> None:
     write(landing / FOLDER / "a.csv", text)
-    with pytest.raises(SourceUnreadable, match=r"in 2026-01-01/a.csv not all lines up to the header end alike"):
+    with pytest.raises(SourceUnreadable, match=r"in 2026-01-01/a.csv not all lines up to the header end the same way"):
         extracted(spark, SOURCE, ["name"])
 
 

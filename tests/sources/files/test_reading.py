@@ -126,7 +126,7 @@ def test_every_object_is_read_once_whatever_its_key(
 def test_a_path_to_hidden_names_is_refused_and_what_the_remedy_says_is_read(
     spark: SparkSession, landing: Path, path: str, name: str
 ) -> None:
-    with pytest.raises(DeclarationError, match="Spark takes such files for hidden") as refused:
+    with pytest.raises(DeclarationError, match="Spark treats such files as hidden") as refused:
         Files(path).validate("orders")
     [better] = re.findall(r"for example '(.*)'", str(refused.value))
     write(landing / name, "id,seq\n7,1\n")
@@ -156,7 +156,7 @@ def test_a_file_that_spark_would_not_see_fails_by_its_name(
     hashes = local_hashes(str(landing / FOLDER / each) for each in (name, "b"))
     position = position_of_files(File(path.removeprefix(f"{landing}/"), etag, 9) for path, etag in hashes.items())
     source = Files("{landing}/{window:%Y-%m-%d}/*", format=kind)  # type: ignore[arg-type]
-    with pytest.raises(SourceUnreadable, match=rf"Spark does not see the file 2026-01-01/{re.escape(name)}\."):
+    with pytest.raises(SourceUnreadable, match=rf"Spark ignores the file 2026-01-01/{re.escape(name)}\."):
         source.extract(spark, "orders", position, ["id"])
 
 

@@ -11,7 +11,7 @@ from incload_assets.sources.files.template import Template
 from resources.errors import DeclarationError
 from tests.support.files import day
 
-FEW = "Rule: it is one of a few words, spelt exactly."
+FEW = "Rule: it is one of a few words, spelled exactly."
 
 
 def parsed(path: str, root: str = "/landing") -> Template:
@@ -103,7 +103,7 @@ def test_keys_elsewhere_are_full_paths() -> None:
     ("path", "says"),
     [
         ("orders/*.json", "write '{landing}/orders/*.json'"),
-        ("gs://bucket/a.json", "does not begin with a place"),
+        ("gs://bucket/a.json", "does not begin with a root"),
         ("{landing}/{window}/a.json", "names no part of the time"),
         ("{landing}/{window:}/a.json", "names no part of the time"),
         ("{landing}/{window:%Q}/a.json", "the directive '%Q'"),
@@ -118,14 +118,14 @@ def test_keys_elsewhere_are_full_paths() -> None:
         ("{landing}/*.xlsx", "unknown extension"),
         ("{landing}/*.parquet.gz", "unknown extension"),
         ("{landing}/orders", "unknown extension"),
-        ("{landing}/u/_{window:%Y-%m-%d}.csv", "begins with '_'. Rule: Spark takes such files for hidden"),
-        ("{landing}/u/.{window:%Y-%m-%d}.csv", "otherwise, for example '{window:%Y-%m-%d}.csv'"),
+        ("{landing}/u/_{window:%Y-%m-%d}.csv", "begins with '_'. Rule: Spark treats such files as hidden"),
+        ("{landing}/u/.{window:%Y-%m-%d}.csv", "rename them, for example to '{window:%Y-%m-%d}.csv'"),
         ("{landing}/u/{window:_%Y-%m-%d}.csv", "begins with '_'"),
-        ("{landing}/u/{window:%Y/_%m-%d}.csv", "for example '{window:%m-%d}.csv'"),
-        ("{landing}/u/{window:%Y-%m-%d/}_orders.csv", "for example 'orders.csv'"),
-        ("{landing}/u/{window:%Y-%m-%d}/.orders-*.csv.gz", "for example 'orders-*.csv.gz'"),
+        ("{landing}/u/{window:%Y/_%m-%d}.csv", "for example to '{window:%m-%d}.csv'"),
+        ("{landing}/u/{window:%Y-%m-%d/}_orders.csv", "for example to 'orders.csv'"),
+        ("{landing}/u/{window:%Y-%m-%d}/.orders-*.csv.gz", "for example to 'orders-*.csv.gz'"),
         ("{landing}/_metadata-{window:%Y-%m-%d}.csv", "begins with '_'"),
-        ("{landing}/{window:%Y-%m-%d}/.json", "for example 'json'"),
+        ("{landing}/{window:%Y-%m-%d}/.json", "for example to 'json'"),
         ("{landing}/{window:%Y-%m-%d}.csv.tmp", "ends in the name of a file that is still being written"),
         ("{landing}/{window:%Y-%m-%d}/*.csv._COPYING_", "still being written"),
         ("{landing}/{window:%Y/.}/a.json", "'.' or '..'"),
@@ -158,10 +158,10 @@ def test_a_wrong_path_is_refused_with_what_to_write(path: str, says: str) -> Non
         ({"delimiter": "||"}, "delimiter is '||'"),
         ({"delimiter": '"'}, "delimiter is '\"'"),
         ({"delimiter": "\ufffd"}, "delimiter is '\ufffd'"),
-        ({"delimiter": "\ud800"}, r"delimiter is '\ud800', which is no character of utf-8"),
+        ({"delimiter": "\ud800"}, r"delimiter is '\ud800', which is not a character of utf-8"),
         (
             {"delimiter": "\u20ac", "encoding": "iso-8859-1"},
-            "delimiter is '\u20ac', which is no character of iso-8859-1",
+            "delimiter is '\u20ac', which is not a character of iso-8859-1",
         ),
     ],
 )

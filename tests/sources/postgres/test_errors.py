@@ -68,7 +68,7 @@ def as_reader(shop: Shop, patch: pytest.MonkeyPatch, *grants: str) -> None:
         ),
         (
             "ALTER TABLE items DROP no, ADD no text, ALTER changed TYPE text",
-            "items: shop.public.items: the column '(no|changed)' is of the type text",
+            "items: shop.public.items: the column '(no|changed)' is of type text",
         ),
     ],
     ids=["table gone", "column gone", "column of another type"],

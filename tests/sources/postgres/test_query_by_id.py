@@ -208,7 +208,7 @@ def test_of_two_who_look_at_once_the_one_who_saw_less_moves_no_window_back(
         ),
         (
             "CREATE TABLE other AS TABLE items; DROP TABLE items; ALTER TABLE other RENAME TO items",
-            "items: shop.public.items: the table was made anew since the last load",
+            "items: shop.public.items: the table was recreated since the last load",
         ),
     ],
 )

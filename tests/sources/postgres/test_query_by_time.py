@@ -83,7 +83,7 @@ def test_what_is_older_or_undated_is_of_the_first_window_and_no_row_is_outside(s
     positions = look(SOURCE, window(1), window(2))
     wanted = {(day(1), "old"), (day(1), "undated"), (day(1), "before all time"), (day(2), "now")}
     assert ids(spark, SOURCE, positions) == wanted
-    assert positions[day(1)].summary == "3 rows of shop.public.items, 1 of them without a value to go by, closed"
+    assert positions[day(1)].summary == "3 rows of shop.public.items, 1 of them with NULL in the window column, closed"
     assert positions[day(2)].summary == (
         "1 rows of shop.public.items, closed; "
         "1 rows are dated in the future, from 2999-01-01 00:00:00+00 on, and wait for their windows"
@@ -208,7 +208,7 @@ def test_a_condition_on_a_column_that_the_table_lacks_fails_by_its_name(
 ) -> None:
     shop.put("a", "v", 1, "2026-01-01 10:00")
     items = make(spark, tmp_path, source=SOURCE)
-    with pytest.raises(SourceUnreadable, match=r"asks for 'op', which shop\.public\.items does not have\. Rule: .*seq"):
+    with pytest.raises(SourceUnreadable, match=r"names 'op', which shop\.public\.items does not have\. Rule: .*seq"):
         items.load(1)
 
 

@@ -51,16 +51,15 @@ def reading(server: PostgresServer) -> Iterator[None]:
 
 def test_a_slot_says_how_much_more_may_be_written_until_it_is_dropped(server: PostgresServer) -> None:
     assert SLOT.headroom("orders") == RetentionMargin(
-        "the replication slot debezium of shop is not there: what was changed since its reader's last look comes no "
-        "more", 0,
-    )  # fmt: skip
+        "the replication slot debezium of shop does not exist: all changes since its reader's last read are lost", 0
+    )
     server.run("shop", "SELECT pg_create_logical_replication_slot('debezium', 'pgoutput')")
     write(server, 20)
     free = SLOT.headroom("orders")
     assert (free.left, free.read) == (1, False)
-    assert free.says.endswith(" MB of log, and no limit but the disk; nothing reads it now")
+    assert free.says.endswith(" MB of log, limited only by the disk; nothing reads it now")
     with reading(server):
-        assert SLOT.headroom("orders").says.endswith(" MB of log, and no limit but the disk")
+        assert SLOT.headroom("orders").says.endswith(" MB of log, limited only by the disk")
 
     server.run("shop", "ALTER SYSTEM SET max_slot_wal_keep_size = '160MB'", "SELECT pg_reload_conf()")
     time.sleep(1)
@@ -88,8 +87,8 @@ def test_a_table_of_events_has_the_room_of_its_slot_beside_that_of_its_topic(ser
 @pytest.mark.parametrize(
     ("slot", "said"),
     [
-        (ReplicationSlot("shop", "The-Slot"), "name of the slot is 'The-Slot'. Rule: a slot's name is up to 63 of"),
-        (ReplicationSlot("Shop", "slot"), "database of the slot is 'Shop'. Rule: it is letters, digits and _"),
+        (ReplicationSlot("shop", "The-Slot"), "name of the slot is 'The-Slot'. Rule: a slot's name has up to 63"),
+        (ReplicationSlot("Shop", "slot"), "database of the slot is 'Shop'. Rule: it consists of lower-case letters"),
     ],
 )
 def test_a_name_that_no_slot_can_have_is_refused(tmp_path: Path, slot: ReplicationSlot, said: str) -> None:

@@ -293,7 +293,7 @@ def test_a_table_that_is_not_there_makes_no_window_empty_though_one_without_rows
     assert shop.asked(shop.weeks) == []
     assert source_state(shop.weeks.table, shop.lake, datetime(2026, 1, 20, tzinfo=UTC)).positions == {}
     for week in ("2025-12-28", day(4)):
-        with pytest.raises(SourceMissing, match=r"weeks: it is made of orders, not there yet.* Remedy: load orders"):
+        with pytest.raises(SourceMissing, match=r"weeks: it is derived from orders, not created.* Remedy: load orders"):
             shop.weeks.load(week)
     assert shop.weeks.rows() == {(date(2025, 12, 28), 30)}
     aside.rename(orders)
