@@ -9,7 +9,7 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from incload_assets.assets.incremental import table_of
 from incload_assets.automation import orphaned_runs, source_sensor
 from incload_assets.automation.tags import SERIALIZED_TAG, TABLE_TAG
-from incload_assets.checks import CHEAP, WHOLE, check_names, checks_for
+from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for
 from incload_assets.declaration.table import Table
 from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.jobs import schedule_of
@@ -20,10 +20,14 @@ from resources.settings import Settings
 from resources.spark.resource import SparkResource
 
 CHECK_SCHEDULES = {
-    "check_tables": ("*/10 * * * *", tuple(CHEAP), "Runs the checks without Spark: freshness, gaps, volume and so on"),
+    "check_tables": (
+        "*/10 * * * *",
+        tuple(LIGHT_CHECKS),
+        "Runs the checks without Spark: freshness, gaps, volume and so on",
+    ),
     "check_uniqueness": (
         "10 4 * * *",
-        tuple(WHOLE),
+        tuple(TABLE_CHECKS),
         "Reads the keys of every table, and the logs of tables with several sources",
     ),
     "check_reconciliation": ("40 4 * * *", ("reconciliation",), "Reads the sources again and compares"),

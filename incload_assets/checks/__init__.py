@@ -2,7 +2,6 @@
 
 from incload_assets.checks.definitions import checks_for
 from incload_assets.checks.reconciliation import ReconciliationConfig
-from incload_assets.checks.registry import CHEAP
-from incload_assets.checks.whole import WHOLE, check_names
+from incload_assets.checks.registry import LIGHT_CHECKS, TABLE_CHECKS, check_names
 
-__all__ = ["CHEAP", "WHOLE", "ReconciliationConfig", "check_names", "checks_for"]
+__all__ = ["LIGHT_CHECKS", "TABLE_CHECKS", "ReconciliationConfig", "check_names", "checks_for"]

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import dagster as dg
 
+from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, result, several, spoken
 from resources.errors import IncrementalLoadError
 
@@ -38,3 +39,11 @@ def clock(look: Observation) -> dg.AssetCheckResult:
         "rows_in_the_future": dg.MetadataValue.int(ahead),
     }
     return result(look, NAME, not apart and not ahead, " ".join(told), metadata)
+
+
+CHECK = LightCheck(
+    name=NAME,
+    description=DESCRIPTION,
+    evaluate=clock,
+    applies_to=lambda table: table.source.has_row_times,
+)

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, UPSERTS, sets
 from incload_assets.change_log.log import ChangeLog
+from incload_assets.checks.kinds import TableCheck
 from incload_assets.checks.observation import records, several, verdict
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
@@ -84,3 +85,11 @@ def _conflicts(log: DataFrame, table: Table) -> DataFrame:
 
 def _result(table: Table, passed: bool, description: str, metadata: dict[str, dg.MetadataValue]) -> dg.AssetCheckResult:
     return verdict(table, NAME, passed, description, metadata, dg.AssetCheckSeverity.WARN)
+
+
+CHECK = TableCheck(
+    name=NAME,
+    description=DESCRIPTION,
+    evaluate=conflicts,
+    applies_to=can_conflict,
+)

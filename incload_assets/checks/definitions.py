@@ -8,8 +8,7 @@ import dagster as dg
 from incload_assets.checks import reconciliation
 from incload_assets.checks.evaluations import Evaluations
 from incload_assets.checks.observation import look
-from incload_assets.checks.registry import CHEAP, cheap_checks, cheap_verdict
-from incload_assets.checks.whole import WHOLE, whole_checks
+from incload_assets.checks.registry import LIGHT_CHECKS, TABLE_CHECKS, light_checks, table_checks
 from incload_assets.checks.with_loads import verdict_by_itself, verdict_with_load
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
@@ -33,7 +32,7 @@ def checks_for(table: Table) -> list[dg.AssetChecksDefinition]:
     Example:
         >>> [check.check_specs_by_output_name for check in checks_for(table)]  # doctest: +SKIP
     """
-    return [_cheap(table), *(_whole(table, name) for name in whole_checks(table)), _reconciliation(table)]
+    return [_cheap(table), *(_whole(table, name) for name in table_checks(table)), _reconciliation(table)]
 
 
 def _step(table: Table, name: str) -> str:
@@ -43,17 +42,20 @@ def _step(table: Table, name: str) -> str:
 def _cheap(table: Table) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(
         name=_step(table, "checks"),
-        specs=[dg.AssetCheckSpec(name, asset=table.key, description=CHEAP[name][0]) for name in cheap_checks(table)],
+        specs=[
+            dg.AssetCheckSpec(name, asset=table.key, description=LIGHT_CHECKS[name].description)
+            for name in light_checks(table)
+        ],
         can_subset=True,
         required_resource_keys={"lake"},
     )
     def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         lake, chosen = context.resources.lake, {key.name for key in context.selected_asset_check_keys}
-        names, evaluations = [name for name in CHEAP if name in chosen], Evaluations(table, lake, context.log)
+        names, evaluations = [name for name in LIGHT_CHECKS if name in chosen], Evaluations(table, lake, context.log)
         seen = evaluations.attempt(names, lambda: look(context.instance, table, lake, windows.now()))
         if seen is not None:
             for name in names:
-                found = evaluations.attempt([name], partial(cheap_verdict, name, seen))
+                found = evaluations.attempt([name], partial(LIGHT_CHECKS[name].result, seen))
                 yield from _reported(context, table, name, found)
         evaluations.raise_what_failed()
 
@@ -62,11 +64,11 @@ def _cheap(table: Table) -> dg.AssetChecksDefinition:
 
 def _whole(table: Table, name: str) -> dg.AssetChecksDefinition:
     """A check that reads the whole table, or its whole log."""
-    about, verdict = WHOLE[name]
+    found = TABLE_CHECKS[name]
 
     @dg.multi_asset_check(
         name=_step(table, name),
-        specs=[dg.AssetCheckSpec(name, asset=table.key, description=about)],
+        specs=[dg.AssetCheckSpec(name, asset=table.key, description=found.description)],
         can_subset=True,  # so that the result may be left out
         required_resource_keys={"spark", "lake"},
     )
@@ -74,7 +76,7 @@ def _whole(table: Table, name: str) -> dg.AssetChecksDefinition:
         def by_itself() -> dg.AssetCheckResult:
             began = windows.now()
             with context.resources.spark.session() as spark:
-                return as_seen(verdict(spark, table, context.resources.lake), began)
+                return as_seen(found.evaluate(spark, table, context.resources.lake), began)
 
         with_load = partial(verdict_with_load, context, table, name)
         yield from _evaluated(context, table, name, with_load if _with_load(context, table) else by_itself)

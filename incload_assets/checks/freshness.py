@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, result, spoken
 from incload_assets.progress.lateness import Lateness, lateness_of
 from incload_assets.progress.progress import WindowProgress
@@ -55,3 +56,11 @@ def _todo(look: Observation, window: WindowProgress) -> str:
         return f"fix the source, which could not be checked ({look.trouble})"
     cause = f" ({window.failure})" if window.failure else ""
     return _REMEDIES[window.status].format(cause=cause, run=window.failed_run or "history")
+
+
+CHECK = LightCheck(
+    name=NAME,
+    description=DESCRIPTION,
+    evaluate=freshness,
+    applies_to=lambda table: table.freshness is not None,
+)

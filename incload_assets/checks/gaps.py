@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import dagster as dg
 
+from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, records, result, several, some
 from incload_assets.progress.progress import WindowProgress
 
@@ -81,3 +82,10 @@ def _described(
     if look.trouble is not None:
         parts.append(f"The source could not be checked: {look.trouble}")
     return " ".join(parts)
+
+
+CHECK = LightCheck(
+    name=NAME,
+    description=DESCRIPTION,
+    evaluate=gaps,
+)

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import dagster as dg
 
+from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, result, several, spoken
 from resources.errors import IncrementalLoadError
 
@@ -40,3 +41,11 @@ def headroom(look: Observation) -> dg.AssetCheckResult:
     told = "; ".join([count, *(keeper.says for keeper in found)])
     severity = dg.AssetCheckSeverity.ERROR if gone else dg.AssetCheckSeverity.WARN
     return result(look, NAME, passed, f"{told}.{'' if passed else remedy}", metadata, severity)
+
+
+CHECK = LightCheck(
+    name=NAME,
+    description=DESCRIPTION,
+    evaluate=headroom,
+    applies_to=lambda table: table.source.expires_rows,
+)

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from incload_assets.change_log.change import REJECTED
 from incload_assets.change_log.log import ChangeLog
+from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, records, result, several, some
 
 NAME = "quarantine"
@@ -101,3 +102,10 @@ def _sample(look: Observation, keys: list[str]) -> list[dict[str, Any]]:
     chosen = (pc.field("_kind") == REJECTED) & pc.field("_window").isin(keys)
     rows = dataset.head(SAMPLED, columns=["_window", "_reasons", "_source"], filter=chosen)
     return list(rows.to_pylist())
+
+
+CHECK = LightCheck(
+    name=NAME,
+    description=DESCRIPTION,
+    evaluate=quarantine,
+)

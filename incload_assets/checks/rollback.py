@@ -6,10 +6,12 @@ check's last result.
 
 import dagster as dg
 
+from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, records, result, several, some
-from incload_assets.progress.undone import CHECK, SEEN, undone_windows
+from incload_assets.progress.undone import CHECK as ROLLBACK
+from incload_assets.progress.undone import SEEN, undone_windows
 
-NAME = CHECK
+NAME = ROLLBACK
 DESCRIPTION = "The table is the one that was loaded: not restored to an older version, deleted or created again."
 REPAIR = "repair"
 """Metadata: why a load is needed, by partition key; the table's sensor requests these partitions."""
@@ -37,3 +39,10 @@ def rollback(look: Observation) -> dg.AssetCheckResult:
         "the older version, pause the sensor."
     )
     return result(look, NAME, False, note, metadata, dg.AssetCheckSeverity.ERROR)
+
+
+CHECK = LightCheck(
+    name=NAME,
+    description=DESCRIPTION,
+    evaluate=rollback,
+)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import LISTED, Observation, records, result, several, some
 from incload_assets.progress.verdicts import last_finding
 from resources.errors import IncrementalLoadError
@@ -72,3 +73,11 @@ def _reported(look: Observation) -> Sequence[str]:
 def _unseen(look: Observation, trouble: str) -> dg.AssetCheckResult:
     known = {LEFT_OUT: dg.MetadataValue.json(list(_reported(look)))}
     return result(look, NAME, False, f"The source could not be checked: {trouble}", known)
+
+
+CHECK = LightCheck(
+    name=NAME,
+    description=DESCRIPTION,
+    evaluate=source_files,
+    applies_to=lambda table: table.source.names_what_it_holds(),
+)

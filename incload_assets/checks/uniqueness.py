@@ -10,6 +10,7 @@ import dagster as dg
 from pyspark.sql import DataFrame, GroupedData, Row, SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.checks.kinds import TableCheck
 from incload_assets.checks.observation import records, several, verdict
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
@@ -108,3 +109,11 @@ def _cells(row: Row, table: Table, columns: Sequence[str]) -> list[object]:
     values = [MASK if name in personal else row[f"_k{i}"] for i, name in enumerate(columns)]
     place = [", ".join(value or "NULL" for value in row["_place"])] if table.write.partition_by else []
     return [*values, row["_n"], *place]
+
+
+CHECK = TableCheck(
+    name=NAME,
+    description=DESCRIPTION,
+    evaluate=uniqueness,
+    applies_to=lambda table: bool(rules(table)),
+)

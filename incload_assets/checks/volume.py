@@ -14,6 +14,7 @@ from statistics import median
 
 import dagster as dg
 
+from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, records, result, several
 from incload_assets.declaration.window import Window
 
@@ -136,3 +137,10 @@ def _sizes(look: Observation) -> list[tuple[Window, int]]:
             continue  # will be loaded again; a window that was ingested while it was open looks small
         sizes.append((progress.window, control.rows_read))
     return sizes
+
+
+CHECK = LightCheck(
+    name=NAME,
+    description=DESCRIPTION,
+    evaluate=volume,
+)

@@ -18,8 +18,7 @@ from incload_assets.checks.findings import (
     windows_in,
 )
 from incload_assets.checks.observation import look
-from incload_assets.checks.registry import CHEAP, cheap_verdict
-from incload_assets.checks.whole import WHOLE, check_names
+from incload_assets.checks.registry import LIGHT_CHECKS, TABLE_CHECKS, check_names
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.progress.status import rows_of
@@ -50,13 +49,15 @@ def check_after_range(context: dg.AssetExecutionContext, table: Table, *, loaded
     """
     wanted, lake = context.run.asset_check_selection, context.resources.lake
     names = [name for name in check_names(table) if wanted is None or dg.AssetCheckKey(table.key, name) in wanted]
-    cheap = [name for name in names if name in CHEAP]
+    cheap = [name for name in names if name in LIGHT_CHECKS]
     evaluations = Evaluations(table, lake, context.log)
     seen = evaluations.attempt(cheap, lambda: look(context.instance, table, lake, windows.now())) if cheap else None
     results = (
-        [] if seen is None else [evaluations.attempt([name], partial(cheap_verdict, name, seen)) for name in cheap]
+        []
+        if seen is None
+        else [evaluations.attempt([name], partial(LIGHT_CHECKS[name].result, seen)) for name in cheap]
     )
-    for name in [name for name in names if name not in CHEAP]:
+    for name in [name for name in names if name not in LIGHT_CHECKS]:
         of_rows = partial(verdict_with_load, context, table, name, loaded=loaded)
         results.append(evaluations.attempt([name], of_rows))
     for result in filter(None, results):
@@ -119,7 +120,7 @@ def _of_the_whole(context: Context, table: Table, name: str, last: Verdict | Non
         if good_for is None or windows.now() - when <= good_for:
             return None
     with context.resources.spark.session() as spark:
-        return WHOLE[name][1](spark, table, context.resources.lake)
+        return TABLE_CHECKS[name].evaluate(spark, table, context.resources.lake)
 
 
 def _reconciled(context: Context, table: Table, name: str, last: Verdict | None) -> dg.AssetCheckResult | None:

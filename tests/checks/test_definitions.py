@@ -16,8 +16,8 @@ from incload_assets.assets import (
     QueryByTime,
     Several,
 )
-from incload_assets.checks import CHEAP, checks_for
-from incload_assets.checks.registry import cheap_checks
+from incload_assets.checks import LIGHT_CHECKS, checks_for
+from incload_assets.checks.registry import light_checks
 from incload_assets.code_location import incremental_definitions
 from resources.settings import Settings
 from tests.support.guest_table import guest, house, key
@@ -55,18 +55,22 @@ def test_no_check_blocks_and_each_says_what_it_is_for(tmp_path: Path, spark_sett
         assert not any(spec.blocking for spec in specs)
         assert all(spec.description for spec in specs)
         assert "spark" not in checks_for(h.table)[0].required_resource_keys
-        assert set(CHEAP) - {"headroom", "clock"} == ALL - {"uniqueness", "reconciliation"}
-        assert set(CHEAP) - set(cheap_checks(replace(h.table, source=Kafka("shop", "orders")))) == {
+        assert set(LIGHT_CHECKS) - {"headroom", "clock"} == ALL - {"uniqueness", "reconciliation"}
+        assert set(LIGHT_CHECKS) - set(light_checks(replace(h.table, source=Kafka("shop", "orders")))) == {
             "clock",
             "source_files",
         }
         dated = QueryByTime("shop", "orders", modified="changed")
-        assert set(CHEAP) - set(cheap_checks(replace(h.table, source=dated))) == {"headroom", "source_files"}
+        assert set(LIGHT_CHECKS) - set(light_checks(replace(h.table, source=dated))) == {"headroom", "source_files"}
         both = Several({"events": Debezium(Kafka("shop", "orders"), table="public.orders", keys=["id"]), "rows": dated})
-        assert set(CHEAP) - set(cheap_checks(replace(h.table, source=both))) == {"source_files"}
+        assert set(LIGHT_CHECKS) - set(light_checks(replace(h.table, source=both))) == {"source_files"}
         exports = Several({"events": Debezium(h.table.source, table="public.orders", keys=["id"]), "rows": dated})
-        assert set(CHEAP) - set(cheap_checks(replace(h.table, source=exports))) == {"headroom"}
-        assert set(CHEAP) - set(cheap_checks(replace(h.table, freshness=None))) == {"freshness", "headroom", "clock"}
+        assert set(LIGHT_CHECKS) - set(light_checks(replace(h.table, source=exports))) == {"headroom"}
+        assert set(LIGHT_CHECKS) - set(light_checks(replace(h.table, freshness=None))) == {
+            "freshness",
+            "headroom",
+            "clock",
+        }
 
 
 def test_where_nothing_has_to_be_unique_nothing_is_looked_for_twice_and_no_job_does_nothing() -> None:

@@ -1,5 +1,6 @@
 """What checks say in runs that also load."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import run
 from incload_assets.automation.repairs import with_repairs
 from incload_assets.automation.tags import RANGE_END_TAG, RANGE_START_TAG
-from incload_assets.checks import CHEAP, WHOLE, check_names, checks_for, reconciliation
-from incload_assets.checks.registry import cheap_checks
+from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for, reconciliation
+from incload_assets.checks.registry import light_checks
 from incload_assets.progress.checkpoint import PARTITION_TAG
 from incload_assets.progress.verdicts import last_finding
 from resources.settings import Settings
@@ -34,7 +35,7 @@ def test_a_run_over_several_partitions_evaluates_its_checks(tmp_path: Path, spar
         for number in range(1, 5):
             h.deliver(number, guest(str(number), day=number))
         assert h.run(tags={RANGE_START_TAG: key(1), RANGE_END_TAG: key(4)}).success
-        names = cheap_checks(h.table)
+        names = light_checks(h.table)
         assert {name: shown(h, name)[0] for name in names} == dict.fromkeys(names, "SUCCEEDED") | {
             "freshness": "FAILED",  # the house stands long after its days
             "gaps": "FAILED",
@@ -254,8 +255,8 @@ def test_a_check_that_raises_fails_its_run_by_its_name_and_hides_neither_the_loa
     with house(tmp_path, spark_settings) as h:
         h.deliver(1, guest("1"))
         h.deliver(2, guest("2", day=2))
-        monkeypatch.setitem(CHEAP, "volume", ("", raises))
-        monkeypatch.setitem(WHOLE, "uniqueness", ("", raises))
+        monkeypatch.setitem(LIGHT_CHECKS, "volume", replace(LIGHT_CHECKS["volume"], evaluate=raises))
+        monkeypatch.setitem(TABLE_CHECKS, "uniqueness", replace(TABLE_CHECKS["uniqueness"], evaluate=raises))
         keys = [dg.AssetCheckKey(h.table.key, name) for name in check_names(h.table)]
         both = {RANGE_START_TAG: key(1), RANGE_END_TAG: key(2)}
         for load in (partial(h.run, partition=key(1)), partial(h.run, tags=both)):

@@ -84,14 +84,16 @@ def test_a_partition_that_fails_does_not_stop_the_others(clone: Clone, instance:
 
 BREAKS_A_CHECK = """
 
-from incload_assets.checks import CHEAP
+from dataclasses import replace
+
+from incload_assets.checks import LIGHT_CHECKS
 
 
 def _raises(look: object) -> None:
     raise KeyError("rows")
 
 
-CHEAP["volume"] = (CHEAP["volume"][0], _raises)
+LIGHT_CHECKS["volume"] = replace(LIGHT_CHECKS["volume"], evaluate=_raises)
 """
 
 

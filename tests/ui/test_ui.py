@@ -16,7 +16,7 @@ import psutil
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from incload_assets.checks import CHEAP
+from incload_assets.checks import LIGHT_CHECKS
 from resources.local_servers.files import free_port
 from tests.support.project_copy import PROJECT, Clone, readme_files
 
@@ -107,7 +107,7 @@ def test_a_partition_is_materialized_turns_green_and_shows_its_checks(
 
     # its checks say what they found
     page.goto(f"{address}/assets/payments?view=checks")
-    for name in sorted({*CHEAP, "reconciliation", "uniqueness"} - {"headroom", "clock", "freshness"}):
+    for name in sorted({*LIGHT_CHECKS, "reconciliation", "uniqueness"} - {"headroom", "clock", "freshness"}):
         expect(page.get_by_text(name, exact=True).first).to_be_visible()
     page.get_by_text("uniqueness", exact=True).first.click()
     expect(page.get_by_text("2 rows, no key twice.").first).to_be_visible()
