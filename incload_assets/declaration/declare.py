@@ -10,13 +10,10 @@ from incload_assets.contract.contract import Contract, compile_contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.conditions import check_conditions
 from incload_assets.declaration.declared import Declared
-from incload_assets.declaration.field_types import check_types
+from incload_assets.declaration.field_types import check_arguments, check_types
 from incload_assets.declaration.own_fields import check_own_fields
 from incload_assets.declaration.rules import (
     check_columns,
-    check_freshness,
-    check_interval,
-    check_quarantine,
     check_retention,
     expect,
 )
@@ -58,11 +55,8 @@ def declare(
     if freshness is not None:
         expect(table_name, "freshness", freshness, Freshness, "Freshness(within=timedelta(hours=6))")
         check_types(table_name, "freshness.", freshness)
-        check_freshness(table_name, freshness)
-    expect(table_name, "interval", interval, timedelta, "timedelta(minutes=5)")
-    check_interval(table_name, interval)
+    check_arguments(table_name, interval=interval, log_retention=log_retention)
     if log_retention is not None:
-        expect(table_name, "log_retention", log_retention, timedelta, "timedelta(days=90)")
         check_retention(table_name, log_retention, write)
     compiled = compile_contract(contract, table_name)
     source.validate(table_name)
@@ -72,7 +66,6 @@ def declare(
     check_columns(table_name, compiled, changes, write)
     write.validate(table_name, compiled, changes, source)
     write.validate_windows(table_name, compiled, partitions_def)
-    check_quarantine(table_name, quarantine)
     control_fields = check_conditions(table_name, compiled, changes, write, source)
     check_own_fields(table_name, compiled, source.own_fields, changes.sequence_by, control_fields)
     source.validate_changes(

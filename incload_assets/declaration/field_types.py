@@ -12,15 +12,29 @@ import dagster as dg
 from dagster._check import CheckError  # has no public name
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from resources.databases import NAME
 from resources.errors import DeclarationError
 
+Share = Annotated[float, Field(ge=0, le=1, description="a share from 0 to 1")]
+Lag = Annotated[timedelta, Field(ge=timedelta(0), description="a length of time that is not negative")]
+DatabaseName = Annotated[
+    str,
+    Field(
+        pattern=f"^{NAME.pattern}$",
+        description="letters, digits and _, in lower case, as in INCLOAD_DATABASE_<NAME>_URL",
+    ),
+]
 _SOME = Annotated[str, Field(min_length=1, description="a text that is not empty")]
+_PAUSE = "a second or more: the sensor looks once a second at most"
+_RETENTION = "a length of time: for so long after its end a window can still be replaced"
 ARGUMENTS: Mapping[str, Any] = {
     "name": str | None,
     "key_prefix": str | Sequence[str] | None,
     "pool": _SOME | None,
     "code_version": _SOME | None,
     "max_partitions_per_run": Annotated[int, Field(ge=1, description="a whole number, 1 or more")],
+    "interval": Annotated[timedelta, Field(ge=timedelta(seconds=1), description=_PAUSE)],
+    "log_retention": Annotated[timedelta, Field(ge=timedelta(0), description=_RETENTION)] | None,
 }
 """Arguments of an asset that are used before Dagster looks at them, or in a way of our own."""
 
@@ -32,7 +46,9 @@ _EXAMPLES: Mapping[str, str] = {
     "keys": "['order_id']", "sequence_by": "['updated_at']", "delete_when": '"op = \'d\'"', "max_share": "0.05",
     "within": "timedelta(hours=6)", "partition_by": "'order_date'", "name": "'orders'", "key_prefix": "['retail']",
     "path": "'{landing}/orders/{window:%Y-%m-%d}/*.json'", "code_version": "'2'", "max_partitions_per_run": "32",
-    "buckets": "64", "encodings": "{'shipped': 'timestamp[ms]'}",
+    "buckets": "64", "encodings": "{'shipped': 'timestamp[ms]'}", "max_rows": "100", "max_shrink": "0.5",
+    "interval": "timedelta(minutes=5)", "lag": "timedelta(minutes=5)", "log_retention": "timedelta(days=90)",
+    "per_task": "200_000", "database": "'shop'", "cluster": "'shop'", "topic": "'orders'", "slot.name": "'debezium'",
 }  # fmt: skip
 
 
@@ -47,7 +63,7 @@ def check_types(table_name: str, place: str, part: Any) -> None:
     Raises:
         DeclarationError: Naming the field, its value and its type.
     """
-    hints = get_type_hints(type(part))
+    hints = get_type_hints(type(part), include_extras=True)
     for field in fields(part):
         if field.init:
             check_type(table_name, f"{place}{field.name}", getattr(part, field.name), hints[field.name])
@@ -81,11 +97,13 @@ def check_type(table_name: str, place: str, value: object, kind: Any) -> None:
     try:
         _adapter(kind).validate_python(value)
     except ValidationError:
-        name = place.rpartition(".")[2].rpartition(" ")[2]
+        path = place.rpartition(" ")[2]
+        name = path.rpartition(".")[2]
+        example = _EXAMPLES.get(path) or _EXAMPLES.get(name)
         raise DeclarationError(
-            f"{table_name}: {place} is {value!r}",
+            f"{table_name}: {place} is {value if isinstance(value, timedelta) else repr(value)}",
             rule=f"it is {_said(kind)}",
-            remedy=f"write {name}={_EXAMPLES[name]}" if name in _EXAMPLES else f"correct {name}, or leave it out",
+            remedy=f"write {name}={example}" if example else f"correct {name}, or leave it out",
         ) from None
 
 

@@ -4,13 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
+from typing import Annotated
 
 import dagster as dg
 import pyspark.sql.types as T
+from pydantic import Field
 from pyspark.sql import DataFrame
 
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.field_types import Share
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.write import Write
 
@@ -29,7 +32,7 @@ class Freshness:
         within: Longest time from the end of a window to its materialization.
     """
 
-    within: timedelta
+    within: Annotated[timedelta, Field(gt=timedelta(0), description="a positive length of time")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +44,8 @@ class Quarantine:
         max_rows: Largest tolerated number of rows; None for no such limit.
     """
 
-    max_share: float = 0.2
-    max_rows: int | None = None
+    max_share: Share = 0.2
+    max_rows: Annotated[int, Field(ge=0, description="a number of rows, 0 or more")] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

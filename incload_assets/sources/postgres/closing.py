@@ -23,7 +23,6 @@ from incload_assets.declaration.source import Position
 from incload_assets.sources.postgres.ranges import Found, Range
 from incload_assets.sources.postgres.relation import Relation
 from resources.databases import APPLICATION
-from resources.errors import DeclarationError
 
 State = Literal["open", "waiting", "closed"]
 
@@ -145,18 +144,6 @@ NOTHING = Position(
     "nothing at the source, nor to come",
 )
 """The position of a window that is complete without a row."""
-
-
-def check_lag(table_name: str, lag: timedelta) -> None:
-    """Check a lag.
-
-    Raises:
-        DeclarationError: It is negative.
-    """
-    if lag < timedelta(0):
-        raise DeclarationError(
-            f"{table_name}: source: lag is {lag}", rule="a lag is not negative", remedy="write timedelta(minutes=5)"
-        )
 
 
 def closing_of(position: Position | None) -> Closing:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import psycopg
 
+from incload_assets.declaration.field_types import Lag
 from incload_assets.declaration.source import Clock, DetectRequest, Position
 from incload_assets.declaration.window import Window
 from incload_assets.sources.postgres.closing import closing, closing_of, position_of
@@ -42,7 +43,7 @@ class QueryByTime(DatabaseSource):
     """
 
     modified: str
-    lag: timedelta = timedelta(minutes=5)
+    lag: Lag = timedelta(minutes=5)
 
     types = TIMES
     has_row_times: ClassVar[bool] = True

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from resources.databases import NAME, Database
+from resources.databases import Database
 from resources.errors import DeclarationError, SourceUnreadable
 
 _CATALOG = """
@@ -151,25 +151,19 @@ def relation_of(connection: psycopg.Connection[Any], table_name: str, database: 
     return Relation(f"{database.name}.{schema}.{relation}", f"{quoted(schema)}.{quoted(relation)}", oid, columns)
 
 
-def check_names(table_name: str, database: str, name: str, column: str) -> None:
+def check_names(table_name: str, name: str, column: str) -> None:
     """Check what a declaration says.
 
     Raises:
         DeclarationError: Something is empty or cannot be a name.
     """
-    if not NAME.fullmatch(database):
-        raise DeclarationError(
-            f"{table_name}: source: database is {database!r}",
-            rule="it is letters, digits and _, in lower case, as in INCLOAD_DATABASE_<NAME>_URL",
-            remedy="write database='shop'",
-        )
-    for what, value in (("database", database), ("table", name), ("column", column)):
+    for what, value in (("table", name), ("column", column)):
         parts: Sequence[str] = name.split(".") if what == "table" else [value]
         if not all(parts) or len(parts) > 2 or "\0" in value:
             raise DeclarationError(
                 f"{table_name}: source: {what} is {value!r}",
-                rule="a table is 'table' or 'schema.table', database and column are names",
-                remedy="write for example 'shop', 'public.orders', 'updated_at'",
+                rule="a table is 'table' or 'schema.table', a column is a name",
+                remedy="write for example 'public.orders', 'updated_at'",
             )
 
 

@@ -1,15 +1,16 @@
 """How much of its log PostgreSQL still keeps for a connector."""
 
-import re
 from dataclasses import dataclass
+from typing import Annotated
 
-from incload_assets.declaration.field_types import check_types
+from pydantic import Field
+
+from incload_assets.declaration.field_types import DatabaseName, check_types
 from incload_assets.declaration.source import RetentionMargin
 from incload_assets.sources.postgres.errors import looking
-from resources.databases import NAME, Database
-from resources.errors import DeclarationError, SourceUnreadable
+from resources.databases import Database
+from resources.errors import SourceUnreadable
 
-_NAME = re.compile(r"[a-z0-9_]{1,63}")
 _SLOT = """
 SELECT s.active, s.wal_status, s.safe_wal_size, pg_wal_lsn_diff(
     CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, s.restart_lsn)::bigint,
@@ -34,23 +35,12 @@ class ReplicationSlot:
         'debezium'
     """
 
-    database: str
-    name: str
+    database: DatabaseName
+    name: Annotated[str, Field(pattern="^[a-z0-9_]{1,63}$", description="up to 63 of a-z, 0-9 and _")]
 
     def validate(self, table_name: str) -> None:
         """Check both names; raise :class:`DeclarationError`."""
         check_types(table_name, "source: slot.", self)
-        rules = (
-            ("database", NAME, self.database, "it is letters, digits and _, in lower case", "'shop'"),
-            ("name", _NAME, self.name, "a slot's name is up to 63 of a-z, 0-9 and _", "'debezium'"),
-        )
-        for field, pattern, value, rule, example in rules:
-            if not pattern.fullmatch(value):
-                raise DeclarationError(
-                    f"{table_name}: source: {field} of the slot is {value!r}",
-                    rule=rule,
-                    remedy=f"write {field}={example}",
-                )
 
     def headroom(self, table_name: str) -> RetentionMargin:
         """How much may be written until the slot is dropped, and whether anything reads it.

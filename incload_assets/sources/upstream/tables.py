@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.declaration.field_types import check_type
 from incload_assets.declaration.source import Absent, DetectRequest, Position, Shows, Source
 from incload_assets.declaration.window import Window
 from incload_assets.declaration.window_rules import inside_sql
@@ -68,13 +69,7 @@ class Tables(Source):
 
     def validate(self, table_name: str) -> None:
         """Check ``absent``; whoever makes it has looked at the tables."""
-        if self.absent not in get_args(Absent):
-            choices = ", ".join(map(repr, get_args(Absent)))
-            raise DeclarationError(
-                f"{table_name}: absent is {self.absent!r}",
-                rule="a window for which upstream holds nothing waits, or is an empty one",
-                remedy=f"write one of {choices}",
-            )
+        check_type(table_name, "absent", self.absent, Absent)
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
         """The data files of each window; see :meth:`Source.detect`. Each table's log is read once for all windows."""
