@@ -3,7 +3,7 @@
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from datetime import timedelta
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -24,17 +24,12 @@ DatabaseName = Annotated[
         description="letters, digits and _, in lower case, as in INCLOAD_DATABASE_<NAME>_URL",
     ),
 ]
-_SOME = Annotated[str, Field(min_length=1, description="a text that is not empty")]
-_PAUSE = "a second or more: the sensor looks once a second at most"
-_RETENTION = "a length of time: for so long after its end a window can still be replaced"
+Text = Annotated[str, Field(min_length=1, description="a text that is not empty")]
 ARGUMENTS: Mapping[str, Any] = {
     "name": str | None,
     "key_prefix": str | Sequence[str] | None,
-    "pool": _SOME | None,
-    "code_version": _SOME | None,
+    "pool": Text | None,
     "max_partitions_per_run": Annotated[int, Field(ge=1, description="a whole number, 1 or more")],
-    "interval": Annotated[timedelta, Field(ge=timedelta(seconds=1), description=_PAUSE)],
-    "log_retention": Annotated[timedelta, Field(ge=timedelta(0), description=_RETENTION)] | None,
 }
 """Arguments of an asset that are used before Dagster looks at them, or in a way of our own."""
 
@@ -48,6 +43,9 @@ _EXAMPLES: Mapping[str, str] = {
     "path": "'{landing}/orders/{window:%Y-%m-%d}/*.json'", "code_version": "'2'", "max_partitions_per_run": "32",
     "buckets": "64", "encodings": "{'shipped': 'timestamp[ms]'}", "max_rows": "100", "max_shrink": "0.5",
     "interval": "timedelta(minutes=5)", "lag": "timedelta(minutes=5)", "log_retention": "timedelta(days=90)",
+    "source": 'Files("{landing}/orders/{window:%Y-%m-%d}/*.json")', "write": "Merge() or Merge(partition_by=...)",
+    "changes": 'Changes(keys=["order_id"], sequence_by=["updated_at"])', "quarantine": "Quarantine(max_share=0.05)",
+    "freshness": "Freshness(within=timedelta(hours=6))",
     "per_task": "200_000", "database": "'shop'", "cluster": "'shop'", "topic": "'orders'", "slot.name": "'debezium'",
 }  # fmt: skip
 
@@ -95,7 +93,7 @@ def as_in_dagster(table_name: str) -> Iterator[None]:
 def check_type(table_name: str, place: str, value: object, kind: Any) -> None:
     """Refuse a value that is not of a type; raises as :func:`check_types` does."""
     try:
-        _adapter(kind).validate_python(value)
+        _adapter(kind).validate_python(value, strict=True)
     except ValidationError:
         path = place.rpartition(" ")[2]
         name = path.rpartition(".")[2]
@@ -116,7 +114,8 @@ def as_columns(value: Any) -> Any:
 
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind, config=ConfigDict(strict=True, arbitrary_types_allowed=True))
+    # pydantic takes no configuration for a dataclass, which can have its own
+    return TypeAdapter(kind, config=None if is_dataclass(kind) else ConfigDict(arbitrary_types_allowed=True))
 
 
 def _said(kind: Any) -> str:

@@ -15,18 +15,6 @@ from resources.errors import DeclarationError
 from resources.lake import OWN_FOLDERS
 
 
-def expect(table_name: str, name: str, value: object, kind: type, example: str) -> None:
-    """A part of a declaration is of the kind that it has to be of.
-
-    Raises:
-        DeclarationError: It is not.
-    """
-    if not isinstance(value, kind):
-        raise DeclarationError(
-            f"{table_name}: {name} is {value!r}", rule=f"it is a {kind.__name__}", remedy=f"write {name}={example}"
-        )
-
-
 def check_retention(table_name: str, retention: timedelta, write: Write) -> None:
     """Refuse a retention where the log cannot forget."""
     if not write.compacts:

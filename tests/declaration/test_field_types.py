@@ -71,7 +71,7 @@ def changes(**given: Any) -> dict[str, Changes]:
         ),
         (
             lambda: {"log_retention": timedelta(days=-1)},
-            "items: log_retention is -1 day, 0:00:00. Rule: it is a length of time: for so long after its end a window",
+            "items: log_retention is -1 day, 0:00:00. Rule: it is a length of time, for which a window can be",
         ),
         (
             lambda: {"source": QueryByTime("shop", "t", modified="at", lag=timedelta(seconds=-1))},
