@@ -12,18 +12,9 @@ import dagster as dg
 from dagster._check import CheckError  # has no public name
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from resources.databases import NAME
 from resources.errors import DeclarationError
 
 Share = Annotated[float, Field(ge=0, le=1, description="a share from 0 to 1")]
-Lag = Annotated[timedelta, Field(ge=timedelta(0), description="a length of time that is not negative")]
-DatabaseName = Annotated[
-    str,
-    Field(
-        pattern=f"^{NAME.pattern}$",
-        description="letters, digits and _, in lower case, as in INCLOAD_DATABASE_<NAME>_URL",
-    ),
-]
 Text = Annotated[str, Field(min_length=1, description="a text that is not empty")]
 ARGUMENTS: Mapping[str, Any] = {
     "name": str | None,

@@ -81,6 +81,7 @@ def changes(**given: Any) -> dict[str, Changes]:
             lambda: {"source": Kafka("Shop", "orders")},
             "items: source: cluster is 'Shop'. Rule: it is letters, digits and _, in lower case. Remedy: write",
         ),
+        (lambda: {"source": Kafka("shop", "or/ders")}, "items: source: topic is 'or/ders'. Rule: it is a topic's name"),
         (
             lambda: {"source": Kafka("shop", "orders", per_task=0)},
             "items: source: per_task is 0. Rule: it is 1 message or more. Remedy: write per_task=200_000.",

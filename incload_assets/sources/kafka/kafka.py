@@ -59,7 +59,7 @@ class Kafka(Source):
     topic: Annotated[
         str,
         Field(
-            pattern=re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}\Z"),
+            pattern=re.compile(r"\A(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}\Z"),
             description="a topic's name: letters, digits and ._-, and not . or ..",
         ),
     ]

@@ -14,9 +14,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import psycopg
+from pydantic import Field
 
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.source import Position
@@ -24,6 +25,7 @@ from incload_assets.sources.postgres.ranges import Found, Range
 from incload_assets.sources.postgres.relation import Relation
 from resources.databases import APPLICATION
 
+Lag = Annotated[timedelta, Field(ge=timedelta(0), description="a length of time that is not negative")]
 State = Literal["open", "waiting", "closed"]
 
 # now() is when this statement's transaction began, before the locks are looked at; what is visible is looked at later

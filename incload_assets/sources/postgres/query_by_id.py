@@ -7,9 +7,8 @@ from typing import Any
 
 import psycopg
 
-from incload_assets.declaration.field_types import Lag
 from incload_assets.declaration.source import DetectRequest, Position
-from incload_assets.sources.postgres.closing import Closing, closing, closing_of, position_of
+from incload_assets.sources.postgres.closing import Closing, Lag, closing, closing_of, position_of
 from incload_assets.sources.postgres.ranges import Range, found_in
 from incload_assets.sources.postgres.relation import INTEGERS, Column, Relation, quoted
 from incload_assets.sources.postgres.source import DatabaseSource

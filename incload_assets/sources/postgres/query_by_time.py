@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 import psycopg
 
-from incload_assets.declaration.field_types import Lag
 from incload_assets.declaration.source import Clock, DetectRequest, Position
 from incload_assets.declaration.window import Window
-from incload_assets.sources.postgres.closing import closing, closing_of, position_of
+from incload_assets.sources.postgres.closing import Lag, closing, closing_of, position_of
 from incload_assets.sources.postgres.ranges import Range, found_in, literal, micros
 from incload_assets.sources.postgres.relation import TIMES, Column, Relation, quoted
 from incload_assets.sources.postgres.source import DatabaseSource

@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import psycopg
+from pydantic import Field
 
-from resources.databases import Database
+from resources.databases import NAME, Database
 from resources.errors import DeclarationError, SourceUnreadable
+
+_IN_THE_ENVIRONMENT = "letters, digits and _, in lower case, as in INCLOAD_DATABASE_<NAME>_URL"
+DatabaseName = Annotated[str, Field(pattern=f"^{NAME.pattern}$", description=_IN_THE_ENVIRONMENT)]
 
 _CATALOG = """
 SELECT c.oid::bigint, n.nspname, c.relname, a.attname, b.typname, b.typcategory, b.typtype, s.seqcache,

@@ -5,9 +5,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from incload_assets.declaration.field_types import DatabaseName, check_types
+from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.source import RetentionMargin
 from incload_assets.sources.postgres.errors import looking
+from incload_assets.sources.postgres.relation import DatabaseName
 from resources.databases import Database
 from resources.errors import SourceUnreadable
 
