@@ -1,25 +1,85 @@
 """What goes wrong with Spark and its storage, told apart and said in one line."""
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from resources.errors import IncrementalLoadError, SparkUnavailable
 
-_CONNECTION_LOST = re.compile(
+
+@dataclass(frozen=True)
+class Fault:
+    """What a driver reports, and the error of this project that it amounts to.
+
+    Args:
+        pattern: Regular expression for the driver's words.
+        error: The error's class.
+        problem, rule, remedy: Its texts. ``{found}`` is what ``pattern`` matched; other fields are named groups of
+            ``pattern`` and values that :func:`first_match` gets.
+        about: Regular expression that the words have to match, too, whatever their case.
+    """
+
+    pattern: str
+    error: type[IncrementalLoadError]
+    problem: str
+    rule: str = ""
+    remedy: str = ""
+    about: str = ""
+
+
+def first_match(faults: Iterable[Fault], text: str, **values: str) -> IncrementalLoadError | None:
+    """The error of the first fault that a driver's words are about; None if they are about none.
+
+    Example:
+        >>> full = Fault("No space left", SparkUnavailable, "{table}: a disk is full ({found})", remedy="free space")
+        >>> str(first_match([full], "OSError: No space left on device", table="orders"))
+        'orders: a disk is full (No space left). Remedy: free space.'
+    """
+    for fault in faults:
+        if (found := re.search(fault.pattern, text)) and re.search(fault.about, text, re.IGNORECASE):
+            fields = values | {"found": found[0].strip()[:200]} | found.groupdict()
+            problem, rule, remedy = (text.format(**fields) for text in (fault.problem, fault.rule, fault.remedy))
+            return fault.error(problem, rule=rule or None, remedy=remedy or None)
+    return None
+
+
+_CONNECTION_LOST = (
     r"StatusCode\.UNAVAILABLE|RETRIES_EXCEEDED|INVALID_HANDLE\.SESSION_|SESSION_(NOT_FOUND|CLOSED|CHANGED)"
     r"|INVALID_HANDLE\.OPERATION_(NOT_FOUND|ABANDONED)|failed to connect to all addresses|Connection reset by peer"
     r"|Socket closed|Stream removed|RST_STREAM|GOAWAY"
     r"|SparkContext (was shut down|has been shutdown)|Cannot call methods on a stopped SparkContext"
     r"|Answer from Java side is empty|Py4JNetworkError|ConnectionRefusedError"
 )
-_DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded|not enough (disk )?space", re.IGNORECASE)
-_STORAGE_UNREACHABLE = re.compile(
-    r"Unable to execute HTTP request|UnknownHostException|ConnectTimeoutException|SocketTimeoutException"
-    r"|ApiCallTimeoutException|ApiCallAttemptTimeoutException|AWSServiceThrottledException|SlowDown"
-    r"|AWSStatus5\d\dException|Service Unavailable|error sending request|client error \(Connect\)"
-)
-_STORAGE_REFUSED = re.compile(
-    r"AccessDenied(?:Exception)?|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|NoAwsCredentialsException"
-    r"|Unable to load credentials|UnknownStoreException|NoSuchBucket|Status Code: 403|Forbidden"
+_FAULTS = (
+    Fault(
+        r"(?i)No space left on device|Disk quota exceeded|not enough (disk )?space",
+        SparkUnavailable,
+        "{doing}: a disk is full ({found})",
+        remedy="free space where the lake and Spark's state (INCLOAD_HOME) are; the next run starts over",
+    ),
+    Fault(
+        r"AccessDenied(?:Exception)?|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|NoAwsCredentialsException"
+        r"|Unable to load credentials|UnknownStoreException|NoSuchBucket|Status Code: 403|Forbidden",
+        IncrementalLoadError,
+        "{doing}: the object store refuses {bucket} ({found})",
+        rule="Spark reads and writes with the credentials of the usual AWS provider chain",
+        remedy="check the bucket's name, the credentials and their permissions on it",
+        about="s3|aws",
+    ),
+    Fault(
+        r"Unable to execute HTTP request|UnknownHostException|ConnectTimeoutException|SocketTimeoutException"
+        r"|ApiCallTimeoutException|ApiCallAttemptTimeoutException|AWSServiceThrottledException|SlowDown"
+        r"|AWSStatus5\d\dException|Service Unavailable|error sending request|client error \(Connect\)",
+        SparkUnavailable,
+        "{doing}: the object store of {bucket} does not answer ({found})",
+        remedy="check the network and AWS_ENDPOINT_URL; the next run starts over",
+    ),
+    Fault(
+        _CONNECTION_LOST,
+        SparkUnavailable,
+        "{doing}: the connection to Spark was lost ({found})",
+        remedy="run again: a local server is started anew, a configured one must be up",
+    ),
 )
 _S3_NAME = re.compile(r"s3a?://([^/\s'\"`\]]+)")
 _TOKEN = re.compile(r"(token=)[^;\s'\"]+")
@@ -32,23 +92,7 @@ def masked(text: str) -> str:
 
 def is_connection_lost(error: BaseException) -> bool:
     """Whether ``error`` says that Spark, or this session of it, is gone; the same load may succeed on a fresh one."""
-    return bool(_CONNECTION_LOST.search(_told(error)))
-
-
-def is_disk_full(error: BaseException) -> bool:
-    """Whether ``error`` says that a disk of Spark or of the lake is full."""
-    return bool(_DISK_FULL.search(_told(error)))
-
-
-def is_storage_unreachable(error: BaseException) -> bool:
-    """Whether ``error`` says that the object store does not answer."""
-    return bool(_STORAGE_UNREACHABLE.search(_told(error)))
-
-
-def is_storage_refused(error: BaseException) -> bool:
-    """Whether ``error`` says that the object store answers, and refuses: credentials, permission, no such bucket."""
-    told = _told(error)
-    return bool(_STORAGE_REFUSED.search(told)) and ("s3" in told.lower() or "aws" in told.lower())
+    return bool(re.search(_CONNECTION_LOST, _told(error)))
 
 
 def translate(error: BaseException, doing: str = "Spark") -> BaseException:
@@ -68,28 +112,10 @@ def translate(error: BaseException, doing: str = "Spark") -> BaseException:
     """
     if isinstance(error, IncrementalLoadError):
         return error
-    if is_disk_full(error):
-        return unavailable(
-            f"{doing}: a disk is full ({_found(_DISK_FULL, error)})",
-            remedy="free space where the lake and Spark's state (INCLOAD_HOME) are; the next run starts over",
-        )
-    if is_storage_refused(error):
-        return IncrementalLoadError(
-            f"{doing}: the object store refuses {_bucket(error)} ({_found(_STORAGE_REFUSED, error)})",
-            rule="Spark reads and writes with the credentials of the usual AWS provider chain",
-            remedy="check the bucket's name, the credentials and their permissions on it",
-        )
-    if is_storage_unreachable(error):
-        return unavailable(
-            f"{doing}: the object store of {_bucket(error)} does not answer ({_found(_STORAGE_UNREACHABLE, error)})",
-            remedy="check the network and AWS_ENDPOINT_URL; the next run starts over",
-        )
-    if is_connection_lost(error):
-        return unavailable(
-            f"{doing}: the connection to Spark was lost ({_found(_CONNECTION_LOST, error)})",
-            remedy="run again: a local server is started anew, a configured one must be up",
-        )
-    return error
+    told = masked(_told(error))
+    name = _S3_NAME.search(told)
+    bucket = f"bucket {name[1]!r}" if name else "the lake"
+    return first_match(_FAULTS, told, doing=masked(doing), bucket=bucket) or error
 
 
 def unavailable(problem: str, *, rule: str | None = None, remedy: str | None = None) -> Exception:
@@ -113,13 +139,3 @@ def _told(error: BaseException) -> str:
         parts.append(f"{type(current).__name__}: {current}")
         current = current.__cause__ or current.__context__
     return "\n".join(parts)
-
-
-def _found(pattern: re.Pattern[str], error: BaseException) -> str:
-    match = pattern.search(_told(error))
-    return match.group(0) if match else type(error).__name__
-
-
-def _bucket(error: BaseException) -> str:
-    match = _S3_NAME.search(_told(error))
-    return f"bucket {match.group(1)!r}" if match else "the lake"

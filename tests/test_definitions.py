@@ -70,7 +70,10 @@ def test_a_table_from_kafka_has_a_check_more_and_a_sensor_looks_as_often_as_its_
     dg.Definitions.validate_loadable(definitions)
     assert dg.AssetCheckKey(asset.key, "headroom") in definitions.resolve_asset_graph().asset_check_keys
     assert definitions.get_repository_def().get_sensor_def("watch_items").minimum_interval_seconds == 300
-    with pytest.raises(DeclarationError, match=r"items: interval is 0:00:00. Rule: the sensor looks once a second"):
+    with pytest.raises(
+        DeclarationError,
+        match=r"items: interval is 0:00:00. Rule: .*the sensor looks once a second",
+    ):
         items_asset(interval=timedelta(0))
 
 

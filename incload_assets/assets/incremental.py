@@ -12,7 +12,7 @@ from incload_assets.declaration.declare import declare
 from incload_assets.declaration.field_types import as_columns, as_in_dagster, check_arguments
 from incload_assets.declaration.rules import key_of
 from incload_assets.declaration.source import Source
-from incload_assets.declaration.table import INTERVAL, Freshness, Quarantine, RowFunction, Table
+from incload_assets.declaration.table import INTERVAL, Declaration, Freshness, Quarantine, RowFunction, Table
 from incload_assets.declaration.write import Write
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
 from incload_assets.writes.merge import Merge
@@ -95,22 +95,22 @@ def incremental_asset(
 
     def decorate(function: RowFunction) -> dg.AssetsDefinition:
         key = key_of(name, key_prefix, function)
-        check_arguments(
-            key.to_user_string(), pool=pool, code_version=code_version, max_partitions_per_run=max_partitions_per_run
-        )
+        check_arguments(key.to_user_string(), pool=pool, max_partitions_per_run=max_partitions_per_run)
         table = declare(
-            key=key,
-            partitions_def=partitions_def,
-            source=source,
-            contract=contract,
-            changes=changes,
-            write=write,
-            freshness=freshness,
-            quarantine=quarantine,
-            function=function,
-            code_version=code_version,
-            log_retention=log_retention,
-            interval=interval,
+            Declaration(
+                key=key,
+                partitions_def=partitions_def,
+                source=source,
+                contract=contract,
+                changes=changes,
+                write=write,
+                freshness=freshness,
+                quarantine=quarantine,
+                function=function,
+                code_version=code_version,
+                log_retention=log_retention,
+                interval=interval,
+            )
         )
 
         with as_in_dagster(table.name):

@@ -3,7 +3,7 @@
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from datetime import timedelta
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -14,12 +14,12 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from resources.errors import DeclarationError
 
-_SOME = Annotated[str, Field(min_length=1, description="a string that is not empty")]
+Share = Annotated[float, Field(ge=0, le=1, description="a share from 0 to 1")]
+Text = Annotated[str, Field(min_length=1, description="a string that is not empty")]
 ARGUMENTS: Mapping[str, Any] = {
     "name": str | None,
     "key_prefix": str | Sequence[str] | None,
-    "pool": _SOME | None,
-    "code_version": _SOME | None,
+    "pool": Text | None,
     "max_partitions_per_run": Annotated[int, Field(ge=1, description="a whole number, 1 or more")],
 }
 """Types of the asset arguments that are used before Dagster checks them, or that mean something different here."""
@@ -32,7 +32,12 @@ _EXAMPLES: Mapping[str, str] = {
     "keys": "['order_id']", "sequence_by": "['updated_at']", "delete_when": '"op = \'d\'"', "max_share": "0.05",
     "within": "timedelta(hours=6)", "partition_by": "'order_date'", "name": "'orders'", "key_prefix": "['retail']",
     "path": "'{landing}/orders/{window:%Y-%m-%d}/*.json'", "code_version": "'2'", "max_partitions_per_run": "32",
-    "buckets": "64", "encodings": "{'shipped': 'timestamp[ms]'}",
+    "buckets": "64", "encodings": "{'shipped': 'timestamp[ms]'}", "max_rows": "100", "max_shrink": "0.5",
+    "interval": "timedelta(minutes=5)", "lag": "timedelta(minutes=5)", "log_retention": "timedelta(days=90)",
+    "source": 'Files("{landing}/orders/{window:%Y-%m-%d}/*.json")', "write": "Merge() or Merge(partition_by=...)",
+    "changes": 'Changes(keys=["order_id"], sequence_by=["updated_at"])', "quarantine": "Quarantine(max_share=0.05)",
+    "freshness": "Freshness(within=timedelta(hours=6))",
+    "per_task": "200_000", "database": "'shop'", "cluster": "'shop'", "topic": "'orders'", "slot.name": "'debezium'",
 }  # fmt: skip
 
 
@@ -47,7 +52,7 @@ def check_types(table_name: str, place: str, part: Any) -> None:
     Raises:
         DeclarationError: Naming the field, its value and its type.
     """
-    hints = get_type_hints(type(part))
+    hints = get_type_hints(type(part), include_extras=True)
     for field in fields(part):
         if field.init:
             check_type(table_name, f"{place}{field.name}", getattr(part, field.name), hints[field.name])
@@ -79,13 +84,15 @@ def as_in_dagster(table_name: str) -> Iterator[None]:
 def check_type(table_name: str, place: str, value: object, kind: Any) -> None:
     """Refuses a value that is not of a type; raises as :func:`check_types` does."""
     try:
-        _adapter(kind).validate_python(value)
+        _adapter(kind).validate_python(value, strict=True)
     except ValidationError:
-        name = place.rpartition(".")[2].rpartition(" ")[2]
+        path = place.rpartition(" ")[2]
+        name = path.rpartition(".")[2]
+        example = _EXAMPLES.get(path) or _EXAMPLES.get(name)
         raise DeclarationError(
-            f"{table_name}: {place} is {value!r}",
+            f"{table_name}: {place} is {value if isinstance(value, timedelta) else repr(value)}",
             rule=f"it is {_in_words(kind)}",
-            remedy=f"write {name}={_EXAMPLES[name]}" if name in _EXAMPLES else f"correct {name}, or leave it out",
+            remedy=f"write {name}={example}" if example else f"correct {name}, or leave it out",
         ) from None
 
 
@@ -98,7 +105,8 @@ def as_columns(value: Any) -> Any:
 
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind, config=ConfigDict(strict=True, arbitrary_types_allowed=True))
+    # pydantic takes no configuration for a dataclass, which can have its own
+    return TypeAdapter(kind, config=None if is_dataclass(kind) else ConfigDict(arbitrary_types_allowed=True))
 
 
 def _in_words(kind: Any) -> str:

@@ -10,54 +10,13 @@ import pyspark.sql.types as T
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.field_types import check_arguments
-from incload_assets.declaration.table import Freshness, Quarantine
 from incload_assets.declaration.write import Write
 from resources.errors import DeclarationError
 from resources.lake import OWN_FOLDERS
 
-SHORTEST_INTERVAL = timedelta(seconds=1)
-
-
-def expect(table_name: str, name: str, value: object, kind: type, example: str) -> None:
-    """A part of a declaration is of the kind that it has to be of.
-
-    Raises:
-        DeclarationError: It is not.
-    """
-    if not isinstance(value, kind):
-        raise DeclarationError(
-            f"{table_name}: {name} is {value!r}", rule=f"it is a {kind.__name__}", remedy=f"write {name}={example}"
-        )
-
-
-def check_freshness(table_name: str, freshness: Freshness) -> None:
-    """Refuse a freshness that no partition could have."""
-    if freshness.within <= timedelta(0):
-        raise DeclarationError(
-            f"{table_name}: freshness.within is {freshness.within}",
-            rule="it is a positive length of time",
-            remedy="write Freshness(within=timedelta(hours=6))",
-        )
-
-
-def check_interval(table_name: str, interval: timedelta) -> None:
-    """Refuse to look at the source without a pause."""
-    if interval < SHORTEST_INTERVAL:
-        raise DeclarationError(
-            f"{table_name}: interval is {interval}",
-            rule="the sensor looks once a second at most",
-            remedy="write interval=timedelta(minutes=5)",
-        )
-
 
 def check_retention(table_name: str, retention: timedelta, write: Write) -> None:
     """Refuse a retention where the log cannot forget."""
-    if retention < timedelta(0):
-        raise DeclarationError(
-            f"{table_name}: log_retention is {retention}",
-            rule="it is a length of time: for so long after its end a window can still be replaced",
-            remedy="write log_retention=timedelta(days=90)",
-        )
     if not write.compacts:
         raise DeclarationError(
             f"{table_name}: log_retention is {retention}, and write is {write!r}",
@@ -170,12 +129,6 @@ def _check_buckets(table_name: str, types: Mapping[str, T.DataType], changes: Ch
             rule="a table is divided by a column, or, if none tells where a key is, by a hash of its keys",
             remedy="drop one of them",
         )
-    if not 2 <= (write.buckets or 0) <= 1000:
-        raise DeclarationError(
-            problem,
-            rule="it is a whole number from 2 to 1000, such that a bucket has some tens of megabytes",
-            remedy="write buckets=64, or drop buckets",
-        )
     if inexact := [name for name in changes.keys if isinstance(types[name], T.FloatType | T.DoubleType)]:
         raise DeclarationError(
             f"{problem}, and the key {inexact[0]!r} is of type {types[inexact[0]].simpleString()}",
@@ -195,20 +148,3 @@ def _members(kind: T.DataType) -> Iterator[str]:
     elif isinstance(kind, T.MapType):
         yield from _members(kind.keyType)
         yield from _members(kind.valueType)
-
-
-def check_quarantine(table_name: str, quarantine: Quarantine) -> None:
-    """Refuse limits that are none."""
-    share, rows = quarantine.max_share, quarantine.max_rows
-    if not 0 <= share <= 1:
-        raise DeclarationError(
-            f"{table_name}: quarantine.max_share is {share!r}",
-            rule="it is a share of the rows read, from 0 to 1",
-            remedy="write Quarantine(max_share=0.05) for 5 %",
-        )
-    if rows is not None and rows < 0:
-        raise DeclarationError(
-            f"{table_name}: quarantine.max_rows is {rows!r}",
-            rule="it is a number of rows, 0 or more, or None for no such limit",
-            remedy="write Quarantine(max_rows=100)",
-        )

@@ -4,21 +4,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
+from typing import Annotated, Any
 
 import dagster as dg
 import pyspark.sql.types as T
+from pydantic import Field
 from pyspark.sql import DataFrame
 
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.field_types import Share, Text
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.write import Write
 
 RowFunction = Callable[[DataFrame], DataFrame]
-
-
 INTERVAL = timedelta(seconds=15)
 """How often a source is looked at, unless its table says so."""
+
+_PAUSE = "a length of time, one second or more, as the sensor looks once a second at most"
+_RETENTION = "a length of time, for which a window can be replaced after its end"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +33,7 @@ class Freshness:
         within: Longest time from the end of a window to its materialization.
     """
 
-    within: timedelta
+    within: Annotated[timedelta, Field(gt=timedelta(0), description="a positive length of time")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,32 +45,45 @@ class Quarantine:
         max_rows: Largest tolerated number of rows; None for no such limit.
     """
 
-    max_share: float = 0.2
-    max_rows: int | None = None
+    max_share: Share = 0.2
+    max_rows: Annotated[int, Field(ge=0, description="a number of rows, 0 or more")] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
-    """A checked declaration: all the engine knows of a table."""
+class Declaration:
+    """What an author declares of a table; see :func:`~incload_assets.assets.incremental.incremental_asset`.
+
+    Args:
+        contract: A pandera model; in a :class:`Table`, what it was compiled to.
+    """
 
     key: dg.AssetKey
-    partitions_def: dg.TimeWindowPartitionsDefinition
+    partitions_def: dg.PartitionsDefinition
     source: Source
-    contract: Contract
+    contract: Any
     changes: Changes
     write: Write
-    freshness: Freshness | None
-    quarantine: Quarantine
     function: RowFunction
-    code_version: str
-    control_fields: tuple[str, ...]
-    log_retention: timedelta | None = None
-    interval: timedelta = INTERVAL
+    freshness: Freshness | None = None
+    quarantine: Quarantine = Quarantine()
+    code_version: Text | None = None
+    log_retention: Annotated[timedelta, Field(ge=timedelta(0), description=_RETENTION)] | None = None
+    interval: Annotated[timedelta, Field(ge=timedelta(seconds=1), description=_PAUSE)] = INTERVAL
 
     @property
     def name(self) -> str:
         """The table's name for people: its asset key with slashes."""
         return self.key.to_user_string()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(Declaration):
+    """A checked declaration: all the engine knows of a table."""
+
+    partitions_def: dg.TimeWindowPartitionsDefinition
+    contract: Contract
+    code_version: str
+    control_fields: tuple[str, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:

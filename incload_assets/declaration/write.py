@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import dagster as dg
 import pyspark.sql.types as T
+from pydantic import Field
 from pyspark.sql import Column
 
 from incload_assets.contract.contract import Contract
@@ -13,6 +14,8 @@ from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.window import Window
 
+_BUCKETS = "a whole number from 2 to 1000, such that a bucket has some tens of megabytes"
+Buckets = Annotated[int, Field(ge=2, le=1000, description=_BUCKETS)]
 BUCKET = "_bucket"
 """Partition column of a table that is divided into hash buckets."""
 
@@ -32,7 +35,7 @@ class Write:
     """
 
     partition_by: str | None = None
-    buckets: int | None = field(default=None, repr=False)  # affects where a row is stored, not its content
+    buckets: Buckets | None = field(default=None, repr=False)  # affects where a row is stored, not its content
 
     keyed: ClassVar[bool] = True
     """Whether changes need a key."""

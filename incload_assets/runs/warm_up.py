@@ -15,7 +15,7 @@ import pyspark.sql.types as T
 
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.declare import declare
-from incload_assets.declaration.table import Quarantine
+from incload_assets.declaration.table import Declaration, Quarantine
 from incload_assets.declaration.window import window_of
 from incload_assets.load.load import load_window
 from incload_assets.sources.files.files import Files
@@ -52,17 +52,17 @@ def warm_up(settings: Settings) -> None:
     settings.home_root.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="warm-up-", dir=settings.home_root) as folder, open_session(settings) as spark:
         table = declare(
-            key=dg.AssetKey(["warm_up"]),
-            partitions_def=_DAYS,
-            source=Files(f"{folder}/landing/{{window:%Y-%m-%d}}.json"),
-            contract=_Thing,
-            changes=Changes(keys=["id"], sequence_by=["at"], delete_when="what = 'gone'"),
-            write=Merge(),
-            freshness=None,
-            quarantine=Quarantine(max_share=1),
-            function=lambda changes: changes,
-            code_version="1",
-            log_retention=None,
+            Declaration(
+                key=dg.AssetKey(["warm_up"]),
+                partitions_def=_DAYS,
+                source=Files(f"{folder}/landing/{{window:%Y-%m-%d}}.json"),
+                contract=_Thing,
+                changes=Changes(keys=["id"], sequence_by=["at"], delete_when="what = 'gone'"),
+                write=Merge(),
+                quarantine=Quarantine(max_share=1),
+                function=lambda changes: changes,
+                code_version="1",
+            )
         )
         file = Path(folder, "landing", f"{_WINDOW}.json")
         file.parent.mkdir()

@@ -13,7 +13,7 @@ from incload_assets.change_log.read_view import ReadView
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
-from incload_assets.declaration.source import Source
+from incload_assets.declaration.field_types import Share
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.sql import col
@@ -21,7 +21,7 @@ from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.writes.plan import Merged, MergePlan, entry
 from incload_assets.writes.replace_where import content_plan, replace_content
-from incload_assets.writes.shrinkage import check_max_shrink, guard_shrinkage, ingested_windows
+from incload_assets.writes.shrinkage import guard_shrinkage, ingested_windows
 from incload_assets.writes.strategy import Strategy
 
 
@@ -45,7 +45,7 @@ class FullReload(Strategy):
         False
     """
 
-    max_shrink: float = 0.5
+    max_shrink: Share = 0.5
 
     keyed: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
@@ -53,10 +53,6 @@ class FullReload(Strategy):
     ranges: ClassVar[bool] = False
     supersedes: ClassVar[bool] = True
     whole: ClassVar[bool] = True
-
-    def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
-        """Checks that ``max_shrink`` is a share."""
-        check_max_shrink(table_name, self.max_shrink)
 
     def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
         """No columns, because all rows are compared."""

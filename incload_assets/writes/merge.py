@@ -15,6 +15,7 @@ from incload_assets.change_log.read_view import ReadView
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.field_types import Share
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
@@ -27,7 +28,6 @@ from incload_assets.writes.merge_into import merge
 from incload_assets.writes.plan import Merged, MergePlan
 from incload_assets.writes.replace_where import pays, rewrite
 from incload_assets.writes.row_fold import fold_plan
-from incload_assets.writes.shrinkage import check_max_shrink
 from incload_assets.writes.strategy import Strategy
 from resources.errors import DeclarationError
 
@@ -82,15 +82,14 @@ class Merge(Strategy):
 
     soft_delete: str | None = None
     partial: bool = False
-    max_shrink: float = 0.5
+    max_shrink: Share = 0.5
     rewrite: bool = field(default=True, repr=False)  # affects how a row is written, not its content
 
     bucketed: ClassVar[bool] = True
     truncates: ClassVar[bool] = True
 
     def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
-        """Checks ``soft_delete`` and ``max_shrink``."""
-        check_max_shrink(table_name, self.max_shrink)
+        """Checks the column of ``soft_delete``."""
         name = self.soft_delete
         if name is None:
             return

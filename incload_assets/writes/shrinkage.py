@@ -8,7 +8,7 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.window import Window, known_windows
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Ingestion
-from resources.errors import ContractViolation, DeclarationError
+from resources.errors import ContractViolation
 
 
 def ingested_windows(load: LoadContext, log_version: int) -> list[Window]:
@@ -19,20 +19,6 @@ def ingested_windows(load: LoadContext, log_version: int) -> list[Window]:
     kinds, keys = (files.column(f"partition.{name}").to_pylist() for name in ("_kind", "_window"))
     ingested = {key for kind, key in zip(kinds, keys, strict=True) if kind == CONTROL}
     return known_windows(load.table.partitions_def, ingested)
-
-
-def check_max_shrink(table_name: str, max_shrink: float) -> None:
-    """Checks that ``max_shrink`` is a share.
-
-    Raises:
-        DeclarationError: It is not a number from 0 to 1.
-    """
-    if not (isinstance(max_shrink, int | float) and 0 <= max_shrink <= 1):
-        raise DeclarationError(
-            f"{table_name}: write.max_shrink is {max_shrink!r}",
-            rule="it is the largest share of rows, from 0 to 1, that an extract may lack of the one before it",
-            remedy="write max_shrink=0.5 for one half, max_shrink=1.0 for no limit",
-        )
 
 
 def guard_shrinkage(

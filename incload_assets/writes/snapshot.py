@@ -14,6 +14,7 @@ from incload_assets.change_log.read_view import ReadView
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.field_types import Share
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.sql_conditions import columns_in, condition_of_a_row
 from incload_assets.declaration.table import Table
@@ -23,7 +24,7 @@ from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.writes.merge_into import merge
 from incload_assets.writes.plan import PENDING, Merged, MergePlan, entry
-from incload_assets.writes.shrinkage import check_max_shrink, guard_shrinkage, ingested_windows
+from incload_assets.writes.shrinkage import guard_shrinkage, ingested_windows
 from incload_assets.writes.strategy import Strategy
 from resources.errors import DeclarationError
 
@@ -57,7 +58,7 @@ class Snapshot(Strategy):
     """
 
     delete_missing: bool = True
-    max_shrink: float = 0.5
+    max_shrink: Share = 0.5
     scope: str | None = None
 
     ordered: ClassVar[bool] = False
@@ -67,8 +68,7 @@ class Snapshot(Strategy):
     whole: ClassVar[bool] = True
 
     def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
-        """Checks that ``max_shrink`` is a share, and ``scope`` a condition on columns of the contract."""
-        check_max_shrink(table_name, self.max_shrink)
+        """Checks that ``scope`` is a condition on columns of the contract."""
         if self.scope is None:
             return
         rule, remedy = "it is a SQL condition on columns of the contract", "write for example scope=\"region = 'EU'\""

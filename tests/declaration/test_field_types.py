@@ -45,12 +45,49 @@ def changes(**given: Any) -> dict[str, Changes]:
             "items: changes.delete_when is 5. Rule: it is a string, or None. Remedy: write",
         ),
         (lambda: changes(unavailable=5), "items: changes.unavailable is 5. Rule"),
-        (lambda: {"freshness": Freshness(within=5)}, "items: freshness.within is 5. Rule: it is a timedelta."),
+        (lambda: {"freshness": Freshness(within=5)}, "items: freshness.within is 5. Rule: it is a positive length"),
+        (
+            lambda: {"freshness": Freshness(within=timedelta(0))},
+            "items: freshness.within is 0:00:00. Rule: it is a positive length of time. Remedy: write within=timedelta",
+        ),
         (lambda: {"freshness": Freshness(within=None)}, "items: freshness.within is None. Rule"),
         (lambda: {"freshness": Freshness(within="6h")}, "items: freshness.within is '6h'. Rule"),
         (
             lambda: {"quarantine": Quarantine(max_share=True)},
             "items: quarantine.max_share is True. Rule: it is a",
+        ),
+        (
+            lambda: {"quarantine": Quarantine(max_share=1.5)},
+            "items: quarantine.max_share is 1.5. Rule: it is a share from 0 to 1. Remedy: write max_share=0.05.",
+        ),
+        (
+            lambda: {"write": Merge(max_shrink=-0.1)},
+            "items: write.max_shrink is -0.1. Rule: it is a share from 0",
+        ),
+        (
+            lambda: {"write": Merge(buckets=1001)},
+            "items: write.buckets is 1001. Rule: it is a whole number from 2 to 1000, such that a bucket has some",
+        ),
+        (
+            lambda: {"quarantine": Quarantine(max_rows=-1)},
+            "items: quarantine.max_rows is -1. Rule: it is a number of rows, 0 or more, or None. Remedy: write",
+        ),
+        (
+            lambda: {"log_retention": timedelta(days=-1)},
+            "items: log_retention is -1 day, 0:00:00. Rule: it is a length of time, for which a window can be",
+        ),
+        (
+            lambda: {"source": QueryByTime("shop", "t", modified="at", lag=timedelta(seconds=-1))},
+            "items: source: lag is -1 day, 23:59:59. Rule: it is a length of time that is not negative. Remedy: write",
+        ),
+        (
+            lambda: {"source": Kafka("Shop", "orders")},
+            "items: source: cluster is 'Shop'. Rule: it is letters, digits and _, in lower case. Remedy: write",
+        ),
+        (lambda: {"source": Kafka("shop", "or/ders")}, "items: source: topic is 'or/ders'. Rule: it is a topic's name"),
+        (
+            lambda: {"source": Kafka("shop", "orders", per_task=0)},
+            "items: source: per_task is 0. Rule: it is 1 message or more. Remedy: write per_task=200_000.",
         ),
         (lambda: {"quarantine": Quarantine(max_rows=True)}, "items: quarantine.max_rows is True. Rule"),
         (lambda: {"quarantine": Quarantine(max_share=float("nan"))}, "items: quarantine.max_share is nan. Rule"),
@@ -79,7 +116,7 @@ def changes(**given: Any) -> dict[str, Changes]:
                     slot=ReplicationSlot("shop", 5),
                 )
             },
-            "items: source: slot.name is 5. Rule",
+            "items: source: slot.name is 5. Rule: it is up to 63 of a-z, 0-9 and _. Remedy: write name='debezium'.",
         ),
         (lambda: {"name": 5}, "items: name is 5. Rule: it is a string, or None. Remedy: write name='orders'."),
         (lambda: {"name": ""}, ": its asset key has the part ''. Rule: parts are letters, digits and _"),

@@ -15,7 +15,7 @@ from incload_assets.assets.incremental import incremental_asset
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.declare import declare
 from incload_assets.declaration.source import Source
-from incload_assets.declaration.table import Quarantine, Table
+from incload_assets.declaration.table import Declaration, Quarantine, Table
 from incload_assets.declaration.window import window_of
 from incload_assets.declaration.write import Write
 from incload_assets.load.load import LoadReport, load_window
@@ -140,17 +140,18 @@ def make(
     """Declare a table over literal content."""
     content = {} if content is None else content
     table = declare(
-        key=dg.AssetKey([name]),
-        partitions_def=partitions_def,
-        source=source or LiteralSource(content),
-        contract=contract,
-        changes=changes or Changes(keys=list(keys), sequence_by=["seq"], delete_when="op = 'd'"),
-        write=write,
-        freshness=None,
-        quarantine=quarantine,
-        function=function,
-        code_version=code_version,
-        log_retention=log_retention,
+        Declaration(
+            key=dg.AssetKey([name]),
+            partitions_def=partitions_def,
+            source=source or LiteralSource(content),
+            contract=contract,
+            changes=changes or Changes(keys=list(keys), sequence_by=["seq"], delete_when="op = 'd'"),
+            write=write,
+            quarantine=quarantine,
+            function=function,
+            code_version=code_version,
+            log_retention=log_retention,
+        )
     )
     return Loaded(spark, table, Lake(root=str(folder)), content)
 

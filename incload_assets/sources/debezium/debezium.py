@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -188,15 +188,6 @@ class Debezium(SourceDecorator):
                 remedy="name the columns of the primary key; for a table without, a unique key that never changes, or "
                 "keep the events as they are, with Append()",
             )
-        for name, allowed in (("replica_identity", ("default", "full")), ("decimals", (None, *get_args(Decimals))),
-                              ("time_precision_mode", get_args(TimePrecision))):  # fmt: skip
-            if (value := getattr(self, name)) not in allowed:
-                choices = ", ".join(repr(choice) for choice in allowed if choice is not None)
-                raise DeclarationError(
-                    f"{table_name}: source: {name} is {value!r}",
-                    rule="it is one of a few words, spelt exactly",
-                    remedy=f"write one of {choices}",
-                )
         for column, encoding in self.encodings.items():
             if not re.fullmatch(ENCODING, encoding):
                 raise DeclarationError(

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Literal
 
 import zstandard
 
@@ -17,7 +18,7 @@ from incload_assets.sources.files.storage import store_errors, store_of
 from incload_assets.sources.files.template import Template
 from resources.errors import SourceUnreadable
 
-ENCODINGS = ("utf-8", "iso-8859-1", "us-ascii", "utf-16", "utf-16be", "utf-16le")
+Encoding = Literal["utf-8", "iso-8859-1", "us-ascii", "utf-16", "utf-16be", "utf-16le"]
 """Encodings in which Spark reads CSV."""
 
 REPLACEMENT = "\ufffd"
@@ -32,7 +33,7 @@ _HEAD = 1 << 16
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """Format of CSV files: the delimiter, one character, and one of :data:`ENCODINGS`."""
+    """Format of CSV files: the delimiter, one character, and an :data:`Encoding`."""
 
     delimiter: str = ","
     encoding: str = "utf-8"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,7 +15,7 @@ from incload_assets.declaration.source import Absent, DetectRequest, Position, S
 from incload_assets.declaration.window import Window
 from incload_assets.sources.files.assignment import by_window
 from incload_assets.sources.files.compressed import Format, format_of
-from incload_assets.sources.files.csv_shape import ENCODINGS, REPLACEMENT, CsvOptions
+from incload_assets.sources.files.csv_shape import REPLACEMENT, CsvOptions, Encoding
 from incload_assets.sources.files.hashes import local_hashes
 from incload_assets.sources.files.left_out import left_out
 from incload_assets.sources.files.listing import Listed, files_of
@@ -59,7 +59,7 @@ class Files(Source):
     absent: Absent = "wait"
     deleted: Deleted = "keep"
     delimiter: str = ","
-    encoding: str = "utf-8"
+    encoding: Encoding = "utf-8"
     contract: Contract | None = field(init=False, default=None, repr=False, compare=False)
     asked: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
     required: Callable[[], Collection[str]] = field(init=False, default=frozenset, repr=False, compare=False)
@@ -90,16 +90,6 @@ class Files(Source):
 
     def validate(self, table_name: str) -> None:
         """Checks path, format and options; see :meth:`Source.validate`."""
-        for name, allowed in (("format", (None, *get_args(Format))), ("absent", get_args(Absent)),
-                              ("deleted", get_args(Deleted)), ("encoding", ENCODINGS)):  # fmt: skip
-            value = getattr(self, name)
-            if value not in allowed:
-                choices = ", ".join(repr(choice) for choice in allowed if choice is not None)
-                raise DeclarationError(
-                    f"{table_name}: source: {name} is {value!r}",
-                    rule="it is one of a few words, spelled exactly",
-                    remedy=f"write one of {choices}",
-                )
         check_types(table_name, "source: ", self)
         Template.parse(table_name, self.path, "/landing")
         self._check_delimiter(table_name)

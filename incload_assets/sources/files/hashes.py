@@ -115,15 +115,12 @@ def _is_settled(state: str) -> bool:
 
 
 def _hash(path: str) -> str | None:
-    digest = hashlib.blake2b(digest_size=16)
     try:
         with open(path, "rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
+            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     except FileNotFoundError:
         return None
     except OSError:
         with contextlib.suppress(OSError):
             return f"unreadable-{os.stat(path).st_mtime_ns}"
         return None
-    return digest.hexdigest()

@@ -1,11 +1,11 @@
 """What a Kafka client or Spark says of a cluster, as errors of this package; their own words have addresses."""
 
-import re
 from collections.abc import Sequence
 
 from confluent_kafka import KafkaError
 
 from resources.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
+from resources.failures import Fault, first_match
 
 REFUSED = {
     KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -15,13 +15,47 @@ REFUSED = {
 _UNKNOWN = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 _WRONG_OPTIONS = {KafkaError._INVALID_ARG, KafkaError._CONFLICT, KafkaError._NOT_IMPLEMENTED}
 
-_NO_CONNECTOR = re.compile(r"Failed to find (the )?data source: kafka|DATA_SOURCE_NOT_FOUND[^\n]*kafka")
-_EXPIRED = re.compile(r"OffsetOutOfRange|data may have been lost|failOnDataLoss|KAFKA_DATA_LOSS|Cannot fetch offset")
-_REFUSED = re.compile(r"SaslAuthentication|SslAuthentication|\w*AuthorizationException|SSLHandshake")
-_WRONG = re.compile(r"kafka\.common\.(config\.ConfigException|KafkaException: Failed (to construct|create))")
-_AWAY = re.compile(
-    r"kafka\.common\.errors\.(Timeout|Disconnect|Network|BrokerNotAvailable|Retriable)\w*|UnknownTopicOrPartition"
-    r"|Timed out waiting for a node assignment|java\.util\.concurrent\.TimeoutException: Cannot fetch record"
+_IN_SPARK = (
+    Fault(
+        r"Failed to find (the )?data source: kafka|DATA_SOURCE_NOT_FOUND[^\n]*kafka",
+        SourceUnreadable,
+        "{table}: this Spark has no connector for Kafka",
+        rule="Spark reads from Kafka with jars of its own, fetched where they are asked for",
+        remedy="set INCLOAD_KAFKA=true where Spark is started, and start it anew (incload stop); Maven, which "
+        "has to be there, fetches the jars; give a Spark server of your own spark-sql-kafka-0-10 with all it needs",
+    ),
+    Fault(
+        r"OffsetOutOfRange|data may have been lost|failOnDataLoss|KAFKA_DATA_LOSS|Cannot fetch offset",
+        SourceUnreadable,
+        "{table}: Kafka lost records of the window while they were read",
+        rule="a window is read as a whole or not at all: what has expired is never passed over",
+        remedy="load within the topic's retention.ms, or raise it",
+        about="kafka",
+    ),
+    Fault(
+        r"SaslAuthentication|SslAuthentication|\w*AuthorizationException|SSLHandshake",
+        SourceUnreadable,
+        "{table}: Kafka refuses Spark",
+        rule="Spark logs in with the same options as the look at the topic",
+        remedy="check INCLOAD_KAFKA_<CLUSTER>_OPTIONS, …_SPARK_OPTIONS, and the account's permissions",
+        about="kafka",
+    ),
+    Fault(
+        r"kafka\.common\.(config\.ConfigException|KafkaException: Failed (to construct|create))",
+        SourceUnreadable,
+        "{table}: Spark's Kafka client does not take its options",
+        rule="…_OPTIONS are librdkafka's and are translated for Spark; …_SPARK_OPTIONS are the Java client's",
+        remedy="correct INCLOAD_KAFKA_<CLUSTER>_OPTIONS or …_SPARK_OPTIONS",
+    ),
+    Fault(
+        r"kafka\.common\.errors\.(Timeout|Disconnect|Network|BrokerNotAvailable|Retriable)\w*|UnknownTopicOrPartition"
+        r"|Timed out waiting for a node assignment|java\.util\.concurrent\.TimeoutException: Cannot fetch record",
+        SourceUnavailable,
+        "{table}: Kafka stopped answering while Spark read from it",
+        rule="what does not answer is not taken for empty",
+        remedy="none if it comes back: the load is tried again; else check that Spark can reach the brokers",
+        about="kafka",
+    ),
 )
 
 
@@ -79,37 +113,4 @@ def kafka_error(table_name: str, text: str) -> IncrementalLoadError | None:
         >>> kafka_error("orders", "division by zero") is None
         True
     """
-    if _NO_CONNECTOR.search(text):
-        return SourceUnreadable(
-            f"{table_name}: this Spark has no connector for Kafka",
-            rule="Spark reads from Kafka with jars of its own, fetched where they are asked for",
-            remedy="set INCLOAD_KAFKA=true where Spark is started, and start it anew (incload stop); Maven, which "
-            "has to be there, fetches the jars; give a Spark server of your own spark-sql-kafka-0-10 with all it needs",
-        )
-    if "kafka" not in text.lower():
-        return None
-    if _EXPIRED.search(text):
-        return SourceUnreadable(
-            f"{table_name}: Kafka lost records of the window while they were read",
-            rule="a window is read as a whole or not at all: what has expired is never passed over",
-            remedy="load within the topic's retention.ms, or raise it",
-        )
-    if _REFUSED.search(text):
-        return SourceUnreadable(
-            f"{table_name}: Kafka refuses Spark",
-            rule="Spark logs in with the same options as the look at the topic",
-            remedy="check INCLOAD_KAFKA_<CLUSTER>_OPTIONS, …_SPARK_OPTIONS, and the account's permissions",
-        )
-    if _WRONG.search(text):
-        return SourceUnreadable(
-            f"{table_name}: Spark's Kafka client does not take its options",
-            rule="…_OPTIONS are librdkafka's and are translated for Spark; …_SPARK_OPTIONS are the Java client's",
-            remedy="correct INCLOAD_KAFKA_<CLUSTER>_OPTIONS or …_SPARK_OPTIONS",
-        )
-    if _AWAY.search(text):
-        return SourceUnavailable(
-            f"{table_name}: Kafka stopped answering while Spark read from it",
-            rule="what does not answer is not taken for empty",
-            remedy="none if it comes back: the load is tried again; else check that Spark can reach the brokers",
-        )
-    return None
+    return first_match(_IN_SPARK, text, table=table_name)

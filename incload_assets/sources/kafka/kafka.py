@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import ClassVar, get_args
+from typing import Annotated, ClassVar
 
+from pydantic import Field
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -54,11 +55,17 @@ class Kafka(Source):
         "Kafka('shop', 'orders')"
     """
 
-    cluster: str
-    topic: str
+    cluster: Annotated[str, Field(pattern=f"^{NAME.pattern}$", description="letters, digits and _, in lower case")]
+    topic: Annotated[
+        str,
+        Field(
+            pattern=re.compile(r"\A(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}\Z"),
+            description="a topic's name: letters, digits and ._-, and not . or ..",
+        ),
+    ]
     key: str | None = None
     absent: Absent = "wait"
-    per_task: int = field(default=200_000, repr=False)
+    per_task: Annotated[int, Field(ge=1, description="1 message or more")] = field(default=200_000, repr=False)
 
     shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True, order=True)
     changes_while_read: ClassVar[bool] = True
@@ -70,18 +77,12 @@ class Kafka(Source):
     def validate(self, table_name: str) -> None:
         """Check the names and options; see :meth:`Source.validate`."""
         check_types(table_name, "source: ", self)
-        checks = (
-            ("cluster", bool(NAME.fullmatch(self.cluster)), "it is letters, digits and _, in lower case", "'shop'"),
-            ("topic", bool(re.fullmatch(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}", self.topic)),
-             "a topic's name is letters, digits and ._-, and not . or ..", "'orders'"),
-            ("key", self.key != "" and self.key not in ABOUT, "it is a field of the contract", "'order_id'"),
-            ("absent", self.absent in get_args(Absent), "it is 'wait' or 'empty'", "'wait'"),
-            ("per_task", self.per_task > 0, "it is a number of messages, 1 or more", "200_000"),
-        )  # fmt: skip
-        for name, good, rule, example in checks:
-            if not good:
-                problem = f"{table_name}: source: {name} is {getattr(self, name)!r}"
-                raise DeclarationError(problem, rule=rule, remedy=f"write {name}={example}")
+        if self.key == "" or self.key in ABOUT:
+            raise DeclarationError(
+                f"{table_name}: source: key is {self.key!r}",
+                rule="it is a field of the contract",
+                remedy="write key='order_id'",
+            )
 
     @property
     def own_fields(self) -> Mapping[str, OwnField]:

@@ -14,17 +14,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import psycopg
+from pydantic import Field
 
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.source import Position
 from incload_assets.sources.postgres.ranges import Found, Range
 from incload_assets.sources.postgres.relation import Relation
 from resources.databases import APPLICATION
-from resources.errors import DeclarationError
 
+Lag = Annotated[timedelta, Field(ge=timedelta(0), description="a length of time that is not negative")]
 State = Literal["open", "waiting", "closed"]
 
 # now() is the begin of this statement's transaction, which is before the locks are read; the rows are read later
@@ -145,18 +146,6 @@ NOTHING = Position(
     "nothing at the source, and nothing to come",
 )
 """The position of a window that is complete without a row."""
-
-
-def check_lag(table_name: str, lag: timedelta) -> None:
-    """Checks a declared lag.
-
-    Raises:
-        DeclarationError: The lag is negative.
-    """
-    if lag < timedelta(0):
-        raise DeclarationError(
-            f"{table_name}: source: lag is {lag}", rule="a lag is not negative", remedy="write timedelta(minutes=5)"
-        )
 
 
 def closing_of(position: Position | None) -> Closing:

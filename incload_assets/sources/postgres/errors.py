@@ -8,24 +8,56 @@ import psycopg
 from pyspark.errors import PySparkException
 
 from resources.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
-from resources.failures import masked
+from resources.failures import Fault, first_match, masked
 
-_REFUSED = re.compile(
-    r"password authentication failed|authentication failed|no password (was )?(supplied|provided)"
-    r"|requested no password|no pg_hba\.conf entry|(role|database) \"[^\"]*\" does not exist|is not permitted to log in"
-    r"|does not support SSL|certificate [^\n]*|sslmode[^\n]*|SSLHandshakeException|permission denied for database"
-)
-_FORBIDDEN = re.compile(r"permission denied for [^\n.]+")
-_GONE = re.compile(r"(?:relation|column|schema|type) \"?[^\s]+ does not exist|column [^\n]+ does not exist")
-_SLOW = re.compile(r"canceling statement due to (statement timeout|conflict with recovery|user request)|Read timed out")
-_AWAY = re.compile(
-    r"[Cc]onnection refused|Connection to \S+ refused|connection timeout expired|timeout expired"
-    r"|[Cc]onnect timed out|connection attempt failed|An I/O error occurred|terminating connection"
-    r"|the database system is|server closed the connection|connection (is|was|has been) (lost|closed|reset)"
-    r"|Connection reset|too many clients|remaining connection slots|could not (translate|connect)"
-    r"|failed to resolve host"
-    r"|No route to host|Network is unreachable|EOFException|recovery mode|consuming input failed"
-    r"|SSL error|SSL connection has been closed"
+# a server has words in its language, so that psycopg's are preceded by the SQLSTATE; the JDBC driver's error has none
+_FAULTS = (
+    Fault(
+        r"password authentication failed|authentication failed|no password (was )?(supplied|provided)"
+        r"|requested no password|no pg_hba\.conf entry|(role|database) \"[^\"]*\" does not exist"
+        r"|is not permitted to log in|does not support SSL|certificate [^\n]*|sslmode[^\n]*|SSLHandshakeException"
+        r"|permission denied for database",
+        SourceUnreadable,
+        "{table}: {place}: the server refuses the connection ({found})",
+        rule="the account of INCLOAD_DATABASE_<NAME>_USER may connect, by the TLS options of …_URL",
+        remedy="check user, password, database name and TLS options in the environment, and pg_hba.conf",
+    ),
+    Fault(
+        r"permission denied for [^\n.]+|(?<=^42501: ).+",
+        SourceUnreadable,
+        "{table}: {place}: {found}",
+        rule="the account may read the table: USAGE on its schema, SELECT on it",
+        remedy="GRANT them to the account of INCLOAD_DATABASE_<NAME>_USER",
+    ),
+    Fault(
+        r"(?:relation|column|schema|type) \"?[^\s]+ does not exist|column [^\n]+ does not exist"
+        r"|(?<=^42P01: |^42703: |^42704: |^3F000: ).+",
+        SourceUnreadable,
+        "{table}: {place}: {found}",
+        rule="the table and the columns that the source names exist",
+        remedy="restore them, or change the table's declaration",
+    ),
+    Fault(
+        r"canceling statement due to (statement timeout|conflict with recovery|user request)|Read timed out"
+        r"|(?<=^57014: ).+",
+        SourceUnavailable,
+        "{table}: {place} did not answer in time ({found})",
+        rule="a statement takes at most INCLOAD_DATABASE_<NAME>_TIMEOUT seconds",
+        remedy="index the column that the source asks by, or raise the time-out; the load is tried again",
+    ),
+    Fault(
+        r"[Cc]onnection refused|Connection to \S+ refused|connection timeout expired|timeout expired"
+        r"|[Cc]onnect timed out|connection attempt failed|An I/O error occurred|terminating connection"
+        r"|the database system is|server closed the connection|connection (is|was|has been) (lost|closed|reset)"
+        r"|Connection reset|too many clients|remaining connection slots|could not (translate|connect)"
+        r"|failed to resolve host"
+        r"|No route to host|Network is unreachable|EOFException|recovery mode|consuming input failed"
+        r"|SSL error|SSL connection has been closed|(?<=^57P..: |^08...: ).+",
+        SourceUnavailable,
+        "{table}: {place}: the database is down or the connection was cut ({found})",
+        rule="what does not answer is not taken for empty",
+        remedy="check that the server runs and can be reached; the load is tried again",
+    ),
 )
 
 
@@ -44,8 +76,9 @@ def looking(table_name: str, place: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
+        meaning = meaning_of(table_name, place, f"{error.sqlstate}: {error}")
         transient = isinstance(error, psycopg.OperationalError)
-        raise meaning_of(table_name, place, str(error)) or _other(table_name, place, str(error), transient) from None
+        raise meaning or _other(table_name, place, str(error), transient) from None
     except PySparkException as error:
         if "org.postgresql" not in str(error):
             raise
@@ -69,37 +102,7 @@ def meaning_of(table_name: str, place: str, told: str) -> IncrementalLoadError |
         >>> str(error).partition(". Rule")[0]
         'orders: shop.public.orders: permission denied for table orders'
     """
-    if found := _REFUSED.search(told):
-        return SourceUnreadable(
-            f"{table_name}: {place}: the server refuses the connection ({found[0]})",
-            rule="the account of INCLOAD_DATABASE_<NAME>_USER may connect, by the TLS options of …_URL",
-            remedy="check user, password, database name and TLS options in the environment, and pg_hba.conf",
-        )
-    if found := _FORBIDDEN.search(told):
-        return SourceUnreadable(
-            f"{table_name}: {place}: {_line(found[0])}",
-            rule="the account may read the table: USAGE on its schema, SELECT on it",
-            remedy="GRANT them to the account of INCLOAD_DATABASE_<NAME>_USER",
-        )
-    if found := _GONE.search(told):
-        return SourceUnreadable(
-            f"{table_name}: {place}: {_line(found[0])}",
-            rule="the table and the columns that the source names exist",
-            remedy="restore them, or change the table's declaration",
-        )
-    if found := _SLOW.search(told):
-        return SourceUnavailable(
-            f"{table_name}: {place} did not answer in time ({found[0]})",
-            rule="a statement takes at most INCLOAD_DATABASE_<NAME>_TIMEOUT seconds",
-            remedy="index the column that the source asks by, or raise the time-out; the load is tried again",
-        )
-    if found := _AWAY.search(told):
-        return SourceUnavailable(
-            f"{table_name}: {place}: the database is down or the connection was cut ({_line(found[0])})",
-            rule="what does not answer is not taken for empty",
-            remedy="check that the server runs and can be reached; the load is tried again",
-        )
-    return None
+    return first_match(_FAULTS, masked(told), table=table_name, place=place)
 
 
 def _other(table_name: str, place: str, told: str, transient: bool) -> IncrementalLoadError:

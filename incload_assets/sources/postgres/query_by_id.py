@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 
 from incload_assets.declaration.source import DetectRequest, Position
-from incload_assets.sources.postgres.closing import Closing, closing, closing_of, position_of
+from incload_assets.sources.postgres.closing import Closing, Lag, closing, closing_of, position_of
 from incload_assets.sources.postgres.ranges import Range, found_in
 from incload_assets.sources.postgres.relation import INTEGERS, Column, Relation, quoted
 from incload_assets.sources.postgres.source import DatabaseSource
@@ -46,7 +46,7 @@ class QueryById(DatabaseSource):
     """
 
     id: str
-    lag: timedelta = timedelta(minutes=5)
+    lag: Lag = timedelta(minutes=5)
 
     types = INTEGERS
 

@@ -9,7 +9,7 @@ import psycopg
 
 from incload_assets.declaration.source import Clock, DetectRequest, Position
 from incload_assets.declaration.window import Window
-from incload_assets.sources.postgres.closing import closing, closing_of, position_of
+from incload_assets.sources.postgres.closing import Lag, closing, closing_of, position_of
 from incload_assets.sources.postgres.ranges import Range, found_in, literal, micros
 from incload_assets.sources.postgres.relation import TIMES, Column, Relation, quoted
 from incload_assets.sources.postgres.source import DatabaseSource
@@ -42,7 +42,7 @@ class QueryByTime(DatabaseSource):
     """
 
     modified: str
-    lag: timedelta = timedelta(minutes=5)
+    lag: Lag = timedelta(minutes=5)
 
     types = TIMES
     has_row_times: ClassVar[bool] = True

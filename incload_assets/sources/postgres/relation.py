@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import psycopg
+from pydantic import Field
 
 from resources.databases import NAME, Database
 from resources.errors import DeclarationError, SourceUnreadable
+
+_IN_THE_ENVIRONMENT = "letters, digits and _, in lower case, as in INCLOAD_DATABASE_<NAME>_URL"
+DatabaseName = Annotated[str, Field(pattern=f"^{NAME.pattern}$", description=_IN_THE_ENVIRONMENT)]
 
 _CATALOG = """
 SELECT c.oid::bigint, n.nspname, c.relname, a.attname, b.typname, b.typcategory, b.typtype, s.seqcache,
@@ -151,25 +155,19 @@ def relation_of(connection: psycopg.Connection[Any], table_name: str, database: 
     return Relation(f"{database.name}.{schema}.{relation}", f"{quoted(schema)}.{quoted(relation)}", oid, columns)
 
 
-def check_names(table_name: str, database: str, name: str, column: str) -> None:
-    """Checks the declared names of database, table and column.
+def check_names(table_name: str, name: str, column: str) -> None:
+    """Checks the declared names of table and column.
 
     Raises:
         DeclarationError: A name is empty or invalid.
     """
-    if not NAME.fullmatch(database):
-        raise DeclarationError(
-            f"{table_name}: source: database is {database!r}",
-            rule="it consists of lower-case letters, digits and _, as in INCLOAD_DATABASE_<NAME>_URL",
-            remedy="write database='shop'",
-        )
-    for what, value in (("database", database), ("table", name), ("column", column)):
+    for what, value in (("table", name), ("column", column)):
         parts: Sequence[str] = name.split(".") if what == "table" else [value]
         if not all(parts) or len(parts) > 2 or "\0" in value:
             raise DeclarationError(
                 f"{table_name}: source: {what} is {value!r}",
-                rule="a table is 'table' or 'schema.table', database and column are names",
-                remedy="write for example 'shop', 'public.orders', 'updated_at'",
+                rule="a table is 'table' or 'schema.table', a column is a name",
+                remedy="write for example 'public.orders', 'updated_at'",
             )
 
 

@@ -1,15 +1,17 @@
 """Monitoring of PostgreSQL replication slots: the log that the server still keeps for a connector."""
 
-import re
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.source import RetentionMargin
 from incload_assets.sources.postgres.errors import looking
-from resources.databases import NAME, Database
-from resources.errors import DeclarationError, SourceUnreadable
+from incload_assets.sources.postgres.relation import DatabaseName
+from resources.databases import Database
+from resources.errors import SourceUnreadable
 
-_NAME = re.compile(r"[a-z0-9_]{1,63}")
 _SLOT = """
 SELECT s.active, s.wal_status, s.safe_wal_size, pg_wal_lsn_diff(
     CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, s.restart_lsn)::bigint,
@@ -35,23 +37,12 @@ class ReplicationSlot:
         'debezium'
     """
 
-    database: str
-    name: str
+    database: DatabaseName
+    name: Annotated[str, Field(pattern="^[a-z0-9_]{1,63}$", description="up to 63 of a-z, 0-9 and _")]
 
     def validate(self, table_name: str) -> None:
         """Checks both names; raises :class:`DeclarationError`."""
         check_types(table_name, "source: slot.", self)
-        rules = (
-            ("database", NAME, self.database, "it consists of lower-case letters, digits and _", "'shop'"),
-            ("name", _NAME, self.name, "a slot's name has up to 63 characters of a-z, 0-9 and _", "'debezium'"),
-        )
-        for field, pattern, value, rule, example in rules:
-            if not pattern.fullmatch(value):
-                raise DeclarationError(
-                    f"{table_name}: source: {field} of the slot is {value!r}",
-                    rule=rule,
-                    remedy=f"write {field}={example}",
-                )
 
     def headroom(self, table_name: str) -> RetentionMargin:
         """The share of the log limit that is left until the slot is dropped, and whether anything reads the slot.

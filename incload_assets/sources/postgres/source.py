@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.source import Position, Shows, Source
 from incload_assets.declaration.window import Window
-from incload_assets.sources.postgres.closing import NOTHING, Server, check_lag, closing_of, server_of
+from incload_assets.sources.postgres.closing import NOTHING, Server, closing_of, server_of
 from incload_assets.sources.postgres.errors import looking
 from incload_assets.sources.postgres.ranges import Range
 from incload_assets.sources.postgres.reading import Part, read_parts
-from incload_assets.sources.postgres.relation import Column, Relation, check_names, relation_of
+from incload_assets.sources.postgres.relation import Column, DatabaseName, Relation, check_names, relation_of
 from resources.databases import Database
 
 
@@ -47,7 +47,7 @@ class DatabaseSource(Source):
         table: ``schema.table``, a table or a view, of PostgreSQL 11 or newer.
     """
 
-    database: str
+    database: DatabaseName
     table: str
     asked: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
 
@@ -77,10 +77,9 @@ class DatabaseSource(Source):
         return made
 
     def validate(self, table_name: str) -> None:
-        """Checks names and lag; see :meth:`Source.validate`."""
+        """Checks names and types; see :meth:`Source.validate`."""
         check_types(table_name, "source: ", self)
-        check_names(table_name, self.database, self.table, self.by)
-        check_lag(table_name, self.lag)
+        check_names(table_name, self.table, self.by)
 
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows of a window; see :meth:`Source.extract`."""

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.declaration.field_types import check_type
 from incload_assets.declaration.source import Absent, DetectRequest, Position, Shows, Source
 from incload_assets.declaration.window import Window
 from incload_assets.declaration.window_rules import inside_sql
@@ -67,13 +68,7 @@ class Tables(Source):
 
     def validate(self, table_name: str) -> None:
         """Checks ``absent``; ``derived_asset`` has checked the tables."""
-        if self.absent not in get_args(Absent):
-            choices = ", ".join(map(repr, get_args(Absent)))
-            raise DeclarationError(
-                f"{table_name}: absent is {self.absent!r}",
-                rule="a window without rows upstream waits, or is empty",
-                remedy=f"write one of {choices}",
-            )
+        check_type(table_name, "absent", self.absent, Absent)
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
         """The positions of windows by their data files; see :meth:`Source.detect`. Each table's log is read once."""

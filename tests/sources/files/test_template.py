@@ -11,8 +11,6 @@ from incload_assets.sources.files.template import Template
 from resources.errors import DeclarationError
 from tests.support.files import day
 
-FEW = "Rule: it is one of a few words, spelled exactly."
-
 
 def parsed(path: str, root: str = "/landing") -> Template:
     return Template.parse("orders", path, root)
@@ -144,15 +142,15 @@ def test_a_wrong_path_is_refused_with_what_to_write(path: str, says: str) -> Non
     [
         (
             {"format": "xml"},
-            f"format is 'xml'. {FEW} Remedy: write one of 'json', 'csv', 'parquet'",
+            "format is 'xml'. Rule: it is 'json' or 'csv' or 'parquet', or None. Remedy: correct format, or leave",
         ),
         (
             {"absent": "fail"},
-            f"absent is 'fail'. {FEW} Remedy: write one of 'wait', 'empty'",
+            "absent is 'fail'. Rule: it is 'wait' or 'empty'. Remedy: correct absent, or leave it out",
         ),
         (
             {"deleted": "drop"},
-            f"deleted is 'drop'. {FEW} Remedy: write one of 'keep', 'retract'",
+            "deleted is 'drop'. Rule: it is 'keep' or 'retract'. Remedy: correct deleted, or leave it out",
         ),
         ({"encoding": "cp1252"}, "encoding is 'cp1252'"),
         ({"delimiter": "||"}, "delimiter is '||'"),

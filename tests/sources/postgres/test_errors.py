@@ -22,7 +22,7 @@ from cryptography.x509.oid import NameOID
 from pyspark.sql import SparkSession
 
 from incload_assets.declaration.source import Source
-from incload_assets.sources.postgres.errors import meaning_of
+from incload_assets.sources.postgres.errors import looking, meaning_of
 from incload_assets.sources.postgres.query_by_id import QueryById
 from incload_assets.sources.postgres.query_by_time import QueryByTime
 from resources import databases
@@ -121,6 +121,21 @@ def test_a_permission_that_is_taken_away_before_the_read_is_named(
     with pytest.raises(SourceUnreadable) as caught:
         BY_TIME.extract_windows(spark, "items", positions, ["id"])
     assert caught.value.problem == "items: shop.public.items: permission denied for table items"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "says"),
+    [
+        (psycopg.errors.InsufficientPrivilege("Keine Berechtigung für Tabelle items"), SourceUnreadable, "GRANT"),
+        (psycopg.errors.UndefinedTable("Relation »items« existiert nicht"), SourceUnreadable, "restore them"),
+        (psycopg.errors.QueryCanceled("storniere Anfrage"), SourceUnavailable, "raise the time-out"),
+        (psycopg.errors.AdminShutdown("breche Verbindung ab"), SourceUnavailable, "check that the server runs"),
+    ],
+)
+def test_a_server_may_speak_another_language(error: psycopg.Error, kind: type[Exception], says: str) -> None:
+    with pytest.raises(kind, match=str(error)) as caught, looking("items", "shop.public.items"):
+        raise error
+    assert says in str(caught.value)
 
 
 def test_a_server_that_is_down_is_transient(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,8 +87,8 @@ def test_a_table_of_events_has_the_room_of_its_slot_beside_that_of_its_topic(ser
 @pytest.mark.parametrize(
     ("slot", "said"),
     [
-        (ReplicationSlot("shop", "The-Slot"), "name of the slot is 'The-Slot'. Rule: a slot's name has up to 63"),
-        (ReplicationSlot("Shop", "slot"), "database of the slot is 'Shop'. Rule: it consists of lower-case letters"),
+        (ReplicationSlot("shop", "The-Slot"), "slot.name is 'The-Slot'. Rule: it is up to 63 of"),
+        (ReplicationSlot("Shop", "slot"), "slot.database is 'Shop'. Rule: it is letters, digits and _"),
     ],
 )
 def test_a_name_that_no_slot_can_have_is_refused(tmp_path: Path, slot: ReplicationSlot, said: str) -> None:
