@@ -67,7 +67,7 @@ def volume(look: Observation) -> dg.AssetCheckResult:
     }
     if not validated:
         known = several(len(sizes), "closed window")
-        note = f"Too little history for a comparison: {known} loaded, {MIN_HISTORY + 1} needed."
+        note = f"Too little history for a comparison: {known} loaded, {MIN_HISTORY + 1} are needed."
         return result(look, NAME, True, note, metadata)
     metadata["latest_rows"] = dg.MetadataValue.int(sizes[-1][1])
     metadata["windows"] = records(["window", "rows", "at least", "at most", "verdict", "compared with"], validated)

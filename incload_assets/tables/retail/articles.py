@@ -16,15 +16,17 @@ events = Debezium(
 
 
 class Article(pa.DataFrameModel):
-    """An article as the ERP has it."""
+    """An article in the ERP."""
 
-    sku: T.StringType = pa.Field(nullable=False, str_matches=r"^A-\d+(-N)?$", description="Its number")
-    name: T.StringType = pa.Field(nullable=False, description="What it is called")
+    sku: T.StringType = pa.Field(nullable=False, str_matches=r"^A-\d+(-N)?$", description="Article number")
+    name: T.StringType = pa.Field(nullable=False, description="Name of the article")
     price: T.DecimalType = pa.Field(
         nullable=False, ge=0, dtype_kwargs={"precision": 10, "scale": 2}, description="List price in euros"
     )
-    description: T.StringType = pa.Field(nullable=True, description="A text that events leave out if it is as before")
-    cdc_sequence: T.StringType = pa.Field(nullable=False, description="Place of its newest change in PostgreSQL's log")
+    description: T.StringType = pa.Field(nullable=True, description="A text that events omit if it is unchanged")
+    cdc_sequence: T.StringType = pa.Field(
+        nullable=False, description="Position of its newest change in PostgreSQL's log"
+    )
 
 
 @incremental_asset(
@@ -37,5 +39,5 @@ class Article(pa.DataFrameModel):
     group_name="retail",
 )
 def articles(changes: DataFrame) -> DataFrame:
-    """One row per article in the ERP's database; what is deleted there is gone."""
+    """One row per article in the ERP's database; articles deleted there are removed."""
     return changes
