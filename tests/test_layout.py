@@ -10,7 +10,7 @@ import pytest
 
 from resources.jars import DELTA
 from resources.settings import Settings
-from tests.clone import PROJECT
+from tests.documents import PAGES, PROJECT
 
 TOP_LEVEL = {
     "LICENSE",
@@ -110,8 +110,9 @@ def test_the_jar_and_the_package_of_delta_have_one_version(project: dict[str, di
     assert f"delta-spark=={jar.rpartition(':')[2]}" in project["project"]["dependencies"]  # type: ignore[operator]
 
 
-def test_the_readme_lists_every_setting() -> None:
-    listed = set(re.findall(r"^\| `(INCLOAD_\w+)` \|", (PROJECT / "README.md").read_text(), re.MULTILINE))
+def test_the_documentation_lists_every_setting() -> None:
+    text = "\n".join(page.text for page in PAGES)
+    listed = set(re.findall(r"^\| `(INCLOAD_\w+)` \|[^|]*\| \S", text, re.MULTILINE))
     assert listed == {f"INCLOAD_{name.upper()}" for name in Settings.model_fields} | {"INCLOAD_SHOP_OPENED"}
 
 

@@ -11,6 +11,7 @@ from incload_assets.cli.check import check
 from incload_assets.cli.compact import compact
 from incload_assets.cli.demo import demo
 from incload_assets.cli.dev import dev
+from incload_assets.cli.docs import docs
 from incload_assets.cli.game_day import game_day
 from incload_assets.cli.load import load
 from incload_assets.cli.spark import spark
@@ -48,6 +49,7 @@ program.command()(check)
 program.command()(compact)
 program.command()(game_day)
 program.command()(stop)
+program.command()(docs)
 program.add_typer(spark, name="spark")
 
 
