@@ -110,6 +110,14 @@ def test_the_jar_and_the_package_of_delta_have_one_version(project: dict[str, di
     assert f"delta-spark=={jar.rpartition(':')[2]}" in project["project"]["dependencies"]  # type: ignore[operator]
 
 
+def test_the_package_brings_its_documentation_along(files: list[Path], project: dict[str, dict[str, object]]) -> None:
+    patterns = project["tool"]["setuptools"]["package-data"]["incload_assets"]  # type: ignore[index]
+    brought = {
+        found.relative_to(PROJECT) for pattern in patterns for found in (PROJECT / "incload_assets").glob(pattern)
+    }
+    assert {file for file in files if file.suffix != ".py" and file.parts[0] == "incload_assets"} - brought == set()
+
+
 def test_the_documentation_lists_every_setting() -> None:
     text = "\n".join(page.text for page in PAGES)
     listed = set(re.findall(r"^\| `(INCLOAD_\w+)` \|[^|]*\| \S", text, re.MULTILINE))

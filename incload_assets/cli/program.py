@@ -60,9 +60,10 @@ def incload(
         bool, typer.Option("--verbose", "-v", help="Show Dagster's log while loading, and stack traces of errors.")
     ] = False,
 ) -> None:
-    """Tables that load incrementally: load, look and check them from a terminal.
+    """Load, check and maintain incremental tables from a terminal.
 
-    Everything is done through the same Dagster instance as in the UI; what is loaded here is green there.
+    Commands work on the same Dagster instance as the UI: what is loaded here is green there. The help of each command
+    shows what it writes, whether it starts Spark, and an example.
     """
     ctx.obj = verbose
 
