@@ -61,17 +61,18 @@ class Clone:
             check=False,
         )
 
-    def dev(self, port: int, said: IO[bytes] | IO[str]) -> "subprocess.Popen[bytes]":
-        """Start ``incload dev`` without the sample shop.
+    def dev(self, port: int, said: IO[bytes] | IO[str], **environment: str) -> "subprocess.Popen[bytes]":
+        """Start ``incload dev``, without the sample shop unless the environment has it.
 
         Args:
             port: Of the UI.
             said: Takes what it prints.
+            environment: More variables.
         """
         return subprocess.Popen(
             self.command("dev", "--port", str(port)),
             cwd=self.root,
-            env=self.environment(INCLOAD_SAMPLES="false"),
+            env=self.environment(**{"INCLOAD_SAMPLES": "false"} | environment),
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
