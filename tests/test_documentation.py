@@ -136,6 +136,13 @@ def test_links_pictures_and_anchors_are_there(page: Page) -> None:
     assert missing == []
 
 
+def test_every_picture_is_shown_and_small() -> None:
+    pictures = set((DOCS / "pictures").glob("*.png"))
+    shown = {(page.path.parent / link).resolve() for page in PAGES for link in page.links if link.endswith(".png")}
+    assert shown == pictures
+    assert max(picture.stat().st_size for picture in pictures) < 200_000
+
+
 @each_page
 def test_named_files_and_tests_are_there(page: Page) -> None:
     missing = []
