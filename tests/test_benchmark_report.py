@@ -8,10 +8,10 @@ from xml.etree import ElementTree as ET
 
 from rich.console import Console
 
+from tests.benchmarks.page import MEASURED, markdown
 from tests.benchmarks.pairs import Comparison, compare
-from tests.benchmarks.readme import MEASURED, markdown
 from tests.benchmarks.report import KEPT, MISSED, Found, as_json, earlier, table, write
-from tests.support.project_copy import PROJECT
+from tests.support.documents import DOCS
 
 GOOD = Comparison("load / by hand", (0.5, 0.25, 1.0), 0.8, {"rows": 20}, "mostly landing")
 BAD = Comparison("large & small", (2.0, 4.0), 1.2)
@@ -80,14 +80,14 @@ def test_rows_that_are_not_measured_again_keep_their_dates(tmp_path: Path) -> No
     assert [row["measured"][:10] for row in as_json(later)["rows"]] == ["2026-01-05", "2026-01-05", "2026-02-01"]
 
 
-def test_a_line_of_the_readme_names_what_is_missed() -> None:
+def test_a_line_of_the_page_names_what_is_missed() -> None:
     assert markdown(as_json(FOUND)["rows"]).splitlines()[2:] == [
         "| load / by hand | 0.50 | 0.25 – 1.00 | ≤ 0.8 |  |",
         "| large & small | 3.00 | 2.00 – 4.00 | ≤ 1.2 | missed |",
     ]
 
 
-def test_the_readme_shows_what_was_measured_at_full_scale() -> None:
+def test_the_documentation_shows_what_was_measured_at_full_scale() -> None:
     results = json.loads(MEASURED.read_text())
     assert (results["scale"], results["failed"]) == ("full", {})
-    assert markdown(results["rows"]) in (PROJECT / "README.md").read_text()
+    assert markdown(results["rows"]) in (DOCS / "cost.md").read_text()

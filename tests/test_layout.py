@@ -12,7 +12,7 @@ import pytest
 
 from resources.settings import Settings
 from resources.spark.jars import DELTA
-from tests.support.project_copy import PROJECT
+from tests.support.documents import PAGES, PROJECT
 
 TOP_LEVEL = {
     "LICENSE",
@@ -78,7 +78,7 @@ ROOMS = (
     "incload_assets.contract",
     "incload_assets.delta",
     "resources.samples",
-    "resources.spark",
+    "resources.spark.resource",
     "resources.local_servers",
     "resources",
 )
@@ -282,8 +282,17 @@ def test_the_jar_and_the_package_of_delta_have_one_version(project: dict[str, di
     assert f"delta-spark=={jar.rpartition(':')[2]}" in project["project"]["dependencies"]  # type: ignore[operator]
 
 
-def test_the_readme_lists_every_setting() -> None:
-    listed = set(re.findall(r"^\| `(INCLOAD_\w+)` \|", (PROJECT / "README.md").read_text(), re.MULTILINE))
+def test_the_package_brings_its_documentation_along(files: list[Path], project: dict[str, dict[str, object]]) -> None:
+    patterns = project["tool"]["setuptools"]["package-data"]["incload_assets"]  # type: ignore[index]
+    brought = {
+        found.relative_to(PROJECT) for pattern in patterns for found in (PROJECT / "incload_assets").glob(pattern)
+    }
+    assert {file for file in files if file.suffix != ".py" and file.parts[0] == "incload_assets"} - brought == set()
+
+
+def test_the_documentation_lists_every_setting() -> None:
+    text = "\n".join(page.text for page in PAGES)
+    listed = set(re.findall(r"^\| `(INCLOAD_\w+)` \|[^|]*\| \S", text, re.MULTILINE))
     assert listed == {f"INCLOAD_{name.upper()}" for name in Settings.model_fields} | {"INCLOAD_SHOP_OPENED"}
 
 

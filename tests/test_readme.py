@@ -6,7 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from resources.lake import Lake
-from tests.support.project_copy import PROJECT, Clone, readme_block, readme_files, without_times
+from tests.support.documents import README, documented_block
+from tests.support.project_copy import Clone, readme_files, without_times
 
 
 @pytest.fixture
@@ -19,13 +20,13 @@ def clone(tmp_path: Path, spark_url: str) -> Clone:
 
 @pytest.mark.slow
 def test_the_readmes_table_loads_as_the_readme_says(clone: Clone, spark: SparkSession) -> None:
-    program, *arguments = readme_block("sh", "incload load payments").split()
+    program, *arguments = documented_block("sh", "incload load payments").split()
     assert program == "incload"
 
     done = clone.incload(*arguments, INCLOAD_SAMPLES="false")
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert without_times(done.stdout) == without_times(readme_block("text", "payments"))
+    assert without_times(done.stdout) == without_times(documented_block("text", "payments"))
     lake = Lake(str(clone.root / ".incload" / "lake"))
     rows = spark.sql(f"SELECT payment_id, payer, amount FROM {lake.sql_name(lake.table_uri(['payments']))}").collect()
     assert sorted((row.payment_id, row.payer, str(row.amount)) for row in rows) == [
@@ -39,7 +40,11 @@ def test_the_readmes_table_is_one_small_module() -> None:
     assert len([line for line in module.splitlines() if line.strip()]) <= 28
 
 
-def test_the_readmes_source_of_ones_own_is_the_one_that_passes_the_conformance_suite() -> None:
-    module = (PROJECT / "tests" / "loading" / "sources" / "http_api.py").read_text()
-    assert readme_block("python", "class HttpApi") == module.strip()
-    assert len(module.splitlines()) < 60
+def test_the_readme_is_read_in_minutes_and_begins_with_two_commands() -> None:
+    assert len(README.text.splitlines()) <= 200
+    assert [block.content for block in README.blocks if block.language == "sh"][:2] == [
+        "python3 -m venv .venv && .venv/bin/pip install uv &&\n"
+        ".venv/bin/uv pip install -p .venv --compile-bytecode -c constraints.txt -e '.[java]' && "
+        ".venv/bin/incload dev\n",
+        ".ci/test\n",
+    ]

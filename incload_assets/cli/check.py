@@ -11,7 +11,14 @@ def check(
 ) -> None:
     """Evaluate every check of a table in one Dagster run.
 
-    The exit code is 1 if a check of severity ERROR fails, or one could not be evaluated.
+    The exit code is 1 if a check of severity ERROR fails, or one could not be evaluated. Nothing is repaired here: the
+    table's sensor loads the partitions that were found wrong.
+
+    - **Writes:** no table and no log.
+    - **Spark:** started if it is not up; the source is read again, and compared.
+    - **Dagster's instance:** needed; the results are recorded there.
+
+    Example: `incload check orders`
     """
     from dagster import AssetCheckSeverity
 

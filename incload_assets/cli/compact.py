@@ -11,7 +11,16 @@ def compact(
     ctx: typer.Context,
     table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
 ) -> None:
-    """Remove from the log of a table with a `log_retention` what no longer decides; a schedule does so every night."""
+    """Remove from the log of a table with a `log_retention` what no longer decides; a schedule does so every night.
+
+    Partitions older than the retention are then replaced only by choice, with `incload load --rewrite-compacted`.
+
+    - **Writes:** the table's log in the lake, which cannot be undone. The table does not change.
+    - **Spark:** started if it is not up.
+    - **Dagster's instance:** needed; partitions that a run has in hand are left alone.
+
+    Example: `incload compact customers`
+    """
     from incload_assets.checks.observation import several
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project

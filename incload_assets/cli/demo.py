@@ -16,8 +16,15 @@ def demo(
 ) -> None:
     """Let the sample shop trade for a few days and load what it wrote, day by day.
 
-    Rewritten files and late rows are loaded on the day they arrive, as by a sensor. Tables of hourly partitions, of
-    which a day has many, are left to the sensors.
+    Rewritten files and late rows are loaded on the day they arrive, as by a sensor. Tables with hourly partitions are
+    left to the sensors. It fails if the shop has traded up to now.
+
+    - **Writes:** files in the landing area, rows in the shop's PostgreSQL and Kafka, and the shop's tables. Your own
+      tables are left alone.
+    - **Spark:** started if it is not up.
+    - **Dagster's instance:** needed; each load is a run there.
+
+    Example: `incload demo --days 3`
     """
     import dagster as dg
 

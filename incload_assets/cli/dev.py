@@ -27,10 +27,17 @@ def dev(
     host: Annotated[str, typer.Option("--host", help="Address the UI listens on.")] = "127.0.0.1",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show all that Dagster logs.")] = False,
 ) -> None:
-    """Start the Dagster UI and daemon, with Spark warm and the sample shop trading.
+    """Start the Dagster UI and daemon, Spark in the background, and the sample shop.
 
-    Java, the port and access to Maven are checked first; where there is no Java, one is offered. What is loaded and
-    what fails is told in short lines; Dagster's own log is in a file.
+    Java, the port and access to Maven are checked first; where there is no Java, one is offered. Loads and failures
+    are reported in short lines; Dagster's own log is in a file. Ctrl-C ends it.
+
+    - **Writes:** files, tables and logs of the sample shop below `INCLOAD_HOME` (`.incload`), and once Spark's jars in
+      `~/.cache`. Sensors then load your tables, too.
+    - **Spark:** the local server is started; with `INCLOAD_SPARK=in-process` or an `sc://…` address none is.
+    - **Dagster's instance:** the one in `DAGSTER_HOME` (`.dagster_home`); loads are recorded there.
+
+    Example: `incload dev --port 3001`
     """
     from incload_assets.cli import screen
     from incload_assets.cli.dagster_process import DagsterProcess

@@ -6,8 +6,15 @@ import typer
 def game_day(ctx: typer.Context) -> None:
     """Load a scratch table while loads are killed, run twice, files are rewritten and the table is lost.
 
-    By the Spark and into the lake that are configured, in a folder of its own, which is removed at the end. After each
-    event the table has to be what its files say. Takes some minutes; changes nothing else.
+    It tests the configured Spark and storage. After each event the table has to be what its files say. It takes some
+    minutes; the exit code is 1 if the table was ever wrong.
+
+    - **Writes:** a folder of its own in the lake, which is removed at the end; a lost game keeps it. Your tables are
+      left alone.
+    - **Spark:** started if it is not up.
+    - **Dagster's instance:** not used.
+
+    Example: `incload game-day`
     """
     from incload_assets.cli import screen
     from incload_assets.cli.project import enter_project

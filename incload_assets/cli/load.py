@@ -30,8 +30,15 @@ def load(
 ) -> None:
     """Load partitions of a table, oldest first, up to 32 adjacent ones in one Dagster run (`max_partitions_per_run`).
 
-    Each is loaded and checkpointed by itself. One that fails does not stop the others; the exit code is 1 then, and
-    also where a run fails after its partitions were loaded.
+    Each partition is loaded and checkpointed by itself. One that fails does not stop the others; the exit code is 1
+    then, and also if a run fails after its partitions were loaded. A partition that is loaded already is checked, and
+    written only where it is wrong.
+
+    - **Writes:** the table and its log in the lake. The source is only read.
+    - **Spark:** started if it is not up.
+    - **Dagster's instance:** needed; loads are runs there, and the partitions turn green in the UI.
+
+    Example: `incload load orders --partitions 2026-01-01..2026-01-07`
     """
     if (partitions is None) != all_missing:
         raise typer.BadParameter("give either --partitions A..B or --all-missing")

@@ -11,6 +11,7 @@ from incload_assets.cli.check import check
 from incload_assets.cli.compact import compact
 from incload_assets.cli.demo import demo
 from incload_assets.cli.dev import dev
+from incload_assets.cli.docs import docs
 from incload_assets.cli.game_day import game_day
 from incload_assets.cli.load import load
 from incload_assets.cli.spark import spark
@@ -49,6 +50,7 @@ program.command()(check)
 program.command()(compact)
 program.command()(game_day)
 program.command()(stop)
+program.command()(docs)
 program.add_typer(spark, name="spark")
 
 
@@ -59,9 +61,10 @@ def incload(
         bool, typer.Option("--verbose", "-v", help="Show Dagster's log while loading, and stack traces of errors.")
     ] = False,
 ) -> None:
-    """Tables that load incrementally: load, look and check them from a terminal.
+    """Load, check and maintain incremental tables from a terminal.
 
-    Everything is done through the same Dagster instance as in the UI; what is loaded here is green there.
+    Commands work on the same Dagster instance as the UI: what is loaded here is green there. The help of each command
+    shows what it writes, whether it starts Spark, and an example.
     """
     ctx.obj = verbose
 

@@ -13,7 +13,14 @@ def start(
         bool, typer.Option("--warm-up", help="Load a small table of no use, so that the next is quick.")
     ] = False,
 ) -> None:
-    """Start it, if it is not up; loads do so themselves when they need it."""
+    """Start the server, if it is not up; loads start it themselves when they need it.
+
+    - **Writes:** the server's files below `INCLOAD_HOME`, and once Spark's jars in `~/.cache`.
+    - **Spark:** started, unless `INCLOAD_SPARK` names another one.
+    - **Dagster's instance:** not used.
+
+    Example: `incload spark start --warm-up`
+    """
     from incload_assets.cli import screen
     from incload_assets.cli.project import enter_project
     from resources.settings import Settings
@@ -35,7 +42,14 @@ def start(
 
 @spark.command()
 def stop() -> None:
-    """End it, whoever uses it; a load that does is tried again with a new one."""
+    """End the server, even if a load uses it; that load is tried again with a new one.
+
+    - **Writes:** nothing; tables stay as they are.
+    - **Spark:** ended.
+    - **Dagster's instance:** not used.
+
+    Example: `incload spark stop`
+    """
     from incload_assets.cli import screen
     from incload_assets.cli.project import enter_project
     from resources.settings import Settings
@@ -48,7 +62,14 @@ def stop() -> None:
 
 @spark.command()
 def status() -> None:
-    """Say whether it is up, and how many loads use it."""
+    """Show whether the server is up, how many connections it has, and where its log is.
+
+    - **Writes:** nothing.
+    - **Spark:** not started.
+    - **Dagster's instance:** not used.
+
+    Example: `incload spark status`
+    """
     from incload_assets.cli import screen
     from incload_assets.cli.project import enter_project
     from resources.local_servers.locks import is_held

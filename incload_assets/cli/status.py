@@ -24,9 +24,16 @@ def status(
     table: Annotated[str | None, typer.Argument(help="Name of a table, for its partitions too.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every partition key.")] = False,
 ) -> None:
-    """Show per table how many partitions are loaded, missing, failed, drifted, and how fresh it is.
+    """Show per table how many partitions are loaded, missing, failed or drifted, and how fresh it is.
 
-    A table whose source does not answer does not hide the others; the exit code is 1 then.
+    With a table's name, its partitions, the causes of failures and advice are shown, too. If a source does not respond,
+    the other tables are shown all the same, and the exit code is 1.
+
+    - **Writes:** no table and no log. A source may record where its windows end, and hashes of files are cached.
+    - **Spark:** not started.
+    - **Dagster's instance:** needed, to read checkpoints.
+
+    Example: `incload status orders --json`
     """
     from rich.markup import escape
 

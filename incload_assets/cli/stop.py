@@ -4,7 +4,13 @@
 def stop() -> None:
     """End the Spark server, the sample shop's PostgreSQL and Kafka, and the processes that runs are forked from.
 
-    Whoever uses them; data stays. A load that uses a server is tried again, and starts what it needs.
+    They end even if a load uses them; that load is tried again, and starts what it needs. `incload dev` goes on.
+
+    - **Writes:** nothing; all data stays.
+    - **Spark:** ended, if it was started on this machine.
+    - **Dagster's instance:** not used.
+
+    Example: `incload stop`
     """
     from incload_assets.cli import screen
     from incload_assets.cli.project import enter_project

@@ -24,8 +24,8 @@ from tests.integration.backfill import DAYS, dated, deliver, load
 from tests.integration.loader import at
 from tests.integration.test_backfill import materialized
 from tests.servers.cluster import HERE, SECONDS, Cluster, running_cluster, wait_until
+from tests.support.documents import documented_block
 from tests.support.guest_table import House
-from tests.support.project_copy import readme_block
 from tests.writes.case import SEED, Case, crowds
 from tests.writes.case_history import HISTORY
 from tests.writes.case_merge import MERGE
@@ -47,8 +47,8 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def spark_settings(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """In place of the Spark of the test run: one that is configured as the README says, its tasks on the cluster."""
-    conf = readme_conf() | {"spark.master": cluster.address, "spark.driver.host": HERE} | cluster.conf
+    """In place of the Spark of the test run: one configured as documented, its tasks on the cluster."""
+    conf = documented_conf() | {"spark.master": cluster.address, "spark.driver.host": HERE} | cluster.conf
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("INCLOAD_SPARK_CONF", json.dumps(conf))
         patch.setenv("INCLOAD_SPARK_MEMORY", "1g")
@@ -92,9 +92,9 @@ def backfill(
         yield delivered
 
 
-def readme_conf() -> dict[str, str]:
-    """The configuration that the README shows."""
-    shown = re.search(r"INCLOAD_SPARK_CONF='(.*?)'", readme_block("sh", "spark://"), re.DOTALL)
+def documented_conf() -> dict[str, str]:
+    """The configuration that the documentation shows."""
+    shown = re.search(r"INCLOAD_SPARK_CONF='(.*?)'", documented_block("sh", "spark://"), re.DOTALL)
     assert shown is not None
     return dict(json.loads(shown.group(1)))
 

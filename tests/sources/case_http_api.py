@@ -1,4 +1,4 @@
-"""The README's example of a source of one's own."""
+"""The documentation's example of a source of one's own."""
 
 from collections.abc import Sequence
 

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from markdown_it import MarkdownIt
-
-PROJECT = Path(__file__).parents[2]
+from tests.support.documents import PROJECT, README
 
 
 @dataclass(frozen=True)
@@ -63,17 +61,18 @@ class Clone:
             check=False,
         )
 
-    def dev(self, port: int, said: IO[bytes] | IO[str]) -> "subprocess.Popen[bytes]":
-        """Start ``incload dev`` without the sample shop.
+    def dev(self, port: int, said: IO[bytes] | IO[str], **environment: str) -> "subprocess.Popen[bytes]":
+        """Start ``incload dev``, without the sample shop unless the environment has it.
 
         Args:
             port: Of the UI.
             said: Takes what it prints.
+            environment: More variables.
         """
         return subprocess.Popen(
             self.command("dev", "--port", str(port)),
             cwd=self.root,
-            env=self.environment(INCLOAD_SAMPLES="false"),
+            env=self.environment(**{"INCLOAD_SAMPLES": "false"} | environment),
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
@@ -106,15 +105,7 @@ def without_java(empty: Path) -> dict[str, str]:
 
 def readme_files() -> dict[str, str]:
     """The README's code blocks that are files, by path: those whose language is followed by a path."""
-    fences = [token for token in MarkdownIt().parse((PROJECT / "README.md").read_text()) if token.type == "fence"]
-    return {path: fence.content for fence in fences if (path := fence.info.partition(" ")[2])}
-
-
-def readme_block(language: str, containing: str) -> str:
-    """The README's code block in a language that contains a text."""
-    fences = [token for token in MarkdownIt().parse((PROJECT / "README.md").read_text()) if token.type == "fence"]
-    [found] = [f.content for f in fences if f.info == language and containing in f.content]
-    return str(found).strip()
+    return {block.path: block.content for block in README.blocks if block.path}
 
 
 def without_times(text: str) -> str:

@@ -1,39 +1,20 @@
 """The UI as a person sees it: materialize a partition, see it green, see its checks."""
 
-import os
-import shutil
-import signal
-import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import psutil
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from incload_assets.checks import LIGHT_CHECKS
 from resources.local_servers.files import free_port
 from tests.support.project_copy import PROJECT, Clone, readme_files
+from tests.ui.browser import end, open_page, wait_until_up
 
 PICTURES = PROJECT / ".artefacts" / "ui"
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 DAY = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()  # the dialog offers the last 90 days
-UP_SECONDS = 240
-SHOWN_MILLISECONDS = 60_000  # the browser shares two cores with tests
 LOAD_MILLISECONDS = 240_000
 
 
@@ -48,26 +29,19 @@ def address(tmp_path: Path, spark_url: str) -> Iterator[str]:
     with (PICTURES / "dev.log").open("w") as log:
         dev = clone.dev(port, log)
         try:
-            _wait_until_up(f"http://127.0.0.1:{port}", dev)
+            wait_until_up(f"http://127.0.0.1:{port}", dev, PICTURES / "dev.log")
             yield f"http://127.0.0.1:{port}"
         finally:
-            _end(dev)
+            end(dev)
             clone.incload("stop")
 
 
 @pytest.fixture
 def page() -> Iterator[Page]:
     """A browser's page."""
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    assert browser, "the test drives Chromium, which is not installed"
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=browser, args=FLAGS)
-        page = chromium.new_page(viewport={"width": 1500, "height": 1000})
-        page.set_default_timeout(SHOWN_MILLISECONDS)
-        expect.set_options(timeout=SHOWN_MILLISECONDS)
+    with open_page(1500, 1000) as page:
         yield page
         page.screenshot(path=PICTURES / "last.png")
-        chromium.close()
 
 
 @pytest.mark.ui
@@ -113,29 +87,3 @@ def test_a_partition_is_materialized_turns_green_and_shows_its_checks(
     expect(page.get_by_text("2 rows, no key twice.").first).to_be_visible()
     expect(page.get_by_text("Passed", exact=True).first).to_be_visible()
     page.screenshot(path=PICTURES / "checks.png", full_page=True)
-
-
-def _wait_until_up(address: str, dev: "subprocess.Popen[bytes]") -> None:
-    deadline = time.monotonic() + UP_SECONDS
-    while time.monotonic() < deadline:
-        assert dev.poll() is None, f"incload dev ended, see {PICTURES / 'dev.log'}"
-        with suppress(urllib.error.URLError, OSError), urllib.request.urlopen(f"{address}/server_info", timeout=5):
-            return
-        time.sleep(0.5)
-    pytest.fail(f"incload dev is not up after {UP_SECONDS} s, see {PICTURES / 'dev.log'}")
-
-
-def _end(dev: "subprocess.Popen[bytes]") -> None:
-    """Ctrl-C, and whatever of it does not listen."""
-    family = psutil.Process(dev.pid).children(recursive=True) if dev.poll() is None else []
-    with suppress(ProcessLookupError):
-        os.kill(dev.pid, signal.SIGINT)
-    try:
-        dev.wait(30)
-    except subprocess.TimeoutExpired:
-        dev.kill()
-        dev.wait()
-    _, alive = psutil.wait_procs(family, timeout=5)
-    for process in alive:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()

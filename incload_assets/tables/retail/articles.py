@@ -16,17 +16,15 @@ events = Debezium(
 
 
 class Article(pa.DataFrameModel):
-    """An article in the ERP."""
+    """An article as the ERP has it."""
 
-    sku: T.StringType = pa.Field(nullable=False, str_matches=r"^A-\d+(-N)?$", description="Article number")
-    name: T.StringType = pa.Field(nullable=False, description="Name of the article")
+    sku: T.StringType = pa.Field(nullable=False, str_matches=r"^A-\d+(-N)?$", description="Its number")
+    name: T.StringType = pa.Field(nullable=False, description="What it is called")
     price: T.DecimalType = pa.Field(
         nullable=False, ge=0, dtype_kwargs={"precision": 10, "scale": 2}, description="List price in euros"
     )
-    description: T.StringType = pa.Field(nullable=True, description="A text that events omit if it is unchanged")
-    cdc_sequence: T.StringType = pa.Field(
-        nullable=False, description="Position of its newest change in PostgreSQL's log"
-    )
+    description: T.StringType = pa.Field(nullable=True, description="A text that events leave out if it is as before")
+    cdc_sequence: T.StringType = pa.Field(nullable=False, description="Place of its newest change in PostgreSQL's log")
 
 
 @incremental_asset(
@@ -39,5 +37,5 @@ class Article(pa.DataFrameModel):
     group_name="retail",
 )
 def articles(changes: DataFrame) -> DataFrame:
-    """One row per article in the ERP's database; articles deleted there are removed."""
+    """One row per article in the ERP's database; what is deleted there is gone."""
     return changes

@@ -15,8 +15,8 @@ class Shelf(pa.DataFrameModel):
 
     store: T.StringType = pa.Field(nullable=False, isin=["STO", "BER", "LIS"], description="The store")
     sku: T.StringType = pa.Field(nullable=False, str_matches=r"^SKU-\d{3}$", description="The article")
-    shelves: T.IntegerType = pa.Field(nullable=False, ge=0, description="Number of shelves there")
-    as_of: T.TimestampType = pa.Field(nullable=False, description="Time of the state in the store's system")
+    shelves: T.IntegerType = pa.Field(nullable=False, ge=0, description="How many shelves it has there")
+    as_of: T.TimestampType = pa.Field(nullable=False, description="When the store's system said so")
 
 
 @incremental_asset(
@@ -36,5 +36,5 @@ class Shelf(pa.DataFrameModel):
     group_name="retail",
 )
 def assortment(changes: DataFrame) -> DataFrame:
-    """One row per article that a store has; the next full extract corrects rows whose change was lost."""
+    """One row per article that a store has; what a change was lost for, the next full extract puts right."""
     return changes

@@ -1,4 +1,4 @@
-"""Daily features of each customer, from orders and events."""
+"""Features of each customer by the day, from orders and events."""
 
 from datetime import date, timedelta
 
@@ -14,22 +14,22 @@ from incload_assets.tables.retail.partitions import daily
 
 
 class CustomerFeatures(pa.DataFrameModel):
-    """A customer's activity on one day, without anything from later days."""
+    """What a customer did on a day; of later days nothing."""
 
     feature_date: T.DateType = pa.Field(
         nullable=False, ge=date(2020, 1, 1), description="The day, UTC; partitions the table"
     )
     customer_id: T.LongType = pa.Field(nullable=False, gt=0, description="Number of the customer")
     orders: T.LongType = pa.Field(nullable=False, ge=0, description="Orders placed")
-    currencies: T.LongType = pa.Field(nullable=False, ge=0, description="Currencies of these orders")
+    currencies: T.LongType = pa.Field(nullable=False, ge=0, description="Currencies they were placed in")
     largest_order: T.DecimalType = pa.Field(
         nullable=True,
         ge=0,
         dtype_kwargs={"precision": 12, "scale": 2},
         description="Greatest amount of an order, in its currency",
     )
-    last_event: T.StringType = pa.Field(nullable=True, description="Type of the customer's last event")
-    last_event_at: T.TimestampType = pa.Field(nullable=True, description="Time of the last event")
+    last_event: T.StringType = pa.Field(nullable=True, description="What the customer did last in shop or app")
+    last_event_at: T.TimestampType = pa.Field(nullable=True, description="When")
 
 
 @derived_asset(
@@ -45,7 +45,7 @@ class CustomerFeatures(pa.DataFrameModel):
     group_name="features",
 )
 def customer_features(orders: DataFrame, events: DataFrame) -> DataFrame:
-    """One row per customer and day, from values that are fixed on that day; an order's later status is not."""
+    """One row per customer and day, of what is fixed on that day: a later status of an order tells of later days."""
     day = ["customer_id", "feature_date"]
     placed = (
         orders.withColumnRenamed("order_date", "feature_date")

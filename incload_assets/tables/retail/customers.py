@@ -25,7 +25,7 @@ class Customer(pa.DataFrameModel):
     )
     country: T.StringType = pa.Field(nullable=False, str_matches=r"^[A-Z]{2}$", description="ISO 3166 code")
     tier: T.StringType = pa.Field(nullable=False, isin=["bronze", "silver", "gold"], description="Loyalty tier")
-    updated_at: T.TimestampType = pa.Field(nullable=False, description="When the customer was last changed")
+    updated_at: T.TimestampType = pa.Field(nullable=False, description="When it was last changed")
 
 
 @incremental_asset(
@@ -40,5 +40,5 @@ class Customer(pa.DataFrameModel):
     group_name="retail",
 )
 def customers(changes: DataFrame) -> DataFrame:
-    """One row per customer, as last known; customers who left are removed."""
+    """One row per customer, as last known; those who left are gone."""
     return changes

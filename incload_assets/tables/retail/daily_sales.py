@@ -13,19 +13,19 @@ from incload_assets.tables.retail.partitions import daily
 
 
 class DailySales(pa.DataFrameModel):
-    """Sales on a day in a currency."""
+    """What was sold on a day in a currency."""
 
     order_date: T.DateType = pa.Field(
         nullable=False, ge=date(2020, 1, 1), description="Day the orders were placed, UTC; partitions the table"
     )
     currency: T.StringType = pa.Field(nullable=False, description="ISO 4217 code")
-    orders: T.LongType = pa.Field(nullable=False, ge=0, description="Orders that were not cancelled")
+    orders: T.LongType = pa.Field(nullable=False, ge=0, description="Orders that stand")
     cancelled: T.LongType = pa.Field(nullable=False, ge=0, description="Orders that were cancelled")
     amount: T.DecimalType = pa.Field(
         nullable=False,
         ge=0,
         dtype_kwargs={"precision": 22, "scale": 2},
-        description="Sum of the orders that were not cancelled, in the currency",
+        description="Sum of the orders that stand, in the currency",
     )
 
 
@@ -39,7 +39,7 @@ class DailySales(pa.DataFrameModel):
     group_name="retail",
 )
 def daily_sales(orders: DataFrame) -> DataFrame:
-    """One row per day and currency, from the present state of the day's orders."""
+    """One row per day and currency: what stands of the day's orders, as they are known now."""
     stands = F.col("status") != "cancelled"
     return orders.groupBy("order_date", "currency").agg(
         F.count(F.when(stands, 1)).alias("orders"),

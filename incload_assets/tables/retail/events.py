@@ -1,4 +1,4 @@
-"""User events, from gzipped JSON lines of the shop and its app."""
+"""User events, from the shop's and the app's gzipped JSON lines."""
 
 from datetime import date, timedelta
 
@@ -12,17 +12,17 @@ from incload_assets.tables.retail.partitions import daily
 
 
 class UserEvent(pa.DataFrameModel):
-    """A user's last event on a day."""
+    """The last thing a user did on a day."""
 
     event_id: T.StringType = pa.Field(nullable=False, str_matches=r"^e-\d+$", description="Identifier of the event")
     user_id: T.LongType = pa.Field(nullable=False, gt=0, description="Number of the customer")
     event_type: T.StringType = pa.Field(
         nullable=False, isin=["view", "search", "cart", "checkout", "login"], description="What the user did"
     )
-    page: T.StringType = pa.Field(nullable=False, str_startswith="/", description="Page of the shop")
-    occurred_at: T.TimestampType = pa.Field(nullable=False, description="Time of the event, by the user's clock")
+    page: T.StringType = pa.Field(nullable=False, str_startswith="/", description="Where in the shop")
+    occurred_at: T.TimestampType = pa.Field(nullable=False, description="When, by the user's own clock")
     event_date: T.DateType = pa.Field(
-        nullable=False, ge=date(2020, 1, 1), description="Day of the event, UTC; partitions the table"
+        nullable=False, ge=date(2020, 1, 1), description="Day it happened, UTC; partitions the table"
     )
 
 
@@ -37,5 +37,5 @@ class UserEvent(pa.DataFrameModel):
     group_name="retail",
 )
 def events(changes: DataFrame) -> DataFrame:
-    """One row per user and day, with the latest event."""
+    """One row per user and day: the latest event."""
     return changes.withColumn("event_date", F.to_date("occurred_at"))

@@ -12,20 +12,20 @@ from incload_assets.tables.retail.partitions import daily
 
 
 class Movement(pa.DataFrameModel):
-    """Goods that entered or left a warehouse."""
+    """Goods that came into a warehouse or left it."""
 
     movement_id: T.LongType = pa.Field(nullable=False, gt=0, description="Number of the movement")
-    sku: T.StringType = pa.Field(nullable=False, str_matches=r"^SKU-\d{3}$", description="The article that moved")
-    warehouse: T.StringType = pa.Field(nullable=False, isin=["STO", "BER", "LIS"], description="The warehouse")
+    sku: T.StringType = pa.Field(nullable=False, str_matches=r"^SKU-\d{3}$", description="What moved")
+    warehouse: T.StringType = pa.Field(nullable=False, isin=["STO", "BER", "LIS"], description="Where")
     quantity: T.IntegerType = pa.Field(
-        nullable=False, ge=-1000, le=1000, description="Pieces that entered; negative for pieces that left"
+        nullable=False, ge=-1000, le=1000, description="Pieces that came in; negative for those that left"
     )
-    moved_at: T.TimestampType = pa.Field(nullable=False, description="Time of the movement; never changes")
+    moved_at: T.TimestampType = pa.Field(nullable=False, description="When it moved; never changes")
     recorded_at: T.TimestampType = pa.Field(
         nullable=False, description="When the count was recorded; a recount is later"
     )
     movement_date: T.DateType = pa.Field(
-        nullable=False, ge=date(2020, 1, 1), description="Day of the movement, UTC; partitions the table"
+        nullable=False, ge=date(2020, 1, 1), description="Day it moved, UTC; partitions the table"
     )
 
 

@@ -17,16 +17,16 @@ class Order(pa.DataFrameModel):
     order_id: T.LongType = pa.Field(nullable=False, gt=0, description="Number of the order")
     customer_id: T.LongType = pa.Field(nullable=False, gt=0, description="Number of the customer who placed it")
     status: T.StringType = pa.Field(
-        nullable=False, isin=["new", "paid", "sent", "cancelled"], description="Status of the order"
+        nullable=False, isin=["new", "paid", "sent", "cancelled"], description="How far it has come"
     )
     amount: T.DecimalType = pa.Field(
         nullable=False, ge=0, dtype_kwargs={"precision": 12, "scale": 2}, description="Sum, in the order's currency"
     )
     currency: T.StringType = pa.Field(nullable=False, str_matches=r"^[A-Z]{3}$", description="ISO 4217 code")
-    ordered_at: T.TimestampType = pa.Field(nullable=False, description="When the order was placed; never changes")
-    updated_at: T.TimestampType = pa.Field(nullable=False, description="When the order was last changed")
+    ordered_at: T.TimestampType = pa.Field(nullable=False, description="When it was placed; never changes")
+    updated_at: T.TimestampType = pa.Field(nullable=False, description="When it was last changed")
     order_date: T.DateType = pa.Field(
-        nullable=False, ge=date(2020, 1, 1), description="Day the order was placed, UTC; partitions the table"
+        nullable=False, ge=date(2020, 1, 1), description="Day it was placed, UTC; partitions the table"
     )
 
 

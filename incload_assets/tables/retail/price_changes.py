@@ -12,16 +12,16 @@ from incload_assets.tables.retail.partitions import real_days
 
 
 class PriceChange(pa.DataFrameModel):
-    """One setting of a price."""
+    """A price as it was set."""
 
-    change_id: T.LongType = pa.Field(nullable=False, gt=0, description="Number of the entry; increases")
+    change_id: T.LongType = pa.Field(nullable=False, gt=0, description="Number of the entry; only grows")
     sku: T.StringType = pa.Field(nullable=False, str_matches=r"^SKU-\d{3}$", description="The article")
     price: T.DecimalType = pa.Field(
         nullable=False, ge=0, dtype_kwargs={"precision": 10, "scale": 2}, description="Price in euros"
     )
     discontinued: T.BooleanType = pa.Field(nullable=False, description="Whether the article left the assortment")
-    valid_from: T.TimestampType = pa.Field(nullable=False, description="Start of validity, by the shop's clock")
-    written_at: T.TimestampType = pa.Field(nullable=False, description="Time of the write, by the database's clock")
+    valid_from: T.TimestampType = pa.Field(nullable=False, description="From when on, by the shop's clock")
+    written_at: T.TimestampType = pa.Field(nullable=False, description="When the application wrote it, by the database")
 
 
 @incremental_asset(

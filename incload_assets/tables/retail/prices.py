@@ -12,14 +12,14 @@ from incload_assets.tables.retail.partitions import real_days
 
 
 class ArticlePrice(pa.DataFrameModel):
-    """The price of an article."""
+    """What an article costs."""
 
     sku: T.StringType = pa.Field(nullable=False, str_matches=r"^SKU-\d{3}$", description="The article")
     price: T.DecimalType = pa.Field(
         nullable=False, ge=0, dtype_kwargs={"precision": 10, "scale": 2}, description="Price in euros"
     )
-    valid_from: T.TimestampType = pa.Field(nullable=False, description="Start of validity, by the shop's clock")
-    updated_at: T.TimestampType = pa.Field(nullable=False, description="Time of the write, by the database's clock")
+    valid_from: T.TimestampType = pa.Field(nullable=False, description="From when on, by the shop's clock")
+    updated_at: T.TimestampType = pa.Field(nullable=False, description="When the application wrote it, by the database")
 
 
 @incremental_asset(
@@ -32,5 +32,5 @@ class ArticlePrice(pa.DataFrameModel):
     group_name="retail",
 )
 def prices(changes: DataFrame) -> DataFrame:
-    """One row per article that is sold, with its latest price."""
+    """One row per article that is sold, with its price as last set."""
     return changes

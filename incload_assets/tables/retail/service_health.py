@@ -1,4 +1,4 @@
-"""Hourly health of each service, from its log lines."""
+"""Health of each service by the hour, from its log lines."""
 
 from datetime import timedelta
 
@@ -13,14 +13,14 @@ from incload_assets.tables.retail.service_logs import service_logs as service_lo
 
 
 class ServiceHealth(pa.DataFrameModel):
-    """The health of a service in one hour."""
+    """How a service did in an hour."""
 
     logged_hour: T.TimestampType = pa.Field(nullable=False, description="Start of the hour, UTC; partitions the table")
-    service: T.StringType = pa.Field(nullable=False, description="The service")
+    service: T.StringType = pa.Field(nullable=False, description="Which one")
     requests: T.LongType = pa.Field(nullable=False, ge=1, description="Requests answered")
-    errors: T.LongType = pa.Field(nullable=False, ge=0, description="Requests answered with a status of 500 or more")
+    errors: T.LongType = pa.Field(nullable=False, ge=0, description="Those answered with a status of 500 or more")
     latency_p95_ms: T.DoubleType = pa.Field(
-        nullable=False, ge=0, description="95th percentile of the latency in milliseconds, interpolated"
+        nullable=False, ge=0, description="Time within which 95 % were answered, in milliseconds, interpolated"
     )
 
 
@@ -34,7 +34,7 @@ class ServiceHealth(pa.DataFrameModel):
     group_name="platform",
 )
 def service_health(service_logs: DataFrame) -> DataFrame:
-    """One row per hour and service, once the hour is over; computed again when late lines arrive."""
+    """One row per hour and service, once the hour is over; made anew when late lines arrive."""
     # exact: an approximate percentile depends on the order in which rows are read
     return service_logs.groupBy("logged_hour", "service").agg(
         F.count("*").alias("requests"),

@@ -1,4 +1,4 @@
-"""Logs of the services, from the log shippers' gzipped JSON lines."""
+"""Logs of the services, from the shippers' gzipped JSON lines."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -12,19 +12,19 @@ from incload_assets.tables.retail.partitions import hourly
 
 
 class LogLine(pa.DataFrameModel):
-    """A log line: one request that a service has answered."""
+    """A request that a service has answered."""
 
     log_id: T.StringType = pa.Field(
         nullable=False, str_matches=r"^\d{8}T\d{4}-\d{4}$", description="Identifier of the line"
     )
-    service: T.StringType = pa.Field(nullable=False, description="The service that answered")
-    level: T.StringType = pa.Field(nullable=False, isin=["INFO", "WARN", "ERROR"], description="Severity")
+    service: T.StringType = pa.Field(nullable=False, description="Who answered")
+    level: T.StringType = pa.Field(nullable=False, isin=["INFO", "WARN", "ERROR"], description="How grave it is")
     status: T.IntegerType = pa.Field(nullable=False, ge=100, le=599, description="HTTP status")
-    latency_ms: T.LongType = pa.Field(nullable=False, ge=0, description="Latency in milliseconds")
+    latency_ms: T.LongType = pa.Field(nullable=False, ge=0, description="Time it took, in milliseconds")
     logged_at: T.TimestampType = pa.Field(
-        nullable=False, ge=datetime(2020, 1, 1, tzinfo=UTC), description="Time of the line, by the service's clock"
+        nullable=False, ge=datetime(2020, 1, 1, tzinfo=UTC), description="When, by the service's clock"
     )
-    logged_hour: T.TimestampType = pa.Field(nullable=False, description="Hour of the line, UTC; partitions the table")
+    logged_hour: T.TimestampType = pa.Field(nullable=False, description="Its hour, UTC; partitions the table")
 
 
 @incremental_asset(
@@ -38,5 +38,5 @@ class LogLine(pa.DataFrameModel):
     group_name="platform",
 )
 def service_logs(changes: DataFrame) -> DataFrame:
-    """One row per log line, however often its shipper sends it; the open hour grows every minute."""
+    """One row per log line, however often its shipper sends it; the open hour grows by the minute."""
     return changes.withColumn("logged_hour", F.date_trunc("hour", "logged_at"))

@@ -1,4 +1,4 @@
-"""Settings of the services, from full extracts."""
+"""Settings of the services, from complete exports."""
 
 from datetime import timedelta
 
@@ -12,18 +12,18 @@ from incload_assets.tables.retail.partitions import daily_platform
 
 
 class Setting(pa.DataFrameModel):
-    """A setting in the newest extract; for a secret only a keyed hash."""
+    """A setting as the newest export has it; of a secret only a keyed hash."""
 
     name: T.StringType = pa.Field(nullable=False, str_length={"min_value": 1}, description="Service and setting")
-    value: T.StringType = pa.Field(nullable=True, description="The value; NULL for a secret")
+    value: T.StringType = pa.Field(nullable=True, description="Its value; never that of a secret")
     is_secret: T.BooleanType = pa.Field(nullable=False, description="Whether it is a secret")
     secret_hash: T.StringType = pa.Field(
         nullable=True,
         str_matches=r"^hmac-sha256:[0-9a-f]{64}$",
-        metadata={"personal": True},  # a value that is no hash may be the secret itself, so messages mask it
+        metadata={"personal": True},  # what is no hash may be the secret itself: no message shows it
         description="Keyed hash of the secret",
     )
-    changed_at: T.TimestampType = pa.Field(nullable=False, description="When the setting was last changed")
+    changed_at: T.TimestampType = pa.Field(nullable=False, description="When it was last changed")
 
 
 @incremental_asset(
@@ -33,13 +33,13 @@ class Setting(pa.DataFrameModel):
     changes=Changes(keys=["name"]),
     write=Snapshot(),
     freshness=Freshness(within=timedelta(minutes=2)),
-    quarantine=Quarantine(max_rows=0),  # the load of a broken extract stops as a whole
+    quarantine=Quarantine(max_rows=0),  # half a configuration is none: a broken export is stopped as a whole
     log_retention=timedelta(days=30),
     group_name="platform",
 )
 def settings(changes: DataFrame) -> DataFrame:
-    """One row per setting of the newest extract; settings that it lacks are removed."""
-    # a setting that is not marked as plain counts as a secret, and a secret without a value breaks the pattern
+    """One row per setting of the newest export; what it lacks is gone."""
+    # whatever is not told to be plain counts as a secret, and a secret without a value as one that breaks the pattern
     is_plain = F.coalesce(~F.col("is_secret"), F.lit(False))
     return changes.withColumn("secret_hash", F.when(~is_plain, F.coalesce("value", F.lit("")))).withColumn(
         "value", F.when(is_plain, F.col("value"))

@@ -13,13 +13,13 @@ from incload_assets.tables.retail.partitions import daily
 
 
 class StockLevel(pa.DataFrameModel):
-    """The stock of an article in a warehouse; for one day, the change by that day's movements."""
+    """What a warehouse holds of an article; of one day: what that day's movements changed."""
 
-    sku: T.StringType = pa.Field(nullable=False, description="The article")
-    warehouse: T.StringType = pa.Field(nullable=False, description="The warehouse")
-    quantity: T.LongType = pa.Field(nullable=False, description="Pieces that entered minus pieces that left")
-    movements: T.LongType = pa.Field(nullable=False, ge=1, description="Number of movements")
-    last_moved_at: T.TimestampType = pa.Field(nullable=False, description="Time of the latest movement")
+    sku: T.StringType = pa.Field(nullable=False, description="What is stored")
+    warehouse: T.StringType = pa.Field(nullable=False, description="Where")
+    quantity: T.LongType = pa.Field(nullable=False, description="Pieces: those that came in less those that left")
+    movements: T.LongType = pa.Field(nullable=False, ge=1, description="Movements that made it")
+    last_moved_at: T.TimestampType = pa.Field(nullable=False, description="When the latest of them was")
 
 
 @derived_asset(
@@ -32,7 +32,7 @@ class StockLevel(pa.DataFrameModel):
     group_name="retail",
 )
 def stock_levels(inventory: DataFrame) -> DataFrame:
-    """One row per article and warehouse, from all its movements, each counted once, including late ones."""
+    """One row per article and warehouse: all its movements taken together, each counted once, late ones included."""
     return inventory.groupBy("sku", "warehouse").agg(
         F.sum("quantity").alias("quantity"),
         F.count("*").alias("movements"),

@@ -1,4 +1,4 @@
-"""Each visitor's activity by day, folded from hourly web events."""
+"""What each visitor did on each day, folded from the web events of its hours."""
 
 from datetime import timedelta
 
@@ -13,18 +13,18 @@ from incload_assets.tables.retail.web_events import web_events as web_events_tab
 
 
 class VisitorDay(pa.DataFrameModel):
-    """A visitor's day; for one hour, the contribution of that hour's events."""
+    """A visitor's day; of one hour: what the events of that hour add to it."""
 
-    visitor_id: T.StringType = pa.Field(nullable=False, description="The visitor, by the day's cookie")
+    visitor_id: T.StringType = pa.Field(nullable=False, description="Who, by the day's cookie")
     visit_date: T.DateType = pa.Field(nullable=False, description="Day of the events, UTC")
-    views: T.LongType = pa.Field(nullable=False, ge=0, description="Pages viewed")
+    views: T.LongType = pa.Field(nullable=False, ge=0, description="Pages looked at")
     searches: T.LongType = pa.Field(nullable=False, ge=0, description="Searches")
     baskets: T.LongType = pa.Field(nullable=False, ge=0, description="Articles put into the basket")
-    first_seen_at: T.TimestampType = pa.Field(nullable=False, description="Time of the first event")
-    last_seen_at: T.TimestampType = pa.Field(nullable=False, description="Time of the latest event")
-    last_event_id: T.StringType = pa.Field(nullable=False, description="Identifier of the latest event")
-    last_kind: T.StringType = pa.Field(nullable=False, description="Kind of the latest event")
-    last_page: T.StringType = pa.Field(nullable=False, description="Page of the latest event")
+    first_seen_at: T.TimestampType = pa.Field(nullable=False, description="When the first event was")
+    last_seen_at: T.TimestampType = pa.Field(nullable=False, description="When the latest event was")
+    last_event_id: T.StringType = pa.Field(nullable=False, description="The latest event")
+    last_kind: T.StringType = pa.Field(nullable=False, description="What it was")
+    last_page: T.StringType = pa.Field(nullable=False, description="Where in the shop it was")
 
 
 @derived_asset(
@@ -38,13 +38,13 @@ class VisitorDay(pa.DataFrameModel):
     group_name="platform",
 )
 def visitor_days(web_events: DataFrame) -> DataFrame:
-    """One row per visitor and day, with counts and the latest event; late events are added when they arrive."""
+    """One row per visitor and day: the latest event, and how many there were; late ones are added when they come."""
 
     def count(kind: str) -> Column:
         return F.count(F.when(F.col("kind") == kind, 1))
 
     def latest(column: str) -> Column:
-        # of two events at the same instant, always the same one, regardless of the order in which they are read
+        # of two events at one instant, the same one whatever the order in which they are read
         return F.max_by(column, F.struct("occurred_at", "event_id"))
 
     return web_events.groupBy("visitor_id", F.to_date("occurred_at").alias("visit_date")).agg(

@@ -1,4 +1,4 @@
-"""Web events, from the topic of the shop's Kafka."""
+"""Web events, from the topic of the shop's own Kafka."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -13,26 +13,24 @@ from incload_assets.tables.retail.partitions import real_days
 
 
 class WebEvent(pa.DataFrameModel):
-    """An action of a visitor on the shop's pages."""
+    """Something that a visitor did in the shop's pages."""
 
     event_id: T.StringType = pa.Field(
         nullable=False, str_matches=r"^\d{8}T\d{4}-\d{4}$", description="Identifier of the event"
     )
     visitor_id: T.StringType = pa.Field(
-        nullable=False, str_matches=r"^v-\d{3,}$", description="The visitor, by the day's cookie"
+        nullable=False, str_matches=r"^v-\d{3,}$", description="Who, by the day's cookie"
     )
     customer_id: T.LongType = pa.Field(nullable=True, gt=0, description="Number of the customer; NULL for a guest")
     kind: T.StringType = pa.Field(nullable=False, isin=["view", "search", "basket"], description="What the visitor did")
-    page: T.StringType = pa.Field(nullable=False, str_startswith="/", description="Page of the shop")
+    page: T.StringType = pa.Field(nullable=False, str_startswith="/", description="Where in the shop")
     sku: T.StringType = pa.Field(
-        nullable=True, str_matches=r"^SKU-\d{3}$", description="The article that was put into the basket"
+        nullable=True, str_matches=r"^SKU-\d{3}$", description="The article that went into the basket"
     )
     occurred_at: T.TimestampType = pa.Field(
-        nullable=False, ge=datetime(2020, 1, 1, tzinfo=UTC), description="Time of the event, by the visitor's clock"
+        nullable=False, ge=datetime(2020, 1, 1, tzinfo=UTC), description="When, by the visitor's own clock"
     )
-    occurred_hour: T.TimestampType = pa.Field(
-        nullable=False, description="Hour of the event, UTC; partitions the table"
-    )
+    occurred_hour: T.TimestampType = pa.Field(nullable=False, description="Its hour, UTC; partitions the table")
 
 
 @incremental_asset(
@@ -46,5 +44,5 @@ class WebEvent(pa.DataFrameModel):
     group_name="platform",
 )
 def web_events(changes: DataFrame) -> DataFrame:
-    """One row per event, however often it is sent; a window holds the events that reached the topic on a day."""
+    """One row per event, however often it is sent; a window is what came into the topic within a day."""
     return changes.withColumn("occurred_hour", F.date_trunc("hour", "occurred_at"))

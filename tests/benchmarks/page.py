@@ -1,4 +1,4 @@
-"""The README's table, as it follows from ``results.json``: ``python -m tests.benchmarks.readme`` prints it."""
+"""The table of `docs/cost.md`, as it follows from ``results.json``: ``python -m tests.benchmarks.page`` prints it."""
 
 import json
 from collections.abc import Mapping, Sequence

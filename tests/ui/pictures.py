@@ -1,0 +1,108 @@
+"""The pictures of the documentation: ``python -m tests.ui.pictures`` takes them of the sample shop in the real UI.
+
+It takes some minutes: a shop opens in a clone of its own, with its PostgreSQL, its Kafka and a Spark, and its tables
+are loaded. With the address of a UI that is up, such as ``http://127.0.0.1:3000``, they are taken there. Look at each
+picture before you commit it.
+"""
+
+import re
+import sys
+import time
+from itertools import cycle
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from playwright.sync_api import Page
+
+from resources.local_servers.files import free_port
+from tests.support.documents import DOCS
+from tests.support.project_copy import Clone
+from tests.ui.browser import end, open_page, wait_until_up
+
+PICTURES = DOCS / "pictures"
+WIDTH, HEIGHT = 1400, 800
+MOST_BYTES = 200_000
+LOADED_MILLISECONDS = 1_500_000
+TURNING = ("customers", "inventory", "daily_sales", "stock_levels", "customer_features")
+"""Tables that are loaded late enough to be seen while they are."""
+ENVIRONMENT = {"INCLOAD_SPARK": "local", "INCLOAD_SPARK_MEMORY": "2g", "INCLOAD_KAFKA": "true"}
+
+
+def take(page: Page, name: str) -> None:
+    """Take a picture of the page when it has come to rest."""
+    page.wait_for_load_state("networkidle")
+    page.mouse.move(0, 0)
+    time.sleep(4)
+    path = PICTURES / f"{name}.png"
+    page.screenshot(path=path)
+    size = path.stat().st_size
+    assert size < MOST_BYTES, f"{name} has {size} bytes"
+    print(f"{path}: {size} bytes", flush=True)
+
+
+def take_partitions(page: Page, address: str) -> None:
+    """Partitions of a table of which some are green and some are being loaded."""
+    for table in cycle(TURNING):
+        page.goto(f"{address}/assets/{table}?view=partitions")
+        page.get_by_text(re.compile(r"Materializing \(\d")).first.wait_for()
+        time.sleep(2)
+        if re.search(r"Materialized \([1-9].*Materializing \([1-9]", page.inner_text("body"), re.DOTALL):
+            return take(page, "partitions")
+
+
+def take_partition(page: Page, address: str, table: str) -> None:
+    """A green partition: what was loaded, and the evidence that it is right."""
+    page.goto(f"{address}/assets/{table}?view=partitions")
+    page.get_by_text(re.compile(r"Missing \(0\)")).first.wait_for(timeout=LOADED_MILLISECONDS)
+    page.get_by_text(re.compile(r"^\d{4}-\d\d-\d\d$")).nth(4).click()
+    page.get_by_text("rows_read").first.wait_for()
+    take(page, "partition")
+    page.get_by_text("evidence", exact=True).first.scroll_into_view_if_needed()
+    page.get_by_text("sample", exact=True).first.scroll_into_view_if_needed()
+    take(page, "evidence")
+
+
+def take_checks(page: Page, address: str, table: str) -> None:
+    """The checks of a table, one of them in full."""
+    page.goto(f"{address}/assets/{table}?view=checks")
+    page.get_by_text("quarantine", exact=True).first.click()
+    page.get_by_text("Latest execution").first.wait_for()
+    take(page, "checks")
+
+
+def take_catalog(page: Page, address: str) -> None:
+    """The tables, with their status."""
+    page.goto(f"{address}/assets")
+    page.get_by_text(re.compile(r"^\d+ partitions?$")).nth(9).wait_for()
+    take(page, "catalog")
+
+
+def pictures(address: str) -> None:
+    """Take all pictures."""
+    PICTURES.mkdir(exist_ok=True)
+    with open_page(WIDTH, HEIGHT) as page:
+        take_partitions(page, address)
+        take_partition(page, address, "orders")
+        take_checks(page, address, "orders")
+        take_catalog(page, address)
+
+
+def main() -> None:
+    """Open a shop in a clone, and take the pictures as its tables load."""
+    with TemporaryDirectory(prefix="pictures-") as folder:
+        clone, port, log = Clone.of(Path(folder), "local"), free_port(), Path(folder) / "dev.log"
+        with log.open("w") as said:
+            dev = clone.dev(port, said, **ENVIRONMENT, INCLOAD_SAMPLES="true")
+            try:
+                wait_until_up(f"http://127.0.0.1:{port}", dev, log)
+                pictures(f"http://127.0.0.1:{port}")
+            finally:
+                end(dev)
+                clone.incload("stop", **ENVIRONMENT)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        pictures(sys.argv[1])
+    else:
+        main()
