@@ -53,7 +53,7 @@ def conflicts(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckRes
         table,
         False,
         f"Sources contradict each other for {several(count, 'key')} at the same position. The source named first "
-        f"{first}. What to do: look at the sample, and let the owners of the sources settle which of them is right.",
+        f"{first}. What to do: see the sample, and let the owners of the sources settle which of them is right.",
         metadata,
     )
 

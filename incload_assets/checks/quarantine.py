@@ -67,8 +67,8 @@ def _described(stopped: list[str], near: list[str], rejected: int, read: int, re
         )
     if near:
         parts.append(
-            f"{some(near)} came near the threshold at which a load stops. What to do: look at the reasons below, and "
-            "fix the source, or the contract if the rows are right."
+            f"{some(near)} came near the threshold at which a load stops. What to do: see the reasons below, and fix "
+            "the source, or the contract if the rows are right."
         )
     share = f" ({rejected / read:.1%})" if read else ""
     last = several(len(recent), "window")

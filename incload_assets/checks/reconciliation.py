@@ -48,9 +48,9 @@ __all__ = ["REPAIR", "ReconciliationConfig", "chosen_windows", "first_verdict", 
 class ReconciliationConfig(dg.Config):
     """Which ingested windows are compared row by row; positions are always compared for all windows."""
 
-    recent: int = Field(default=RECENT, ge=0, description="How many of the newest ingested windows.")
-    partitions: list[str] = Field(default=[], description="These partition keys instead.")
-    all_partitions: bool = Field(default=False, description="Every ingested window instead.")
+    recent: int = Field(default=RECENT, ge=0, description="Number of newest ingested windows to compare.")
+    partitions: list[str] = Field(default=[], description="Compare these partitions instead.")
+    all_partitions: bool = Field(default=False, description="Compare every ingested window instead.")
 
 
 def chosen_windows(look: Observation, config: ReconciliationConfig) -> list[Window]:

@@ -49,7 +49,7 @@ def uniqueness(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckRe
     return _result(
         table,
         False,
-        f"Not unique: {'; '.join(broken)}. What to do: look at the sample. A key in two partitions means that its "
+        f"Not unique: {'; '.join(broken)}. What to do: see the sample. A key in two partitions means that its "
         "partition value changed: choose a partition column whose value never changes. The same value under two keys "
         "has to be corrected at the source. Then materialize the affected windows again.",
         metadata,

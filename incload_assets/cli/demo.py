@@ -53,7 +53,7 @@ def demo(
             raise IncrementalLoadError(
                 f"the sample shop has traded up to {shop.now:%Y-%m-%d %H:%M} UTC",
                 rule="it never trades beyond the present",
-                remedy=f"look at its tables with `incload status`, or start over by removing {settings.home_root}",
+                remedy=f"see its tables with `incload status`, or start over by removing {settings.home_root}",
             )
         steps = -((shop.now - end) // DAY)  # the last may be shorter than a day
         free_from_killed_runs(project, screen.say)

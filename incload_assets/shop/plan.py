@@ -38,7 +38,7 @@ class TradingPlan:
     Example:
         >>> plan = TradingPlan(Calendar(date(2026, 1, 5), seed=1, scale=1.0))
         >>> plan.due(midnight(date(2026, 1, 5)), midnight(date(2026, 1, 6)))[0].path
-        'events/2026-01-05/events-0000.json.gz'
+        'orders/2026-01-05/orders-0000.json'
     """
 
     def __init__(self, calendar: Calendar) -> None:
