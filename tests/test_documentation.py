@@ -23,13 +23,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from typer.core import TyperGroup
 
-import incload_assets.loading as loading
+from incload_assets import assets
+from incload_assets.assets import Changes, derived_asset, incremental_asset
 from incload_assets.assets.incremental import table_of
 from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS
 from incload_assets.cli.program import program
 from incload_assets.code_location import CHECK_SCHEDULES
 from incload_assets.declaration.table import Table
-from incload_assets.loading import Changes, derived_asset, incremental_asset
 from incload_assets.maintenance import compact_files as file_compaction
 from incload_assets.maintenance import compact_logs as log_compaction
 from incload_assets.maintenance import vacuum as vacuuming
@@ -76,7 +76,7 @@ class Stock(pa.DataFrameModel):
 
 @incremental_asset(
     partitions_def=FIRST,
-    source=loading.Files("{landing}/customers/{window:%Y-%m-%d}.json"),
+    source=assets.Files("{landing}/customers/{window:%Y-%m-%d}.json"),
     contract=Customer,
     changes=Changes(keys="customer_id", sequence_by="seq"),
 )
@@ -87,7 +87,7 @@ def customers(changes: DataFrame) -> DataFrame:
 
 def given() -> dict[str, Any]:
     """What the examples of a page take as given."""
-    own = {name: getattr(loading, name) for name in loading.__all__}
+    own = {name: getattr(assets, name) for name in assets.__all__}
     return {
         **own,
         **{model.__name__: model for model in (DailySales, CdcOrder, Stock)},
@@ -248,7 +248,7 @@ def test_everything_that_a_declaration_can_say_is_in_the_tables(declared: Any) -
 
 def test_every_source_and_write_strategy_is_described() -> None:
     named = {word for page in PAGES[1:] for code in page.code for word in re.findall(r"\w+", code)}
-    assert set(loading.__all__) - named == set()
+    assert set(assets.__all__) - named == set()
 
 
 def test_every_check_and_job_is_described_with_its_time() -> None:
@@ -285,7 +285,7 @@ def test_every_claim_names_what_shows_it() -> None:
 
 
 def test_the_source_of_ones_own_is_the_one_that_passes_the_conformance_suite() -> None:
-    module = (PROJECT / "tests" / "loading" / "sources" / "http_api.py").read_text()
+    module = (PROJECT / "tests" / "support" / "http_api.py").read_text()
     assert documented_block("python", "class HttpApi") == module.strip()
     assert len(module.splitlines()) < 60
 
