@@ -127,8 +127,8 @@ class Source(ABC):
     """A store that a table's changes are read from.
 
     ``detect`` finds the positions of windows, ``extract`` reads the rows of a position. ``detect`` also receives the
-    positions that earlier loads ingested, by partition key, from which a source can tell, for example, which window a
-    file of a flat folder was first assigned to, or what a removed file held.
+    positions that earlier loads ingested, by partition key. From these a source derives, for example, the window that a
+    file of a flat folder was first assigned to, or the content of a removed file.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:

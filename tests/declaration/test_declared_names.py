@@ -277,13 +277,13 @@ WRONG: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     ),
     "a sequence that deletes lack": (
         lambda: events(of_event(sequence_by=["day"])),
-        "changes.sequence_by begins with 'day'. Rule: a delete tells nothing but the key",
+        "changes.sequence_by begins with 'day'. Rule: a delete has only the key",
     ),
     "a field of events with a typo": (
         lambda: events(contract=model("cdc_commited_at", T.TimestampType, base=Event)),
         "Model names 'cdc_commited_at', which the source does not have",
     ),
-    "no delete": (lambda: events(of_event(delete_when=None)), "changes.delete_when is None, which does not ask for"),
+    "no delete": (lambda: events(of_event(delete_when=None)), "changes.delete_when is None, which does not test"),
     "a delete by another field": (
         lambda: events(of_event(delete_when="op = 'd'")),
         "changes.delete_when is \"op = 'd'\"",

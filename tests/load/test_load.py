@@ -487,8 +487,8 @@ def test_a_key_that_somebody_doubled_in_the_table_is_named_and_the_remedy_makes_
         ("op IN (SELECT 'd')", "with a query in it"),
         ("meta.op = 'd'", "with a member of 'meta'"),
         ("value.op = 'd'", "with a member of 'value'"),
-        ("op", "a column that is neither true nor false"),
-        ("(value)", "a column that is neither true nor false"),
+        ("op", "a column that is not boolean"),
+        ("(value)", "a column that is not boolean"),
     ],
 )
 def test_a_condition_that_is_none_on_a_row_is_refused_where_it_is_declared(

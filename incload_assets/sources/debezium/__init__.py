@@ -1,1 +1,1 @@
-"""Change events of Debezium's connector for PostgreSQL."""
+"""Change events of Debezium's PostgreSQL connector as a source."""

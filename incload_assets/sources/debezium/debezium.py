@@ -1,4 +1,4 @@
-"""Change events of Debezium's connector for PostgreSQL, in files or in Kafka."""
+"""The source of change events of Debezium's PostgreSQL connector, in files or in Kafka."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -26,60 +26,64 @@ from resources.errors import DeclarationError, SourceUnreadable
 TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring"]
 Decimals = Literal["precise", "double", "string"]
 SHOWN_TABLES = 10
-"""Names of tables that a message shows."""
+"""Largest number of table names in a message."""
 
 
 @dataclass(frozen=True)
 class Debezium(SourceDecorator):
-    """Change events of Debezium's connector for PostgreSQL as changes of one table; with or without schemas, as JSON.
+    """JSON change events of Debezium's PostgreSQL connector, with or without schemas, as changes of one table.
 
-    Beside the table's columns a contract may have these fields, as may conditions and the function:
+    Beside the table's columns, the contract, the conditions and the function may use these fields:
 
-    - ``cdc_sequence`` (string): orders all changes, replayed ones and those of snapshots among them; the same change
-      always has the same, so that a replayed event counts as a duplicate. It is two positions in PostgreSQL's log.
+    - ``cdc_sequence`` (string): orders all changes, including replayed changes and rows of snapshots. A change always
+      has the same sequence, so that a replayed event is a duplicate. It consists of two positions in PostgreSQL's log.
     - ``cdc_op`` (string): c, u, d, r (row of a snapshot) or t (truncate).
-    - ``cdc_lsn``, ``cdc_tx`` (long): of the change, NULL in rows of incremental snapshots.
-    - ``cdc_committed_at`` (timestamp): when its transaction committed, or the snapshot was read.
-    - ``cdc_snapshot`` (string): false, or what kind of snapshot the row is of.
-    - ``kafka_...``: what the inner source has of that name.
+    - ``cdc_lsn``, ``cdc_tx`` (long): log position and transaction; NULL in rows of incremental snapshots.
+    - ``cdc_committed_at`` (timestamp): when the transaction committed, or the snapshot was read.
+    - ``cdc_snapshot`` (string): false, or the kind of snapshot that the row is from.
+    - ``kafka_...``: fields of the inner source.
 
     Tombstones, heartbeats, messages in the log, begins and ends of transactions, and events of other tables are counted
-    as skipped and change nothing. A window whose change events are all of other tables fails, unless these are named:
-    more likely ``table`` is misspelt. Events of other connectors, and flattened ones, are quarantined. A delete tells
-    only the key. A column that an update left alone and whose value is not in the event (TOAST) keeps its value, also
-    where the update gives the row a *new key*: that is a delete and a create at one place of PostgreSQL's log, and the
-    value is the old key's. The row waits as long as that is not known. Where the table's changes have no
-    ``unavailable``, such events are quarantined. Debezium writes NULL for the value if the column is an array, but of
-    texts, int, bigint or uuid: for other arrays that may be large, PostgreSQL has to have REPLICA IDENTITY FULL.
+    as skipped and change nothing. A window whose change events are all of other tables fails, unless these tables are
+    declared, because ``table`` is probably misspelled. Events of other connectors, and flattened events, are
+    quarantined. A delete has only the key.
 
-    What Spark's types lack (infinite dates and times, 24:00, years before Christ or after 9999) is quarantined, unless
-    the contract has the column as a string: "infinity", "24:00:00". Times kept as strings are the same in all modes:
-    "12:34:56.000000", "2026-01-02T12:34:56.000000"; all else is kept as the connector writes it.
+    A column that an update did not change may be missing in the event (TOAST). It keeps its value, even if the update
+    gives the row a *new key*: that is a delete and a create at the same position of PostgreSQL's log, and the value is
+    taken from the old key. The row waits until that value is known. If the table's changes have no ``unavailable``,
+    such events are quarantined. For arrays, except arrays of texts, int, bigint or uuid, Debezium writes NULL in place
+    of such a value: tables with other arrays that may be large need REPLICA IDENTITY FULL in PostgreSQL.
 
-    Events without schemas do not say how dates, times and decimals are written. A column that the contract has as a
-    date, timestamp or decimal is read as the connector writes such columns by ``time_precision_mode`` and ``decimals``;
-    the scale of a precise decimal is that of the contract, and has to be that of the database. Where that does not fit
-    (``timestamp(3)`` is written in milliseconds by the default mode), give the column an encoding. A value that is not
-    of its encoding is quarantined, such as base64 that is none, or nanoseconds between microseconds.
+    Values that Spark's types lack (infinite dates and times, 24:00, years before Christ or after 9999) are quarantined,
+    unless the contract has the column as a string: "infinity", "24:00:00". Times in string columns have the same format
+    in all modes: "12:34:56.000000", "2026-01-02T12:34:56.000000"; all other values stay as the connector writes them.
+
+    Events without schemas do not declare how dates, times and decimals are encoded. Columns that the contract has as
+    dates, timestamps or decimals are read in the connector's encoding for ``time_precision_mode`` and ``decimals``; the
+    scale of a precise decimal is the contract's, which must be equal to the database's. If that does not fit
+    (``timestamp(3)`` is written in milliseconds in the default mode), declare an encoding for the column. A value that
+    does not match its encoding is quarantined, such as invalid base64, or nanoseconds finer than a microsecond.
 
     Args:
-        source: Where the events are, ``Files(...)`` or ``Kafka(...)``.
-        table: Whose changes are read, as ``schema.table``, spelt as in the events' ``source``: without quotes, and the
-            case counts.
-        other_tables: Tables whose events the source holds, too, so that a window may hold nothing but theirs.
-        keys: Columns of its primary key. A table without one cannot be kept row by row, and is refused: name a unique
-            key that never changes (with REPLICA IDENTITY USING INDEX or FULL), or keep its events with ``Append``.
-        keys_change: Whether rows may get a new key. False: an event that gives one without such a value is quarantined;
-            and a ``log_retention`` can remove changes that were overtaken, as it can with ``replica_identity="full"``,
-            while otherwise the values of an old key may be asked for as of any time.
+        source: The source of the events, ``Files(...)`` or ``Kafka(...)``.
+        table: The table whose changes are read, as ``schema.table``, spelled as in the events' ``source``: without
+            quotes, and with the same case.
+        other_tables: Other tables whose events the source also holds, so that a window may consist of their events.
+        keys: Columns of the table's primary key. A table without one cannot be kept row by row, and is refused: name a
+            unique key that never changes (with REPLICA IDENTITY USING INDEX or FULL), or keep its events with
+            ``Append``.
+        keys_change: Whether rows may get a new key. False: an event that gives a row a new key and lacks a value is
+            quarantined; and a ``log_retention`` can remove superseded changes, as with ``replica_identity="full"``.
+            True: the values of an old key may be needed as of any time.
         replica_identity: ``full`` if deletes carry the whole row, as a table with ``Merge(partition_by=...)`` needs.
         time_precision_mode: The connector's ``time.precision.mode``.
-        decimals: Its ``decimal.handling.mode``; None: events carry schemas, or the table has no decimals.
-        encodings: By column, where neither schemas nor the rules above tell: ``date``, ``timestamp[ms]``, ``time[us]``
-            (and ms, us, ns), ``decimal(2)``, ``plain``; of bytes ``hex``, ``base64url``.
-        unavailable: The connector's ``unavailable.value.placeholder``; ``hex:`` and digits are understood as there.
-        slot: Where the connector reads, for the check ``headroom``: it complains before PostgreSQL drops the slot, and
-            when nothing reads it.
+        decimals: The connector's ``decimal.handling.mode``; None: events carry schemas, or the table has no decimals.
+        encodings: Encodings by column, if neither schemas nor the rules above determine them: ``date``,
+            ``timestamp[ms]``, ``time[us]`` (and ms, us, ns), ``decimal(2)``, ``plain``; for bytes ``hex``,
+            ``base64url``.
+        unavailable: The connector's ``unavailable.value.placeholder``, including the form ``hex:`` with digits.
+        slot: The connector's replication slot, for the check ``headroom``, which warns before PostgreSQL drops the
+            slot, and if nothing reads it.
 
     Example:
         >>> from incload_assets.assets import Files
@@ -138,16 +142,15 @@ class Debezium(SourceDecorator):
         return f'{without} of Debezium(..., replica_identity="full"), after {full}'
 
     def changes(self, *, truncates: bool = True) -> "Changes":
-        """What a change is, for the table's declaration.
+        """The ``changes`` for the table's declaration.
 
         The contract needs the column ``cdc_sequence``, a string that is never NULL. With ``replica_identity="full"``
-        every event has every value, so that a load need not look for older ones: the cheaper way.
+        every event has every value, so loads are cheaper, because they need no older values.
 
         Args:
             truncates: Whether truncates empty the table; the connector passes them on with ``skipped.operations=none``.
-                False where the way of writing knows none, as with ``partition_by``: then they are quarantined.
+                False: they are quarantined, for write strategies without truncates, as with ``partition_by``.
         """
-        # this module is a part of what the declaration is made of
         whole = self.replica_identity == "full"
         return Changes(
             keys=self.keys,
@@ -159,7 +162,7 @@ class Debezium(SourceDecorator):
         )
 
     def validate(self, table_name: str) -> None:
-        """Check the declaration, and that of the inner source; see :meth:`Source.validate`."""
+        """Checks the declarations of this source and of the inner source; see :meth:`Source.validate`."""
         if not isinstance(self.source, Source) or isinstance(self.source, Debezium):
             raise DeclarationError(
                 f"{table_name}: source: Debezium of {self.source!r}",
@@ -172,27 +175,27 @@ class Debezium(SourceDecorator):
             if not re.fullmatch(r'[^."]+\.[^"]+', name):
                 raise DeclarationError(
                     f"{table_name}: source: {what} is {name!r}",
-                    rule="events of other tables change nothing, so that a table is named with its schema, unquoted",
+                    rule="a table is identified by its schema and name, without quotes",
                     remedy='write "public.orders"',
                 )
         if self.table in self.other_tables:
             raise DeclarationError(
                 f"{table_name}: source: other_tables has {self.table!r}, the table itself",
-                rule="they are those whose events change nothing",
-                remedy="leave it out there",
+                rule="events of other_tables change nothing",
+                remedy=f"remove {self.table!r} from other_tables",
             )
         if not self.keys:
             raise DeclarationError(
                 f"{table_name}: source: keys is empty",
-                rule="rows are kept by key; without one an update does not tell which row it means",
-                remedy="name the columns of the primary key; for a table without, a unique key that never changes, or "
-                "keep the events as they are, with Append()",
+                rule="rows are kept by key; without a key an update does not identify its row",
+                remedy="name the columns of the primary key, or of a unique key that never changes; or keep the events "
+                "as they are, with Append()",
             )
         for column, encoding in self.encodings.items():
             if not re.fullmatch(ENCODING, encoding):
                 raise DeclarationError(
                     f"{table_name}: source: the encoding of {column!r} is {encoding!r}",
-                    rule="it says how the connector writes the values of a column",
+                    rule="it is the format in which the connector writes the values of a column",
                     remedy="write plain, date, timestamp[ms], time[us] (units are ms, us, ns), decimal(2), hex, or "
                     "base64url",
                 )
@@ -201,7 +204,7 @@ class Debezium(SourceDecorator):
         if not self.placeholder:
             raise DeclarationError(
                 f"{table_name}: source: unavailable is {self.unavailable!r}",
-                rule="it is a text that is not empty, or hex: and the digits of its UTF-8",
+                rule="it is a string that is not empty, or hex: and the hexadecimal digits of its UTF-8",
                 remedy="leave it out, or name the connector's unavailable.value.placeholder",
             )
 
@@ -211,29 +214,28 @@ class Debezium(SourceDecorator):
         return {**self.source.own_fields, **OWN_FIELDS}
 
     def validate_changes(self, declared: Declared) -> None:
-        """Check keys, order, deletes and encodings; see :meth:`Source.validate_changes`."""
+        """Checks keys, order, deletes and encodings; see :meth:`Source.validate_changes`."""
         text = self.changes().unavailable or self.unavailable
         whole = self.replica_identity == "full"
         check_events(declared, self.keys, self.encodings, unavailable=text, whole_before=whole)
 
     def for_contract(self, contract: Contract) -> "Debezium":
-        """This source, which takes from the contract's types how values without schema are written."""
+        """This source, which reads values without schema by the contract's types; see :meth:`Source.for_contract`."""
         made = replace(self, source=self.source.for_contract(contract))
         object.__setattr__(made, "contract", contract)
         return made
 
     def for_changes(self, unavailable: str | None, *, moves: bool) -> "Debezium":
-        """This source, which quarantines events with unavailable values where the table would take them for values."""
+        """This source, which quarantines events with unavailable values that the table would mistake for values."""
         made = super().for_changes(unavailable, moves=moves)
         assert isinstance(made, Debezium)
         kept = unavailable == self.placeholder
-        told = {"contract": self.contract, "kept": kept, "moves_kept": kept and moves}
-        for name, value in told.items():
+        for name, value in {"contract": self.contract, "kept": kept, "moves_kept": kept and moves}.items():
             object.__setattr__(made, name, value)
         return made
 
     def check_skipped(self, table_name: str, window: Window, skipped: Mapping[str, Collection[str]]) -> None:
-        """Refuse a window whose change events are all of tables that are not declared."""
+        """Refuses a window whose change events are all of undeclared tables; see :meth:`Source.check_skipped`."""
         reasons = (reason for of_part in skipped.values() for reason in of_part if reason.startswith(ELSEWHERE))
         others = sorted({reason.removeprefix(ELSEWHERE) for reason in reasons} - {*self.other_tables})
         if not others:
@@ -241,20 +243,20 @@ class Debezium(SourceDecorator):
         shown = ", ".join(map(repr, others[:SHOWN_TABLES]))
         more = f" and {len(others) - SHOWN_TABLES} more" if len(others) > SHOWN_TABLES else ""
         raise SourceUnreadable(
-            f"{table_name} {window.key}: {self.source} holds events of {shown}{more}, and no good one of "
+            f"{table_name} {window.key}: {self.source} holds events of {shown}{more}, and no valid one of "
             f"{self.table!r}",
-            rule="a window whose change events are all of other tables is not taken for an empty one",
-            remedy="correct table=, in which case counts, or read the topic or files that hold the table's events; if "
-            f"windows may hold nothing but events of other tables, declare Debezium(..., other_tables=[{shown}])",
+            rule="a window whose change events are all of other tables is not the same as an empty window",
+            remedy="correct table=, including its case, or read the topic or files that hold the table's events; if "
+            f"windows may consist of events of other tables, declare Debezium(..., other_tables=[{shown}])",
         )
 
     def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
-        """Of the inner source, and of the slot; see :meth:`Source.headroom`."""
+        """The margins of the inner source and of the slot; see :meth:`Source.headroom`."""
         of_slot = [self.slot.headroom(table_name)] if self.slot is not None else []
         return super().headroom(table_name, positions, now) + of_slot
 
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
-        """The rows that the events of a position tell of; see :meth:`Source.extract`."""
+        """The rows of the events of a position; see :meth:`Source.extract`."""
         return self._rows(self.source.extract(spark, table_name, position, self._events(fields)), fields)
 
     def extract_windows(
@@ -283,5 +285,5 @@ class Debezium(SourceDecorator):
 
 
 def _of_record(fields: Sequence[str]) -> list[str]:
-    """Those of the fields that are of the record an event came in."""
+    """The fields that belong to the event's record in Kafka."""
     return [name for name in fields if name.startswith("kafka_")]

@@ -1,4 +1,4 @@
-"""The rules of a table made of Debezium's events: events know their key, their order and which of them delete."""
+"""Rules for tables of Debezium events, whose keys, order and deletes are given by the events."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,23 +25,23 @@ _TYPES_OF_ENCODINGS: Mapping[str, tuple[type[T.DataType], ...]] = {
     "time": (T.StringType,),
     "decimal": (T.NumericType, T.StringType),
 }
-"""The types that a contract may declare for a column, by what its encoding begins with."""
+"""The types that a contract may declare for a column, by the kind of its encoding."""
 
 
 def check_events(
     declared: Declared, keys: Sequence[str], encodings: Mapping[str, str], *, unavailable: str, whole_before: bool
 ) -> None:
-    """Check that a declaration is one of the events of a table.
+    """Checks that a table's declaration fits the events.
 
     Args:
-        declared: What the table declares.
-        keys: Of the source.
-        encodings: Of the source.
+        declared: The table's declaration.
+        keys: Keys of the source.
+        encodings: Encodings of the source.
         unavailable: The source's text for unavailable values.
         whole_before: Whether a delete has all columns of the row (REPLICA IDENTITY FULL).
 
     Raises:
-        DeclarationError: A name is not there, or what is declared of keys, order and deletes is not what events tell.
+        DeclarationError: A name does not exist, or the declared keys, order or deletes differ from those of the events.
     """
     table_name, contract = declared.table_name, declared.contract
     for name in keys:
@@ -55,13 +55,13 @@ def check_events(
     if "cdc_sequence" in contract.names and next(f for f in contract.fields if f.name == "cdc_sequence").nullable:
         raise DeclarationError(
             f"{table_name}: {contract.model_name} allows NULL in 'cdc_sequence'",
-            rule="every change has one, by which it is told newer from older",
+            rule="every change has one, which orders the changes",
             remedy="declare cdc_sequence: T.StringType = pa.Field(nullable=False)",
         )
     if declared.supersedes:
         raise DeclarationError(
             f"{table_name}: write is {declared.way}(), and source is Debezium",
-            rule="it makes the table of a window that holds all of it; a window of events holds what changed",
+            rule="it replaces the table with the rows of one window, but a window of events only has changed rows",
             remedy="write Merge() or History() and changes=events.changes(), or Append() for the events themselves",
         )
     if declared.row_by_row:
@@ -74,9 +74,9 @@ def _check_encodings(declared: Declared, encodings: Mapping[str, str]) -> None:
         if column in OWN_FIELDS or column not in (*contract.names, *declared.asked):
             raise DeclarationError(
                 f"{table_name}: source: encodings names {column!r}, which {contract.model_name} does not have",
-                rule="encodings are of columns of the database's table that the contract has "
+                rule="encodings are for columns of the database's table that the contract has "
                 f"({', '.join(name for name in contract.names if name not in OWN_FIELDS)})",
-                remedy=f"correct the name, upper and lower case included, or drop {column!r}",
+                remedy=f"correct the name, including upper and lower case, or drop {column!r}",
             )
         if column not in contract.names:
             continue
@@ -88,42 +88,42 @@ def _check_encodings(declared: Declared, encodings: Mapping[str, str]) -> None:
             raise DeclarationError(
                 f"{table_name}: source: the encoding of {column!r} is {encoding!r}, and {contract.model_name} declares "
                 f"{kind.simpleString()}",
-                rule=f"what is so written becomes {', '.join(sorted(of.typeName() for of in fine))}",
+                rule=f"values of that encoding become {', '.join(sorted(of.typeName() for of in fine))}",
                 remedy="correct the encoding, or the type in the contract",
             )
 
 
 def _check_changes(declared: Declared, keys: Sequence[str], unavailable: str, *, whole_before: bool) -> None:
-    """Check the changes of a table that is kept row by row."""
+    """Checks the changes of a table that is kept row by row."""
     table_name = declared.table_name
-    as_told = "write changes=events.changes(), for events = Debezium(...)"
+    use_changes = "write changes=events.changes(), for events = Debezium(...)"
     if set(declared.keys) != set(keys):
         raise DeclarationError(
             f"{table_name}: changes.keys is {list(declared.keys)}, and keys of Debezium is {list(keys)}",
-            rule="a row is what the primary key of the database's table says; a delete tells no more than that",
-            remedy=as_told,
+            rule="a row is identified by the primary key of the database's table, and a delete has only that",
+            remedy=use_changes,
         )
     names = {column.name for column in _columns_in(declared.delete_when)}
     if not names or ("cdc_op" not in names and not whole_before):
         raise DeclarationError(
-            f"{table_name}: changes.delete_when is {declared.delete_when!r}, which does not ask for 'cdc_op'",
-            rule="an event deletes a row where cdc_op is 'd'; unless replica_identity is 'full' it then has no column "
-            "but the key",
-            remedy=f"{as_told}, or delete_when=\"cdc_op = 'd'\"",
+            f"{table_name}: changes.delete_when is {declared.delete_when!r}, which does not test 'cdc_op'",
+            rule="an event deletes a row if cdc_op is 'd'; unless replica_identity is 'full', such an event has no "
+            "column but the key",
+            remedy=f"{use_changes}, or delete_when=\"cdc_op = 'd'\"",
         )
     first = declared.sequence_by[0]
     if not whole_before and not first.startswith(("cdc_", "kafka_")):
         raise DeclarationError(
             f"{table_name}: changes.sequence_by begins with {first!r}",
-            rule="a delete tells nothing but the key, so that it would be older than any other change",
-            remedy=f'{as_told}, or sequence_by=["cdc_sequence", {first!r}]',
+            rule="a delete has only the key, so it would be older than any other change",
+            remedy=f'{use_changes}, or sequence_by=["cdc_sequence", {first!r}]',
         )
     if declared.unavailable not in (None, unavailable):
         raise DeclarationError(
             f"{table_name}: changes.unavailable is {declared.unavailable!r}, and unavailable of Debezium is "
             f"{unavailable!r}",
-            rule="it is one text, the connector's unavailable.value.placeholder",
-            remedy=as_told,
+            rule="both are the connector's unavailable.value.placeholder",
+            remedy=use_changes,
         )
 
 

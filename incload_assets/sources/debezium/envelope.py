@@ -1,4 +1,4 @@
-"""Debezium's envelopes (op, before, after, source, and around them perhaps a schema), taken apart."""
+"""Parsing of Debezium's envelopes: op, before, after, source, with or without a schema around them."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ from incload_assets.declaration.source import SKIPPED
 from incload_assets.sources.debezium.types import OF_SCHEMA, PLAIN
 
 ENVELOPE = ("op", "before", "after", "source")
-"""The members of an event that are read here; as JSON text."""
+"""The members of an event that are read here, as JSON text."""
 PAYLOAD = "payload"
-"""Where the envelope is in an event that carries its schema."""
+"""Member with the envelope in an event that carries its schema."""
 PSEUDO_FIELDS = ("cdc_op", "cdc_sequence", "cdc_lsn", "cdc_tx", "cdc_committed_at", "cdc_snapshot")
 
 _SCHEMA = (
@@ -22,28 +22,28 @@ _SCHEMA = (
 
 
 CONNECTOR = "postgresql"
-"""How the events of the one connector that is understood here name it."""
+"""Name, in events, of the only supported connector."""
 HEARTBEAT = r'^\{"ts_ms":\d+\}$'
-"""What a record without an envelope is, as JSON text with its names in order."""
+"""Pattern of a heartbeat, as JSON text with sorted names."""
 BOUNDARY = r'^\{"data_collections":.*,"event_count":(null|\d+),"id":".*","status":"(BEGIN|END)","ts_ms":\d+\}$'
-"""The same of the begin or end of a transaction."""
+"""Pattern of the begin or end of a transaction, as JSON text with sorted names."""
 
 
 def taken_apart(events: DataFrame, table_name: str, keep: Sequence[str], others: Sequence[str]) -> DataFrame:
-    """The events with what can be said of them.
+    """The parsed events.
 
     Args:
-        events: With ``ENVELOPE``, ``PAYLOAD`` and ``keep`` in ``_raw``.
-        table_name: Whose rows are wanted, ``schema.table``.
-        keep: Fields that are passed on.
-        others: Columns beside ``_raw`` that are passed on.
+        events: Events with ``ENVELOPE``, ``PAYLOAD`` and ``keep`` in ``_raw``.
+        table_name: The table whose rows are read, ``schema.table``.
+        keep: Fields to pass on.
+        others: Columns beside ``_raw`` to pass on.
 
     Returns:
-        ``others``; ``PSEUDO_FIELDS``; with two underscores before their names ``keep``, ``ENVELOPE`` as JSON text,
-        ``connector``, ``table`` (``schema.table``, NULL where one is not told), ``own`` (whether it is that table),
-        ``rest`` (of a record without an envelope, as JSON text), ``skipped`` of the events' source, ``row`` and, before
-        an update, ``old`` as maps of variants (NULL in events of other tables), and ``types``, from a column to
-        ``struct<encoding, scale>`` by the event's schema.
+        A frame with ``others`` and ``PSEUDO_FIELDS``, and these columns, whose names begin with two underscores:
+        ``keep``; ``ENVELOPE`` as JSON text; ``connector``; ``table`` (``schema.table``, NULL if one is missing);
+        ``own`` (whether the event is of the table to read); ``rest`` (a record without an envelope, as JSON text);
+        ``skipped`` of the events' source; ``row`` and, for updates, the former row ``old``, as maps of variants (NULL
+        in events of other tables); ``types``, from a column to ``struct<encoding, scale>`` by the event's schema.
     """
     return _with_schema(_with_facts(_with_envelope(events, keep, others), table_name))
 
@@ -56,18 +56,18 @@ def _with_envelope(events: DataFrame, keep: Sequence[str], others: Sequence[str]
         for name in ENVELOPE
     ]
     kept = [raw.getField(name).alias(f"__{name}") for name in keep]
-    text = F.col("_payload")  # a source that has taken the payload out of a record leaves its text as it was
+    text = F.col("_payload")  # the whole record, even if the source extracted the payload from it
     schema = F.when(text.contains('"payload"'), F.try_variant_get(F.try_parse_json(text), "$.schema", "string"))
     skipped = F.col(SKIPPED) if SKIPPED in events.columns else F.lit(None).cast("string")
-    told = [schema.alias("__schema"), skipped.alias("__skipped"), F.coalesce(raw.getField(PAYLOAD), "_rescued")]
+    rest = F.coalesce(raw.getField(PAYLOAD), "_rescued").alias("__rest")
     parsed = events.withColumn("__payload", _exact(raw.getField(PAYLOAD)))
-    return parsed.select(*members, *told[:2], told[2].alias("__rest"), *kept, *others)
+    return parsed.select(*members, schema.alias("__schema"), skipped.alias("__skipped"), rest, *kept, *others)
 
 
 def _with_facts(events: DataFrame, own_table: str) -> DataFrame:
-    """Adds the pseudo fields, what is told of the table, and as maps of variants ``__row`` and ``__old``.
+    """Adds the pseudo fields, the table's columns, and ``__row`` and ``__old`` as maps of variants.
 
-    The events of other tables have neither; ``__old`` is what a row was before an update.
+    ``__old`` is the row before an update. Both maps are NULL in events of other tables.
     """
     own_schema, _, own_name = own_table.partition(".")
     own = (_fact("schema") == own_schema) & (_fact("table") == own_name)
@@ -75,7 +75,7 @@ def _with_facts(events: DataFrame, own_table: str) -> DataFrame:
     old = F.when(F.col("__op") == "u", F.col("__before"))
     table = F.concat(F.nullif(_fact("schema"), F.lit("")), F.lit("."), F.nullif(_fact("table"), F.lit("")))
     micros = F.coalesce(_fact("ts_us", "bigint"), _fact("ts_ms", "bigint") * 1000)
-    told = events.withColumn("__facts", F.try_parse_json("__source")).withColumns(
+    with_facts = events.withColumn("__facts", F.try_parse_json("__source")).withColumns(
         {
             "cdc_op": F.col("__op"),
             "cdc_lsn": _fact("lsn"),
@@ -88,7 +88,7 @@ def _with_facts(events: DataFrame, own_table: str) -> DataFrame:
             "__own": F.coalesce(own, F.lit(False)),
         }
     )
-    return told.withColumns(
+    return with_facts.withColumns(
         {"__row": _members(F.when(F.col("__own"), row)), "__old": _members(F.when(F.col("__own"), old))}
     )
 
@@ -98,15 +98,16 @@ def _fact(name: str, kind: str = "string") -> Column:
 
 
 def _sequence() -> Column:
-    """Two positions of the log: one that the change is not older than, and its own. NULL where both are unknown.
+    """Two positions in the log: a lower bound for the change's commit, and the change's own. NULL if both are unknown.
 
-    A change is written to the log before its transaction commits, and events come in the order of commits; so a change
-    may lie before one that the rows of a snapshot hold already, and be newer than they are. Therefore the end of the
-    last transaction committed before it is asked, too. It, and how far the log was read, is all that a row of an
-    incremental snapshot tells; and such rows are older than any change that comes after the same place.
+    A change is written to the log before its transaction commits, and events come in the order of commits. So a
+    change's own position may be before a change that the rows of a snapshot already include, although it is newer than
+    these rows. Therefore the first position includes the end of the last transaction that committed before. Rows of an
+    incremental snapshot only have that position, and the position up to which the log was read; they are older than any
+    change that comes after the same position.
     """
-    told = _fact("sequence")
-    committed, read = (F.get_json_object(told, f"$[{i}]").try_cast("bigint") for i in (0, 1))
+    sequence = _fact("sequence")
+    committed, read = (F.get_json_object(sequence, f"$[{i}]").try_cast("bigint") for i in (0, 1))
     own = _fact("lsn", "bigint")
     of_row = F.when(F.col("__op") == "r", 0).otherwise(F.coalesce(own, F.lit(0)))
     texts = [F.lpad(F.hex(number), 16, "0") for number in (F.greatest(own, committed, read), of_row)]
@@ -114,7 +115,7 @@ def _sequence() -> Column:
 
 
 def _with_schema(events: DataFrame) -> DataFrame:
-    """Adds ``__types``, from a column to ``struct<encoding, scale>`` by its schema, or of its members' for an array."""
+    """Adds ``__types``, from a column to ``struct<encoding, scale>`` by the schema of the column or of its members."""
     parsed = F.from_json("__schema", _SCHEMA)
     after = F.try_element_at(F.filter(parsed["fields"], lambda member: member["field"] == "after"), F.lit(1))
     names = F.create_map(*(F.lit(text) for pair in OF_SCHEMA.items() for text in pair))
@@ -123,22 +124,26 @@ def _with_schema(events: DataFrame) -> DataFrame:
         name = F.coalesce(column["name"], column["items"]["name"])
         scale = F.coalesce(column["parameters"]["scale"], column["items"]["parameters"]["scale"])
         encoding = F.coalesce(F.try_element_at(names, name), F.lit(PLAIN))
-        told = F.struct(encoding.alias("encoding"), scale.try_cast("int").alias("scale"))
-        return F.struct(column["field"], told)
+        return F.struct(column["field"], F.struct(encoding.alias("encoding"), scale.try_cast("int").alias("scale")))
 
     return events.withColumn("__types", F.map_from_entries(F.transform(after["fields"], of)))
 
 
 def member(image: str, name: str) -> Column:
-    """The text of a member of a map of variants, by the name of the column that holds it."""
+    """The text of a member of a map of variants.
+
+    Args:
+        image: Name of the column with the map.
+        name: Name of the member.
+    """
     return F.try_variant_get(F.try_element_at(image, F.lit(name)), "$", "string")
 
 
 def _members(text: Column) -> Column:
-    """A JSON object as a map of variants, numbers as :func:`_exact` has them; NULL if it is none."""
+    """A JSON object as a map of variants, with numbers as in :func:`_exact`; NULL if the text is not an object."""
     return F.try_variant_get(_exact(text), "$", "map<string,variant>")
 
 
 def _exact(text: Column) -> Column:
-    """The variant of a JSON text, with those numbers marked that it would hold as doubles."""
+    """The variant of a JSON text, with marks on the numbers that it would store as doubles."""
     return F.try_parse_json(marked(text, loses_digits(text)))

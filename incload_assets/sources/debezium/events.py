@@ -1,4 +1,4 @@
-"""From Debezium's envelopes (before, after, op, source) to the fields of the table that they tell of."""
+"""Converts Debezium's envelopes (before, after, op, source) to rows of a table."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,24 +16,24 @@ from incload_assets.sources.files.json import NO_FIELD
 
 _OPERATIONS, _MESSAGE = ("c", "u", "d", "r", "t"), "m"
 ELSEWHERE = "of the table "
-"""How the reason begins why an event of another table is skipped."""
+"""Prefix of the reason why an event of another table is skipped."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How events become rows.
+    """Parameters of the conversion of events to rows.
 
     Args:
-        table: Whose events are changes, ``schema.table``.
-        keys: The columns that a delete is sure of.
+        table: The table whose events are changes, ``schema.table``.
+        keys: The columns that every delete has.
         whole_before: Whether a delete has all columns of the row (REPLICA IDENTITY FULL).
         unavailable: The text that stands for an unavailable value.
-        kept: Whether the table keeps what a column had where its value is unavailable.
-        moves: Whether an unavailable value of a row under a new key is known from its old key.
+        kept: Whether the table keeps a column's old value if the new one is unavailable.
+        moves: Whether unavailable values of a row with a new key are taken from its old key.
         types: The contract's types by column.
-        encodings: What is declared of columns; see :mod:`~incload_assets.sources.debezium.types`.
+        encodings: Declared encodings by column; see :mod:`~incload_assets.sources.debezium.types`.
         masked: The columns whose values no message may show.
-        default: From a type to the encoding of its values where neither schema nor declaration tells.
+        default: From a type to the encoding of its values if neither the schema nor the declaration has one.
     """
 
     table: str
@@ -49,16 +49,16 @@ class Reading:
 
 
 def table_rows(events: DataFrame, fields: Sequence[str], reading: Reading, *keep: str) -> DataFrame:
-    """The rows of a table, one per event, with the columns of :class:`~incload_assets.declaration.source.Source`.
+    """The rows of a table, one per event, with the columns of ``Source.extract``.
 
     Args:
-        events: What the source of the events extracts: ``ENVELOPE``, ``PAYLOAD`` and ``keep``.
+        events: The rows that the source of the events extracts: ``ENVELOPE``, ``PAYLOAD`` and ``keep``.
         fields: Names of the members of ``_raw``: columns of the table, ``PSEUDO_FIELDS``, or of ``keep``.
-        reading: How.
+        reading: Parameters of the conversion.
         keep: Fields of the events' source to pass on.
     """
     others = [name for name in events.columns if name.startswith("_") and name not in ("_raw", PRESENT, SKIPPED)]
-    # an object without an envelope may be a heartbeat; else it is told in other words below
+    # an object without an envelope may be a heartbeat; otherwise it gets another fault below
     events = events.withColumn("_malformed", F.nullif("_malformed", F.lit(NO_FIELD)))
     known = taken_apart(events, reading.table, keep, others)
     columns = [name for name in fields if name not in PSEUDO_FIELDS and name not in keep]
@@ -66,8 +66,8 @@ def table_rows(events: DataFrame, fields: Sequence[str], reading: Reading, *keep
     values = {name: F.col("__values")[i]["text"] for i, name in enumerate(columns)}
     named = F.array(*map(F.lit, columns)).cast("array<string>")
 
-    def about(told: Callable[[Column, Column], Column], separator: str) -> Column:
-        texts = F.transform("__values", lambda value, i: told(value, F.try_element_at(named, (i + 1).cast("int"))))
+    def about(describe: Callable[[Column, Column], Column], separator: str) -> Column:
+        texts = F.transform("__values", lambda value, i: describe(value, F.try_element_at(named, (i + 1).cast("int"))))
         return F.array_join(F.array_compact(texts), separator)
 
     lost = about(lambda value, name: F.when(value["text"] == reading.unavailable, name), ", ")
@@ -87,12 +87,12 @@ def table_rows(events: DataFrame, fields: Sequence[str], reading: Reading, *keep
 
 
 def _values(columns: Sequence[str], reading: Reading) -> Column:
-    """The values of the columns, an array of what :func:`value_of` makes. In one expression, whose size is bounded."""
+    """The values of the columns, an array of results of :func:`value_of`, in one expression of bounded size."""
     items = []
     for name in columns:
         value = F.try_element_at("__row", F.lit(name))
         if name not in reading.keys and not reading.whole_before:
-            value = F.when(F.col("cdc_op") != "d", value)  # a delete has anything there, NULL or the column's default
+            value = F.when(F.col("cdc_op") != "d", value)  # in a delete it is arbitrary, NULL or the column's default
         target, schema = reading.types.get(name, T.StringType()), F.try_element_at("__types", F.lit(name))
         made = item(value, target, reading.encodings.get(name), reading.default(target), schema, name in reading.masked)
         items.append(made)
@@ -103,7 +103,7 @@ def _values(columns: Sequence[str], reading: Reading) -> Column:
 
 
 def _skipped() -> Column:
-    """Why the record is no change of the table, NULL where it is one."""
+    """Why the record is not a change of the table; NULL if it is."""
     payload, op, rest = F.col("_payload"), F.col("__op"), F.col("__rest")
     tombstone = payload.isNull() | (F.col("_malformed").isNotNull() & (F.trim(payload) == "null"))
     whole = F.col("_malformed").isNull() & F.coalesce(F.col("__connector"), F.lit(CONNECTOR)).eqNullSafe(CONNECTOR)
@@ -122,9 +122,9 @@ def _malformed(reading: Reading, lost: Column, broken: Column) -> Column:
     op, connector = F.col("__op"), F.col("__connector")
     quoted = F.concat(F.lit("op '"), op, F.lit("'"))
     image = F.when(op == "d", "before").otherwise("after")
-    missing = "in this event, which tells of a new row or key; REPLICA IDENTITY FULL tells it"
+    missing = "in this event, which creates a row or changes its key; use REPLICA IDENTITY FULL"
     if not (reading.kept or reading.whole_before):
-        missing = "in this event, and the table's changes know no unavailable values; REPLICA IDENTITY FULL tells it"
+        missing = "in this event, and the table's changes do not declare unavailable; use REPLICA IDENTITY FULL"
     needed = op.isin(*(("r",) if reading.moves else ("r", "c"))) | F.lit(reading.whole_before or not reading.kept)
     changed = [member("__old", key) != member("__row", key) for key in reading.keys]
     return F.coalesce(
@@ -132,23 +132,23 @@ def _malformed(reading: Reading, lost: Column, broken: Column) -> Column:
         F.when(
             connector != CONNECTOR,
             F.concat(
-                F.lit("an event of Debezium's connector '"), connector, F.lit(f"': only those of {CONNECTOR} are read")
+                F.lit("an event of Debezium's connector '"), connector, F.lit(f"': only {CONNECTOR} is supported")
             ),
         ),
         F.when(
             op.isNull() | F.col("__source").isNull(),
-            "no event of Debezium: op or source is missing",
+            "not an event of Debezium: op or source is missing",
         ),
-        F.when(F.col("__table").isNull(), "source tells no schema or no table, as events of PostgreSQL do"),
+        F.when(F.col("__table").isNull(), "source has no schema or no table, unlike events of PostgreSQL"),
         F.when(~op.isin(*_OPERATIONS), F.concat(quoted, F.lit(" is unknown"))),
         F.when((op != "t") & F.col("__row").isNull(), F.concat(quoted, F.lit(" without "), image)),
         F.when(
-            F.col("cdc_sequence").isNull(), "source has neither lsn nor sequence: its place among others is unknown"
+            F.col("cdc_sequence").isNull(), "source has neither lsn nor sequence: the order of the event is unknown"
         ),
         F.when(needed & (lost != ""), F.concat(lost, F.lit(f": not {missing}"))),
         F.when(
             (op == "u") & any_of(changed),
-            "the key has another value before: not the table's primary key",
+            "the key has another value in before: it is not the table's primary key",
         ),
         F.nullif(broken, F.lit("")),
     )

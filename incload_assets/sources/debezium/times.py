@@ -1,7 +1,7 @@
-"""Debezium's dates and times, numbers or ISO 8601, as text that the contract's types read.
+"""Conversion of Debezium's dates and times, numbers or ISO 8601, to text that the contract's types read.
 
-Where PostgreSQL has a value that Spark's types lack (``infinity``, ``24:00:00``, years before Christ or after 9999),
-the text is as PostgreSQL writes it: a string column keeps it, every other type refuses it.
+Values that Spark's types lack (``infinity``, ``24:00:00``, years before Christ or after 9999) become text in
+PostgreSQL's format: a string column keeps it, every other type refuses it.
 """
 
 from pyspark.sql import Column
@@ -11,12 +11,12 @@ from incload_assets.delta.sql import let
 
 _DAY = 86_400_000_000
 _DAYS = (-2_440_588, 2_145_031_948)
-"""The days that PostgreSQL knows, of the years 4714 BC to 5874897."""
+"""Range of PostgreSQL's dates in days since 1970, from 4714 BC to 5874897."""
 _MICROS = (_DAYS[0] * _DAY, 9_223_372_036_854_775_807)
 _COMMON = (-719_162 * _DAY, 2_932_897 * _DAY - 1)
-"""The microseconds of the years 1 to 9999."""
+"""Range of the years 1 to 9999 in microseconds since 1970."""
 _INFINITE_DAYS = ((-2_147_472_692, -622_191_234), (-2_147_472_691, -625_821_272))
-"""What the JDBC driver takes for infinity and -infinity, as days, which overflow: streamed, and in a snapshot."""
+"""The JDBC driver's infinity and -infinity as days, which overflow; each in streamed events and in a snapshot."""
 _INFINITE_MICROS = (9_223_372_036_825_200_000, -9_223_372_036_832_400_000)
 _INFINITE_NANOS = (9_223_372_036_854_775_807, -9_223_372_036_854_775_808)
 _INFINITE_ISO = (
@@ -27,10 +27,10 @@ _ISO = r"^([+-]?\d{4,}-\d\d-\d\d)?(T?\d\d:\d\d:\d\d(\.\d{1,6})?)?Z$"
 
 
 def time_text(number: Column, encoding: Column) -> Column:
-    """A date, time or timestamp that is a number, NULL where it cannot be one, or is finer than a microsecond.
+    """The text of a date, time or timestamp given as a number; NULL if invalid or finer than a microsecond.
 
     Args:
-        number: Of type bigint.
+        number: A bigint.
         encoding: ``date``, ``time[us]`` or ``timestamp[us]``; units are ms, us, ns.
     """
     days = F.date_from_unix_date(number.try_cast("int")).cast("string")
@@ -45,7 +45,7 @@ def time_text(number: Column, encoding: Column) -> Column:
 
 
 def iso_text(value: Column) -> Column:
-    """A date, time or timestamp that is ISO 8601 in UTC, as :func:`time_text` writes it; other text as it is."""
+    """A date, time or timestamp in ISO 8601 and UTC, in the format of :func:`time_text`; other text unchanged."""
     text = F.regexp_replace(value, "Z$", "")
     given = F.when(text.contains("."), F.length(F.substring_index(text, ".", -1))).otherwise(-1)
     missing = F.substring(F.lit(".000000"), given + 2, F.lit(7))
@@ -81,7 +81,7 @@ def _moment(micros: Column, is_timestamp: Column) -> Column:
 
 
 def _of_era(text: Column) -> Column:
-    """A date or timestamp with an astronomical year (0 is 1 BC) and a sign as PostgreSQL writes it."""
+    """A date or timestamp with a signed astronomical year (0 is 1 BC), converted to PostgreSQL's format."""
     year = F.regexp_extract(text, r"^([+-]?\d+)-", 1).try_cast("int")
     rest = F.regexp_extract(text, r"^[+-]?\d+(-.*)$", 1)
     before = F.concat(F.lpad((1 - year).cast("string"), 4, "0"), rest, F.lit(" BC"))

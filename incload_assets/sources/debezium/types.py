@@ -1,8 +1,8 @@
-"""How Debezium writes values, and the same values as text that every contract's type reads exactly.
+"""Decoding of Debezium's values to text that every contract's type reads exactly.
 
-What a number or a text in an event stands for is not to be seen in it: 19723 may be a day, base64 may be a decimal. The
-schema tells, in events that carry theirs; else a declared *encoding* per column, or a rule by the contract's type. A
-value that is not of its encoding is quarantined, whatever the contract's type would make of it.
+A number or a string in an event does not show its meaning: 19723 may be a day, base64 may be a decimal. Its *encoding*
+is determined by the event's schema if there is one, otherwise by the column's declaration, or by the contract's type. A
+value that does not match its encoding is quarantined, even if the contract's type could read it.
 """
 
 import base64
@@ -21,7 +21,7 @@ from incload_assets.sources.debezium.times import iso_text, time_text
 UNAVAILABLE = "__debezium_unavailable_value"
 """Debezium's default of ``unavailable.value.placeholder``."""
 ENCODING = r"plain|date|(timestamp|time)\[(ms|us|ns)\]|decimal\(\d+\)|hex|base64url"
-"""What may be declared of a column."""
+"""Pattern of the encodings that may be declared for a column."""
 PLAIN, UNDECLARED, DECIMAL, FLOATING, ISO = "plain", "undeclared decimal", "decimal", "floating", "iso"
 
 OF_SCHEMA = {
@@ -41,16 +41,16 @@ OF_SCHEMA = {
     "org.apache.kafka.connect.data.Decimal": DECIMAL,
     "io.debezium.data.VariableScaleDecimal": DECIMAL,
 }
-"""Encodings by the names in schemas; what has another name, or none, is plain."""
+"""Encodings by type names in schemas; values with another name, or none, are plain."""
 _TIMESTAMPS = {"connect": "timestamp[ms]", "nanoseconds": "timestamp[ns]", "isostring": ISO}
-"""How each ``time.precision.mode`` writes a timestamp, where it is not in microseconds."""
+"""Encoding of timestamps by ``time.precision.mode``, if it is not in microseconds."""
 _VARYING = "OBJECT<scale: BIGINT, value: STRING>"
-"""A decimal with the digits after its point, as Spark describes it."""
+"""Spark's description of a decimal with its own scale."""
 _NUMBER = r"^(BIGINT|DECIMAL)"
 
 
 def default_encoding(target: T.DataType, time_precision_mode: str, decimals: str | None) -> str:
-    """How values of a contract's type are written where neither a schema nor the declaration of the column says it."""
+    """The encoding of values of a contract's type if neither a schema nor the column's declaration determines it."""
     if isinstance(target, T.ArrayType):
         return default_encoding(target.elementType, time_precision_mode, decimals)
     if isinstance(target, T.DateType):
@@ -59,25 +59,25 @@ def default_encoding(target: T.DataType, time_precision_mode: str, decimals: str
         return _TIMESTAMPS.get(time_precision_mode, "timestamp[us]")
     if isinstance(target, T.DecimalType):
         return {None: UNDECLARED, "precise": DECIMAL, "double": FLOATING}.get(decimals, PLAIN)
-    if isinstance(target, T.NumericType) and decimals in ("precise", "double"):  # it may be a decimal all the same
+    if isinstance(target, T.NumericType) and decimals in ("precise", "double"):  # may be a decimal in the database
         return DECIMAL if decimals == "precise" and isinstance(target, T.IntegralType) else FLOATING
     return PLAIN
 
 
 def declared_encoding(encoding: str, time_precision_mode: str) -> str:
-    """The meaning of a declared encoding where the connector writes all times as text."""
+    """A declared encoding, adapted to connectors that write all times as ISO 8601 text."""
     kind = encoding.partition("[")[0]
     return ISO if time_precision_mode == "isostring" and kind in ("date", "timestamp", "time") else encoding
 
 
 def item(value: Column, target: T.DataType, declared: str | None, default: str, schema: Column, masked: bool) -> Column:
-    """What :func:`value_of` needs of a value, ``struct<value, encoding, scale, is_array, masked>``.
+    """The input of :func:`value_of` for a value, ``struct<value, encoding, scale, is_array, masked>``.
 
     Args:
         value: Variant of the JSON value.
         target: The contract's type.
-        declared: The encoding that the column is declared to have, if any.
-        default: The encoding where nothing tells.
+        declared: The column's declared encoding, if any.
+        default: The encoding if neither schema nor declaration determines it.
         schema: ``struct<encoding: string, scale: int>`` of the event's schema; NULL without one.
         masked: Whether no message may show the value.
     """
@@ -88,24 +88,24 @@ def item(value: Column, target: T.DataType, declared: str | None, default: str, 
     if declared:
         name, _, digits = declared.rstrip(")").partition("(")
         encoding, scale = F.lit(name), F.lit(int(digits)) if digits else scale
-    if isinstance(element, T.NumericType):  # a contract may keep an instant as the number that it is
+    if isinstance(element, T.NumericType):  # a contract may keep an encoded instant as a number
         encoding = F.when(encoding.contains(DECIMAL) | (encoding == FLOATING), encoding).otherwise(PLAIN)
     elif isinstance(element, T.BinaryType):
         encoding = F.lit(declared if declared in ("hex", "base64url") else PLAIN)
     elif not isinstance(element, T.DateType | T.TimestampType | T.TimestampNTZType | T.StringType):
         encoding = F.lit(PLAIN)
-    told = {"value": value, "encoding": encoding, "scale": scale}
-    told |= {"is_array": F.lit(element is not target), "masked": F.lit(masked)}
-    return F.struct(*(column.alias(name) for name, column in told.items()))
+    members = {"value": value, "encoding": encoding, "scale": scale}
+    members |= {"is_array": F.lit(element is not target), "masked": F.lit(masked)}
+    return F.struct(*(column.alias(name) for name, column in members.items()))
 
 
 def value_of(item: Column, placeholder: str, *, arrays: bool) -> Column:
-    """A :data:`VALUE`: text that the contract's type reads without loss, or NULL and what is wrong with the value.
+    """A :data:`VALUE`: text that the contract's type reads without loss, or NULL and the fault of the value.
 
     Args:
-        item: Of :func:`item`.
+        item: A result of :func:`item`.
         placeholder: The text that an unavailable value becomes, whatever form it has.
-        arrays: Whether the item may be one.
+        arrays: Whether the item may be an array.
     """
     encoding = item["encoding"]
 
@@ -117,11 +117,11 @@ def value_of(item: Column, placeholder: str, *, arrays: bool) -> Column:
         )
         if arrays:
             text = text.when(item["is_array"], _members(item))
-        return let(text.otherwise(_decoded(item["value"], item, value)), lambda text: told(text, value))
+        return let(text.otherwise(_decoded(item["value"], item, value)), lambda text: with_fault(text, value))
 
-    def told(text: Column, value: Column) -> Column:
+    def with_fault(text: Column, value: Column) -> Column:
         shown = F.when(item["masked"], "***").otherwise(F.concat(F.lit("'"), F.substring(value, 1, _SHOWN), F.lit("'")))
-        wrong = F.concat(shown, F.lit(" is not written as "), encoding, F.lit(_WRONG))
+        wrong = F.concat(shown, F.lit(" is not encoded as "), encoding, F.lit(_WRONG))
         broken = F.when(text.isNull() & value.isNotNull(), wrong)
         return F.struct(text.alias("text"), broken.alias("broken"))
 
@@ -130,14 +130,14 @@ def value_of(item: Column, placeholder: str, *, arrays: bool) -> Column:
 
 VALUE = "struct<text: string, broken: string>"
 _UNDECLARED = ", a decimal without schema: declare decimals='precise', 'string' or 'double'"
-_WRONG = ": declare decimals, time_precision_mode and encodings as the connector has them"
+_WRONG = ": declare decimals, time_precision_mode and encodings as configured in the connector"
 _SHOWN = 80
 _BROKEN = "\ufdd2"
-"""Stands for a member that is not of its encoding; no text holds it."""
+"""Placeholder for a member that does not match its encoding; no text contains it."""
 
 
 def _members(item: Column) -> Column:
-    """The JSON text of an array, its members as text; NULL where it is none, or a member is not of the encoding."""
+    """The JSON text of an array with its members as text; NULL if it is no array, or a member has another encoding."""
 
     def member(variant: Column) -> Column:
         value = unmarked(F.try_variant_get(variant, "$", "string"))
@@ -148,11 +148,11 @@ def _members(item: Column) -> Column:
 
 
 def _decoded(variant: Column, item: Column, value: Column) -> Column:
-    """The text of a value that is not plain, NULL where it is not of its encoding.
+    """The decoded text of a value that is not plain; NULL if the value does not match its encoding.
 
     Args:
         variant: The value.
-        item: Whose encoding it has.
+        item: The item with the encoding.
         value: The variant as text.
     """
     encoding = item["encoding"]
@@ -166,7 +166,7 @@ def _decoded(variant: Column, item: Column, value: Column) -> Column:
                 (encoding == DECIMAL) & (kind == _VARYING),
                 decimal_text(F.try_variant_get(variant, "$.value", "string"), places),
             )
-            .when(encoding == DECIMAL, F.when(kind.rlike(_NUMBER), value))  # it is itself, by decimal.format=NUMERIC
+            .when(encoding == DECIMAL, F.when(kind.rlike(_NUMBER), value))  # a plain number, by decimal.format=NUMERIC
             .when(encoding == FLOATING, F.when(~is_text | value.isin("NaN", "Infinity", "-Infinity"), value))
             .when(
                 encoding == "hex",
@@ -184,12 +184,12 @@ def _decoded(variant: Column, item: Column, value: Column) -> Column:
 
 
 def _forms(placeholder: str) -> list[str]:
-    """The forms of an unavailable value: there are several forms, by type."""
+    """All forms of an unavailable value, which depend on the column's type."""
     raw = placeholder.encode()
     # Java's UUID.nameUUIDFromBytes
     digest = uuid.UUID(bytes=hashlib.md5(raw, usedforsecurity=False).digest(), version=3)
     texts = [base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode(), raw.hex()]
-    numbers = [byte - 256 if byte > 127 else byte for byte in raw]  # Java's bytes have a sign
+    numbers = [byte - 256 if byte > 127 else byte for byte in raw]  # Java's bytes are signed
     objects = [[placeholder], *([text] for text in (*texts, str(digest))), numbers, {placeholder: placeholder}]
     return [*texts, *(json.dumps(value, ensure_ascii=False, separators=(",", ":")) for value in objects)]
 
@@ -198,18 +198,18 @@ _WORD = 2**32
 
 
 _DIGITS = 32
-"""Hexadecimal digits of 128 bits, which hold every decimal that Spark can hold."""
+"""Hexadecimal digits of 128 bits, enough for every decimal in Spark."""
 
 
 _PLACES = 16383
-"""What PostgreSQL allows after the point."""
+"""Largest number of digits after the point in PostgreSQL."""
 
 
 def decimal_text(encoded: Column, places: Column) -> Column:
-    """The decimal as plain digits, NULL where it is none or has more than 38 digits.
+    """The decimal as plain digits; NULL if it is invalid or has more than 38 digits.
 
-    Spark's decoder also takes what is no base64, such as ``NaN``. So the bytes have to be the text again; ``Infinity``
-    would be, but that is what the connector writes for a double.
+    Spark's decoder also accepts invalid base64, such as ``NaN``, so the bytes must encode to the same text again.
+    ``Infinity`` is valid base64, but the connector writes it for a double, so it is refused.
 
     Args:
         encoded: The base64 text.
@@ -238,7 +238,7 @@ def _with_point(number: Column, places: Column) -> Column:
 
 
 def _unscaled(digits: Column) -> Column:
-    """Hexadecimal digits of a two's complement number as ``decimal(38,0)``; in words, since Spark converts 64 bits."""
+    """Hexadecimal digits of a two's complement number as ``decimal(38,0)``; by words, since Spark converts 64 bits."""
     negative = F.substring(digits, 1, 1) >= "8"
     padded = F.lpad(digits, F.lit(_DIGITS), F.when(negative, "F").otherwise("0"))
     words = [F.conv(F.substring(padded, 1 + 8 * i, 8), 16, 10).try_cast("decimal(10,0)") for i in range(4)]

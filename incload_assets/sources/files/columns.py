@@ -45,11 +45,11 @@ class FileColumns:
         if not lacking:
             return
         columns = ", ".join(map(repr, lacking[:_SHOWN])) + (", ..." if len(lacking) > _SHOWN else "")
-        which = "none of the contract's columns" if len(lacking) == len(self.known) else "not all columns"
+        fault = "has none of the contract's columns" if len(lacking) == len(self.known) else "lacks columns"
         folded = {name.casefold(): name for name in found}
         alike = [f"{folded[name.casefold()]!r} is not {name!r}" for name in lacking if name.casefold() in folded]
         raise SourceUnreadable(
-            f"{self.table_name}: {place} has {which}: of its {len(found)} names none is {columns}"
+            f"{self.table_name}: {place} {fault}: none of its {len(found)} names is {columns}"
             + (f" ({', '.join(alike[:_SHOWN])})" if alike else ""),
             rule="a column is identified by its name, including case, and every row needs its key, its sequence and "
             "the columns that are not nullable",

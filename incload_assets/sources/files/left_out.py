@@ -35,6 +35,7 @@ def left_out(
         times: The time fields of the requested windows; None for a path without time fields.
 
     Example:
+        >>> from datetime import UTC, datetime
         >>> path = Template.parse("orders", "{landing}/*.json", "/landing")
         >>> names = ["a.json", "a.json.gz", "A.JSON", "_a.json", ".a.json.crc", "b.csv"]
         >>> now = datetime.now(UTC)

@@ -1,1 +1,1 @@
-"""Topics of Kafka."""
+"""Kafka topics as a source."""

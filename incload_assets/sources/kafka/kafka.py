@@ -1,4 +1,4 @@
-"""Messages of a Kafka topic."""
+"""The source of JSON messages in a Kafka topic."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,28 +27,28 @@ from resources.kafka import NAME, KafkaCluster
 
 @dataclass(frozen=True)
 class Kafka(Source):
-    """JSON messages of a topic, ``{…}`` or ``{"schema": …, "payload": {…}}``, in windows that tile it by offset.
+    """JSON messages of a topic, ``{…}`` or ``{"schema": …, "payload": {…}}``, in windows of consecutive offsets.
 
-    - A window goes from where the one before it ends to its own end, in each topic partition. Where windows end is
-      written down when it is first asked for, and stays; see :mod:`incload_assets.sources.kafka.windows`. The
-      window that has not ended yet goes to the end of the log.
-    - The first window begins where the topic begins. Topic partitions that are added begin in the window in which they
-      are first seen.
-    - Offsets that the topic no longer has fail the window; nothing is ever skipped or reset. So does another topic of
-      the same name.
+    - In each topic partition a window begins where the window before it ends. Window bounds are stored at the first
+      detection after the end of a window, and never move; see :mod:`incload_assets.sources.kafka.windows`. A window
+      that has not ended yet extends to the end of the log.
+    - The first window begins at the topic's oldest record. New topic partitions begin in the window in which they are
+      first seen.
+    - A window fails if the topic no longer has its offsets, or is another topic of the same name. No offset is ever
+      skipped or reset.
     - Beside the fields of a message's value a table can name ``kafka_key``, ``kafka_timestamp``, ``kafka_partition``,
       ``kafka_offset``, ``kafka_headers`` (a JSON array of objects with ``key`` and ``value``) and ``kafka_tombstone``.
-    - A tombstone (no value) has the fields of its key; it is left out unless the table names ``kafka_tombstone``, as in
+    - A tombstone (no value) has the fields of its key; it is skipped unless the table names ``kafka_tombstone``, as in
       ``delete_when="kafka_tombstone = 'true'"``.
     - Address and security come from ``INCLOAD_KAFKA_<CLUSTER>_SERVERS`` and ``…_OPTIONS``; see
-      :class:`resources.kafka.KafkaCluster`. Spark needs ``INCLOAD_KAFKA=true`` where it is started.
+      :class:`resources.kafka.KafkaCluster`. Start Spark with ``INCLOAD_KAFKA=true``.
 
     Args:
-        cluster: Its name in the environment variables, in lower case.
-        topic: The topic.
-        key: The field that a message's key stands for, where it is no JSON object itself.
-        absent: Whether the window that has not ended waits for its first message or is an empty window.
-        per_task: How many messages one task of Spark reads at most.
+        cluster: Name of the cluster in the environment variables, in lower case.
+        topic: Name of the topic.
+        key: The field that gets a message's key, if the key is not a JSON object.
+        absent: Whether the window that has not ended waits for its first message (``wait``) or is an empty window.
+        per_task: Largest number of messages that one Spark task reads.
 
     Example:
         >>> str(Kafka("shop", "orders"))
@@ -75,7 +75,7 @@ class Kafka(Source):
         return f"Kafka({self.cluster!r}, {self.topic!r})"
 
     def validate(self, table_name: str) -> None:
-        """Check the names and options; see :meth:`Source.validate`."""
+        """Checks the names and options; see :meth:`Source.validate`."""
         check_types(table_name, "source: ", self)
         if self.key == "" or self.key in ABOUT:
             raise DeclarationError(
@@ -90,13 +90,13 @@ class Kafka(Source):
         return ABOUT
 
     def validate_changes(self, declared: Declared) -> None:
-        """Check that the table has the field that keys stand for; see :meth:`Source.validate_changes`."""
+        """Checks that the table has the field for message keys; see :meth:`Source.validate_changes`."""
         contract = declared.contract
         if self.key is not None and self.key not in (*contract.names, *declared.asked):
             raise DeclarationError(
                 f"{declared.table_name}: source: key is {self.key!r}, which {contract.model_name} does not have",
-                rule=f"a message's key stands for a column of the contract ({', '.join(contract.names)})",
-                remedy=f"name one of them, add {self.key!r} to {contract.model_name}, or drop key",
+                rule=f"key names the column of the contract for a message's key ({', '.join(contract.names)})",
+                remedy=f"name one of these columns, add {self.key!r} to {contract.model_name}, or drop key",
             )
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
@@ -104,7 +104,7 @@ class Kafka(Source):
 
         Raises:
             SourceUnavailable: The cluster does not answer.
-            SourceUnreadable: It refuses, has no such topic, or has another one of that name.
+            SourceUnreadable: The cluster refuses, has no such topic, or has another topic of that name.
         """
         look = self._look(request.table_name)
         so_far = {
@@ -124,7 +124,7 @@ class Kafka(Source):
         """The messages between the offsets of a position; see :meth:`Source.extract`.
 
         Returns:
-            The columns of :class:`Source`. ``_source.file`` is ``cluster/topic/partition``, ``block`` the topic
+            The columns of :meth:`Source.extract`. ``_source.file`` is ``cluster/topic/partition``, ``block`` the topic
             partition, ``row`` the offset.
 
         Raises:
@@ -136,7 +136,7 @@ class Kafka(Source):
     def extract_windows(
         self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
     ) -> DataFrame:
-        """Windows one after the other are one read; which one a message is of follows from its offset."""
+        """The rows of several windows; consecutive windows are one read, and the offset determines the window."""
         places = [(p, *ends, key) for key, position in positions.items() for p, ends in ranges_of(position).items()]
         whole = _whole(places)
         if len(positions) > 1 and _count(whole.values()) > 2 * _count((begin, end) for _, begin, end, _ in places):
@@ -148,19 +148,19 @@ class Kafka(Source):
         rows = messages.join(F.broadcast(place), (F.col("partition") == F.col("__partition")) & inside)
         frame = json_messages(rows, f"{self.cluster}/{self.topic}", fields, self.key, "_window")
         try:
-            _ = frame.schema  # Spark looks for the connector now
+            _ = frame.schema  # Spark loads the connector here
         except PySparkException as error:
             raise kafka_error(table_name, str(error)) or error from None
         return frame
 
     def settled(self, position: Position) -> bool:
-        """Whether the end of the window was written down when it was ingested."""
+        """Whether the end of the window was stored when the window was ingested; see :meth:`Source.settled`."""
         return bool(position.detail.get("closed"))
 
     def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
-        """By the topic's ``retention.ms``; a ``retention.bytes`` may remove messages earlier.
+        """The margin by the topic's ``retention.ms``; ``retention.bytes`` may remove messages earlier.
 
-        See :meth:`Source.headroom`. The account may describe the topic's configuration.
+        The account must be allowed to describe the topic's configuration. See :meth:`Source.headroom`.
         """
         look = self._look(table_name)
         if not positions or (retention := look.retention) is None:
@@ -170,21 +170,21 @@ class Kafka(Source):
         for window, position in positions.items():
             for partition, (begin, end) in ranges_of(position).items():
                 first = there.get(partition)
-                if begin < end and first is not None:  # what a window begins behind is of its own time
+                if begin < end and first is not None:  # a window after the topic's oldest record is as old as its start
                     older = begin <= first.offset
                     oldest.append(datetime.fromtimestamp(first.time / 1000, UTC) if older else window.start)
         if not oldest:
             return []
         removed = min(oldest) + retention
         when = "may have removed" if removed <= now else "removes"
-        says = f"the topic {self.topic} {when} the oldest of it by {removed:%Y-%m-%d %H:%M} UTC"
+        says = f"the topic {self.topic} {when} the oldest unloaded messages by {removed:%Y-%m-%d %H:%M} UTC"
         return [RetentionMargin(says, (removed - now) / retention, removed=removed)]
 
     def _look(self, table_name: str) -> TopicMetadata:
         return TopicMetadata(table_name, KafkaCluster.named(self.cluster), self.topic)
 
     def _check(self, table_name: str, positions: Mapping[str, Position]) -> None:
-        """What Spark would find out late, or after minutes: everything that is to be read is still there."""
+        """Checks that the topic still has all offsets to read, because Spark would notice late, or after minutes."""
         if not any(map(ranges_of, positions.values())):
             return
         look = self._look(table_name)
@@ -198,9 +198,9 @@ class Kafka(Source):
                     raise SourceUnreadable(
                         f"{table_name} {key}: the window is offsets {begin} to {end - 1} of partition {partition} of "
                         f"{look.place}, which now holds {oldest} to {next_one - 1}",
-                        rule="a window is read as a whole or not at all: what has expired is never passed over",
-                        remedy="what was ingested of it stays; load within the topic's retention.ms, or raise it, and "
-                        "have what is missing sent once more",
+                        rule="a window is read as a whole or not at all: expired messages are never skipped",
+                        remedy="rows ingested before stay; have the missing messages sent again, and load within the "
+                        "topic's retention.ms, or raise it",
                     )
 
 
@@ -209,7 +209,7 @@ def _count(ranges: Iterable[tuple[int, int]]) -> int:
 
 
 def _whole(places: Sequence[tuple[int, int, int, str]]) -> dict[int, tuple[int, int]]:
-    """From the first to the last offset of each topic partition."""
+    """The range from the first to the last offset of each topic partition."""
     whole: dict[int, tuple[int, int]] = {}
     for partition, begin, end, _ in places:
         low, high = whole.get(partition, (begin, end))

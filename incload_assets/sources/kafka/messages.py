@@ -1,4 +1,4 @@
-"""Messages between offsets, read by Spark, and the records of JSON messages."""
+"""Reads messages between offsets with Spark, and parses JSON messages to records."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,12 +30,10 @@ ABOUT = {
     "kafka_headers": OwnField(),
     TOMBSTONE: OwnField(T.BooleanType(), ("true", "false")),
 }
-"""Fields that every message has beside those of its value."""
+"""Fields that every message has beside the fields of its value."""
 _SCHEMA_AND_PAYLOAD = ("payload", "schema")
 
-_FRAMED = (
-    "not JSON: begins with a zero byte, as Avro and Protobuf of a schema registry do; have the producer write JSON"
-)
+_FRAMED = "not JSON: begins with a zero byte, like Avro and Protobuf of a schema registry; have the producer write JSON"
 
 
 def read_messages(
@@ -45,10 +43,10 @@ def read_messages(
 
     Args:
         spark: The session.
-        cluster: Where.
-        topic: Its name.
-        ranges: Not empty ones; without any the frame is empty.
-        per_task: A topic partition with more messages is read by several tasks.
+        cluster: The cluster.
+        topic: Name of the topic.
+        ranges: Ranges of offsets, each not empty; without any range the frame is empty.
+        per_task: Largest number of messages per task; a topic partition with more is read by several tasks.
     """
     if not ranges:
         return spark.createDataFrame([], MESSAGES)
@@ -71,18 +69,18 @@ def read_messages(
 def json_messages(
     messages: DataFrame, place: str, fields: Sequence[str], key: str | None = None, *keep: str
 ) -> DataFrame:
-    """The records of messages whose values are JSON objects, bare or as ``{"schema": …, "payload": …}``.
+    """The records of messages whose values are JSON objects, plain or as ``{"schema": …, "payload": …}``.
 
     Args:
         messages: As :func:`read_messages` returns them.
         place: Cluster and topic, for ``_source.file``.
         fields: Names of the members of ``_raw``; see :data:`ABOUT`.
-        key: The field that a key which is no JSON object stands for.
+        key: The field that gets the message's key, if the key is not a JSON object.
         keep: Other columns to pass on.
 
     Returns:
-        The columns of :class:`~incload_assets.declaration.source.Source`. The record of a tombstone is its key; where
-        nobody asks for ``kafka_tombstone``, a tombstone is none of the table's changes.
+        The columns of :meth:`~incload_assets.declaration.source.Source.extract`. The record of a tombstone is its key;
+        tombstones are skipped unless ``kafka_tombstone`` is in ``fields``.
     """
     message_key, value = F.col("key").cast("string"), F.col("value").cast("string")
     names_key = F.when(~_is_object(F.col("__key")), F.make_valid_utf8("__key")) if key else F.lit(None).cast("string")
@@ -111,19 +109,19 @@ def json_messages(
     values: Mapping[str, Column] = {
         name: F.col("__about").getField(name) if name in ABOUT else F.col("_raw").getField(name) for name in fields
     }
-    told = [F.lit(name) for name in fields if name in ABOUT]
+    always = [F.lit(name) for name in fields if name in ABOUT]
     if key is not None and key in values:
         values = {**values, key: F.coalesce(values[key], "__names_key")}
-    # its key says whose it is
+    # a message without known fields is still identified by its key
     by_key = F.lit(KEY in fields) | F.col("__names_key").isNotNull()
     records = records.withColumn("_malformed", F.nullif("_malformed", F.when(by_key, NO_FIELD)))
     malformed = F.when(F.col("_malformed").isNotNull() & (F.col("__first_byte") == "00"), _FRAMED)
-    # made valid, different keys would be one
-    is_asked = F.lit(key is not None or KEY in fields)
-    no_key = F.when(is_asked & ~F.col("__key_is_text"), "the key of the message is not valid UTF-8")
+    # different keys could become equal when they are made valid
+    is_used = F.lit(key is not None or KEY in fields)
+    no_key = F.when(is_used & ~F.col("__key_is_text"), "the key of the message is not valid UTF-8")
     is_tombstone = F.col("__about").getField(TOMBSTONE) == "true"
     ignored = F.lit(TOMBSTONE not in fields)
-    also = not_null(*told, F.when(F.col("__names_key").isNotNull(), F.lit(key)))
+    also = not_null(*always, F.when(F.col("__names_key").isNotNull(), F.lit(key)))
     return records.select(
         F.struct(*(column.alias(name) for name, column in values.items())).alias("_raw"),
         F.col("__text").alias("_payload"),
@@ -150,7 +148,7 @@ def _about(key: Column) -> dict[str, Column]:
 
 
 def _payload(text: Column) -> Column:
-    """A JSON text without the schema that is around it, where there is one; NULL if nothing is left."""
+    """The payload of a JSON text with schema and payload, otherwise the text itself; NULL for a null payload."""
     json = parsed(text, marked(text, loses_digits(text)))
     names = F.map_keys(F.try_variant_get(json, "$[0]", "map<string,variant>"))
     around = is_single(json) & (F.array_sort(names) == F.array(*map(F.lit, _SCHEMA_AND_PAYLOAD)))

@@ -1,4 +1,4 @@
-"""What a Kafka cluster says of a topic, without reading it: identity, where its log begins and ends, and times."""
+"""Metadata of a Kafka topic, without reading its records: identity, first and last offsets, offsets by time."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,20 +27,20 @@ _MOVING = {
     KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE,
 }  # fmt: skip
-"""A topic partition is on its way from one broker to another, as when brokers are restarted."""
+"""Errors while a topic partition moves from one broker to another, as when brokers are restarted."""
 ATTEMPTS = 5
 _FOR_EVER_MS = 100 * 366 * 86_400_000
 DOWN_SECONDS = 3
-"""How long no broker may take a connection before the cluster counts as down."""
+"""Seconds without any connection to a broker after which the cluster counts as down."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Which log it is: a topic that was deleted and made again has another id, as has the same name elsewhere.
+    """The identity of a log; a recreated topic, or a topic of the same name in another cluster, has another one.
 
     Args:
         cluster: The cluster's id.
-        topic: The topic's.
+        topic: The topic's id.
     """
 
     cluster: str
@@ -52,8 +52,8 @@ class Found:
     """The first record of a topic partition whose time is not before an instant.
 
     Args:
-        offset: Of the record.
-        time: Milliseconds since 1970.
+        offset: Offset of the record.
+        time: Time of the record, in milliseconds since 1970.
     """
 
     offset: int
@@ -61,19 +61,19 @@ class Found:
 
     @classmethod
     def of(cls, answer: Any) -> Self:
-        """From the client's own."""
+        """The record in an answer of the client."""
         return cls(answer.offset, answer.timestamp)
 
 
 class TopicMetadata:
-    """A look at one topic; requests are for all of its partitions at once.
+    """The metadata of one topic; each request covers all its partitions.
 
-    Only what is committed is seen: the log ends where the oldest open transaction begins.
+    Only committed records count: the log ends where the oldest open transaction begins.
 
     Args:
-        table: The asset's name, for messages.
-        cluster: Where.
-        topic: Its name.
+        table_name: The asset's name, for messages.
+        cluster: The cluster.
+        topic: Name of the topic.
     """
 
     def __init__(self, table_name: str, cluster: KafkaCluster, topic: str) -> None:
@@ -84,31 +84,31 @@ class TopicMetadata:
 
     @property
     def place(self) -> str:
-        """For messages."""
+        """The topic's description for messages."""
         return f"topic {self._topic!r} of the Kafka cluster {self._cluster.name!r}"
 
     @cached_property
     def identity(self) -> Identity:
-        """Which log it is.
+        """The identity of the topic's log.
 
         Raises:
             SourceUnavailable: The cluster does not answer.
-            SourceUnreadable: It refuses, or has no such topic.
+            SourceUnreadable: The cluster refuses, or has no such topic.
         """
         with self._asking():
             cluster = self._answer(self._admin.describe_cluster(request_timeout=REQUEST_SECONDS))
         return Identity(str(cluster.cluster_id), str(self._description.topic_id))
 
     def starts(self) -> dict[int, int]:
-        """The oldest offset that is still there, per topic partition; raises as :attr:`identity` does."""
+        """The oldest existing offset by topic partition; raises as :attr:`identity` does."""
         return {partition: found.offset for partition, found in self._offsets(_SPECS.earliest()).items()}
 
     def ends(self) -> dict[int, int]:
-        """The offset after the newest record, per topic partition; raises as :attr:`identity` does."""
+        """The offset after the newest record by topic partition; raises as :attr:`identity` does."""
         return {partition: found.offset for partition, found in self._offsets(_SPECS.latest()).items()}
 
     def first_since(self, instant: datetime) -> dict[int, Found]:
-        """The first record per topic partition that is not older; a partition without is left out.
+        """The first record not older than an instant, by topic partition; partitions without one are left out.
 
         Raises as :attr:`identity` does.
         """
@@ -117,13 +117,13 @@ class TopicMetadata:
 
     @property
     def retention(self) -> timedelta | None:
-        """How old a record becomes before it is removed; None: it is not. Raises as :attr:`identity` does."""
+        """Age at which records are removed; None: they are kept for ever. Raises as :attr:`identity` does."""
         topic = ConfigResource(ResourceType.TOPIC, self._topic)
         with self._asking():
             asked = self._admin.describe_configs([topic], request_timeout=REQUEST_SECONDS)
-            told = self._answer(asked[topic])
-        milliseconds = int(told["retention.ms"].value)
-        bounded = 0 <= milliseconds < _FOR_EVER_MS and "delete" in told["cleanup.policy"].value
+            config = self._answer(asked[topic])
+        milliseconds = int(config["retention.ms"].value)
+        bounded = 0 <= milliseconds < _FOR_EVER_MS and "delete" in config["cleanup.policy"].value
         return timedelta(milliseconds=milliseconds) if bounded else None
 
     @cached_property
@@ -150,7 +150,7 @@ class TopicMetadata:
         raise AssertionError("the last attempt returns or raises")
 
     def _answer(self, future: Future[Any]) -> Any:
-        """What comes of a request; a refused login is known only from what goes wrong meanwhile."""
+        """The result of a request; a refused login only shows in the errors that the client reports meanwhile."""
         deadline = time.monotonic() + 2 * REQUEST_SECONDS
         while not future.done() and time.monotonic() < deadline and not self._trouble.keys() & REFUSED:
             self._admin.poll(0.02)
@@ -159,7 +159,7 @@ class TopicMetadata:
         return future.result(0)
 
     def _note(self, error: KafkaError) -> None:
-        """What goes wrong, and when it did first."""
+        """Records when an error of the client first occurred."""
         self._trouble.setdefault(error.code(), time.monotonic())
 
     def _error(self, code: int) -> IncrementalLoadError:
@@ -170,17 +170,17 @@ class TopicMetadata:
         try:
             yield
         except KafkaException as error:
-            raise self._error(error.args[0].code()) from None  # its text has addresses
+            raise self._error(error.args[0].code()) from None  # the original text has addresses
         except TimeoutError:
             raise self._error(KafkaError._TIMED_OUT) from None
 
 
 def least_calls(instants: Iterable[datetime], ask: Callable[[datetime], Answer]) -> dict[datetime, Answer]:
-    """What ``ask`` answers for each instant, asked as seldom as can be: between equal answers lie none but these.
+    """The results of ``ask`` for all instants, with few calls: between two equal results all others are equal, too.
 
     Args:
         instants: Ascending.
-        ask: Its answers grow with the instant.
+        ask: Function whose results grow with the instant.
 
     Example:
         >>> from datetime import UTC, timedelta

@@ -1,7 +1,7 @@
-"""Windows of a Kafka topic: from one cut to the next, offset by offset, so that no record falls between two of them.
+"""Windows of a Kafka topic: ranges of offsets from one window bound to the next, without gaps or overlaps.
 
-What a record says of its time only helps to find a cut when it is written down. A record that comes late, or is dated
-in the future, is in the window that its offset is in.
+The times of records are only used to choose a bound, before it is stored. A record that comes late, or is dated in the
+future, belongs to the window of its offset.
 """
 
 import hashlib
@@ -19,20 +19,20 @@ from resources.errors import SourceUnreadable
 from resources.lake import Lake
 
 BYTES_PER_RECORD = 500
-"""A guess: Kafka tells how many records there are, not how large they are."""
+"""A guess, because Kafka reports the number of records but not their size."""
 
 Ranges = Mapping[int, tuple[int, int]]
-"""Per topic partition the first offset and the one after the last."""
+"""First offset, and the offset after the last one, by topic partition."""
 
 
 @dataclass(frozen=True)
 class Chooser:
-    """Finds cuts, as :data:`~incload_assets.sources.window_bounds.Choose` has it.
+    """Chooser of window bounds, see :data:`~incload_assets.sources.window_bounds.Choose`.
 
     Args:
-        look: At the topic.
-        first: The start of the table's first window: whatever the topic holds by then or since is in a window.
-        ingested: Up to where the windows that end at an instant were ingested: no cut takes that back.
+        look: The topic.
+        first: Start of the table's first window, which begins with the oldest record of the topic.
+        ingested: Offsets up to which a window was ingested, by the window's end; no bound lies before them.
         now: The present instant.
     """
 
@@ -42,31 +42,31 @@ class Chooser:
     now: datetime
 
     def __call__(self, missing: Sequence[datetime], known: Mapping[datetime, Bound]) -> dict[datetime, Bound]:
-        """The cuts to write, between those there are."""
-        cuts = {at: offsets_of(cut) for at, cut in known.items()}
+        """The bounds to store, each between the known bounds before and after it."""
+        bounds = {at: offsets_of(bound) for at, bound in known.items()}
         wanted = self._wanted([at for at in missing if at <= self.now])
         for at, offsets in wanted.items():
             before, after = (
-                max((t for t in cuts if t < at), default=None),
-                min((t for t in cuts if t > at), default=None),
+                max((t for t in bounds if t < at), default=None),
+                min((t for t in bounds if t > at), default=None),
             )
             lowest = {**self.ingested.get(at, {})}
             if before is not None:
-                lowest = _highest(lowest, cuts[before])
-            cut = _highest(offsets, lowest)
-            if after is not None:  # a topic partition that came later was not there yet
-                cut = {p: min(offset, cuts[after][p]) for p, offset in cut.items() if p in cuts[after]}
-            cuts[at] = cut
+                lowest = _highest(lowest, bounds[before])
+            bound = _highest(offsets, lowest)
+            if after is not None:  # topic partitions that are missing there were added later
+                bound = {p: min(offset, bounds[after][p]) for p, offset in bound.items() if p in bounds[after]}
+            bounds[at] = bound
         identity = self.look.identity
         return {
-            at: {"cluster": identity.cluster, "topic": identity.topic, "offsets": _named(cuts[at])} for at in wanted
+            at: {"cluster": identity.cluster, "topic": identity.topic, "offsets": _named(bounds[at])} for at in wanted
         }
 
     def _wanted(self, instants: Sequence[datetime]) -> dict[datetime, Offsets]:
-        """Where the cuts would be by the records' times, ascending."""
+        """The bounds by the records' times alone, ascending."""
         found = least_calls([at for at in instants if at != self.first], self.look.first_since) if instants else {}
         ends, now = self.look.ends(), round(self.now.timestamp() * 1000)
-        # the first record that is not older tells nothing if it is dated in the future
+        # a record dated in the future says nothing about the arrival of the records after it
         wanted: dict[datetime, Offsets] = {
             at: {p: records[p].offset if p in records and records[p].time <= now else end for p, end in ends.items()}
             for at, records in found.items()
@@ -79,17 +79,17 @@ class Chooser:
 def positions(
     table_name: str, look: TopicMetadata, lake: Lake, windows: Sequence[Window], chooser: Chooser
 ) -> dict[str, Position]:
-    """The position of each window that has begun; of one that has not ended yet, where it has records.
+    """The position of each window that has ended, or has begun and has records.
 
     Args:
         table_name: The asset's name.
-        look: At the topic.
-        lake: Where cuts are written down.
-        windows: Which.
-        chooser: For the cuts that are not there yet.
+        look: The topic.
+        lake: Storage of the window bounds.
+        windows: The requested windows.
+        chooser: Chooser of missing bounds.
 
     Raises:
-        SourceUnreadable: The topic is not the one that the cuts are of, or lost what it had at its end.
+        SourceUnreadable: The bounds belong to another topic, or the topic lost records at its end.
         IncrementalLoadError: The cluster does not answer, or refuses.
     """
     begun = [window for window in windows if window.start <= chooser.now]
@@ -98,32 +98,32 @@ def positions(
     written = WindowBounds(lake, table_name).at(
         [at for w in begun for at in (w.start, w.end) if at <= chooser.now], chooser
     )
-    for found_cut in written.values():
-        check_identity(table_name, look, Identity(found_cut["cluster"], found_cut["topic"]))
+    for bound in written.values():
+        check_identity(table_name, look, Identity(bound["cluster"], bound["topic"]))
     ends, found = look.ends(), {}
     for window in begun:
         begin = offsets_of(written[window.start])
-        cut = written.get(window.end)
-        end = ends if cut is None else offsets_of(cut)
+        stored = written.get(window.end)
+        end = ends if stored is None else offsets_of(stored)
         if lost := sorted(p for p, offset in begin.items() if ends.get(p, 0) < offset):
             raise SourceUnreadable(
                 f"{table_name} {window.key}: partition {lost[0]} of {look.place} ends at offset "
                 f"{ends.get(lost[0], 0)}, "
                 f"before {begin[lost[0]]}, where the window begins",
-                rule="a log grows at its end and loses nothing there",
+                rule="a log only grows at its end, and never loses records there",
                 remedy="find out what the cluster lost; windows ingested before stay as they are",
             )
         ranges = {p: (begin.get(p, 0), offset) for p, offset in sorted(end.items()) if offset > begin.get(p, 0)}
-        if ranges or cut is not None:
-            found[window.key] = position_of(look.identity, ranges, closed=cut is not None)
+        if ranges or stored is not None:
+            found[window.key] = position_of(look.identity, ranges, closed=stored is not None)
     return found
 
 
 def check_identity(table_name: str, look: TopicMetadata, expected: Identity) -> None:
-    """Refuse a topic that is not the one which was read before.
+    """Refuses a topic that is not the one that was read before.
 
     Raises:
-        SourceUnreadable: It is another one of the same name.
+        SourceUnreadable: It is another topic of the same name.
     """
     if look.identity == expected:
         return
@@ -131,40 +131,40 @@ def check_identity(table_name: str, look: TopicMetadata, expected: Identity) -> 
     raise SourceUnreadable(
         f"{table_name}: the {look.place} is not the one that was loaded: {other} id {getattr(look.identity, other)}, "
         f"formerly {getattr(expected, other)}",
-        rule="offsets mean something in one log only, and a topic that is made again is another log",
-        remedy="declare a table of another name for the new topic, or bring the old one back",
+        rule="offsets are only valid in one log, and a recreated topic is another log",
+        remedy="declare a table with another name for the new topic, or restore the old topic",
     )
 
 
-def offsets_of(cut: Mapping[str, Any]) -> dict[int, int]:
-    """The offsets of a cut."""
-    return {int(partition): offset for partition, offset in cut["offsets"].items()}
+def offsets_of(bound: Mapping[str, Any]) -> dict[int, int]:
+    """The offsets of a window bound, by topic partition."""
+    return {int(partition): offset for partition, offset in bound["offsets"].items()}
 
 
 def ranges_of(position: Position) -> dict[int, tuple[int, int]]:
-    """The offsets of a position, where it has any."""
+    """The offset ranges of a position, by topic partition; empty if it has none."""
     return {int(p): (begin, end) for p, (begin, end) in position.detail.get("offsets", {}).items()}
 
 
 def identity_of(position: Position) -> Identity:
-    """The log that a position, which has offsets, is of."""
+    """The identity of the log of a position that has offsets."""
     return Identity(position.detail["cluster"], position.detail["topic"])
 
 
 def position_of(identity: Identity, ranges: Ranges, *, closed: bool) -> Position:
-    """A window's position.
+    """The position of a window.
 
     Args:
-        identity: Of the log.
-        ranges: Of the topic partitions with records.
-        closed: Whether the window's end is written down.
+        identity: Identity of the log.
+        ranges: Offset ranges of the topic partitions with records.
+        closed: Whether the window's end is stored.
     """
     offsets = _named({partition: list(ends) for partition, ends in ranges.items()})
     detail = {"cluster": identity.cluster, "topic": identity.topic, "offsets": offsets}
-    told = json.dumps(detail, sort_keys=True).encode()
+    content = json.dumps(detail, sort_keys=True).encode()
     count = sum(end - begin for begin, end in ranges.values())
     return Position(
-        fingerprint=hashlib.blake2b(told, digest_size=8).hexdigest(),
+        fingerprint=hashlib.blake2b(content, digest_size=8).hexdigest(),
         detail={**detail, "count": count, "closed": closed},
         summary=f"{count} offsets in {len(ranges)} topic partition{'' if len(ranges) == 1 else 's'}",
         size=count * BYTES_PER_RECORD,
@@ -176,5 +176,5 @@ def _highest(left: Offsets, right: Offsets) -> dict[int, int]:
 
 
 def _named(per_partition: Mapping[int, Any]) -> dict[str, Any]:
-    """JSON has names, not numbers, for the members of an object."""
+    """Values by topic partition as a JSON object, whose keys must be strings."""
     return {str(partition): value for partition, value in sorted(per_partition.items())}

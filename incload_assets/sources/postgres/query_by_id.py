@@ -28,7 +28,7 @@ class QueryById(DatabaseSource):
 
     - Rows that become visible later with a lower number (from a long transaction, or from a sequence's cache) belong to
       the window of their number. The window is complete when every transaction has ended that began before its bound
-      was stored and ``lag`` had passed; if the sequence has a cache, when every such session has ended.
+      was stored, or within ``lag`` after that; if the sequence has a cache, every session instead.
     - A standby does not know the transactions of its primary server, so there no window is ever complete.
     - Gaps in the numbers are fine. A recreated table, or a sequence that was reset or has wrapped around, stops the
       load.

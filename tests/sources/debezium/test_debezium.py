@@ -113,7 +113,7 @@ def test_creates_updates_deletes_and_snapshot_rows_make_the_table_and_every_reco
     report = loaded.load(1)
     assert loaded.rows("id", "status") == {(1, "paid"), (3, "new")}
     assert bins(report.evidence) == {"applied": 3, "stale": 2, "quarantined": 1, "skipped": 3}
-    assert loaded.log("rejected", "_reasons") == [(["no event of Debezium: op or source is missing"],)]
+    assert loaded.log("rejected", "_reasons") == [(["not an event of Debezium: op or source is missing"],)]
     files = loaded.files()
     loaded.load(1)
     assert loaded.files() == files
@@ -166,7 +166,7 @@ def test_rows_of_snapshots_are_older_than_changes_committed_after_them_wherever_
         (2, "in flight"),
         (3, "in flight"),
     }
-    reason = "source has neither lsn nor sequence: its place among others is unknown"
+    reason = "source has neither lsn nor sequence: the order of the event is unknown"
     assert loaded.log("rejected", "id", "_reasons") == [(4, [reason])]
 
 
@@ -190,7 +190,7 @@ def test_a_new_key_is_a_delete_and_a_create_which_has_the_old_keys_values_or_is_
     assert loaded.rows("id", "body") == {(2, "text")}
     loaded.load(1)
     assert loaded.rows("id", "body") == ({(2, "text"), (6, "long")} if keys_change else {(2, "text")})
-    reason = "body: not in this event, which tells of a new row or key; REPLICA IDENTITY FULL tells it"
+    reason = "body: not in this event, which creates a row or changes its key; use REPLICA IDENTITY FULL"
     assert loaded.log("rejected", "id", "_reasons") == ([] if keys_change else [(6, [reason])])
 
 

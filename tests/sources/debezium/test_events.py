@@ -62,7 +62,7 @@ def test_events_of_other_connectors_and_what_is_no_event_are_quarantined_and_wha
     assert [reason.partition(":")[0] for reason in reasons[:4]] == [
         f"an event of Debezium's connector '{name}'" for name in ("mysql", "sqlserver", "mongodb", "mysql")
     ]
-    missing, nameless = "no event of Debezium: op or source is missing", "source tells no schema or no table"
+    missing, nameless = "not an event of Debezium: op or source is missing", "source has no schema or no table"
     assert [reason.partition(",")[0] for reason in reasons[4:]] == [
         missing, missing, nameless, nameless, missing, missing, nameless, nameless
     ]  # fmt: skip
@@ -80,7 +80,7 @@ def test_a_window_whose_events_are_all_of_other_tables_fails_and_names_them(
     loaded = table(spark, tmp_path, table=name)
     with pytest.raises(SourceUnreadable) as failed:
         loaded.load(1)
-    assert f"events of 'public.customers', 'public.orders', and no good one of '{name}'" in str(failed.value)
+    assert f"events of 'public.customers', 'public.orders', and no valid one of '{name}'" in str(failed.value)
     assert "other_tables=['public.customers', 'public.orders']" in str(failed.value)
 
 
@@ -88,7 +88,7 @@ def test_a_mysql_topic_fails_by_the_connectors_name(spark: SparkSession, tmp_pat
     write(tmp_path, 1, MYSQL)
     source = Debezium(files(tmp_path), table="shop.orders", keys=["id"])
     loaded = make(spark, tmp_path, source=source, contract=Order, changes=source.changes(), write=Merge())
-    with pytest.raises(ContractViolation, match="an event of Debezium's connector 'mysql': only those of postgresql"):
+    with pytest.raises(ContractViolation, match="an event of Debezium's connector 'mysql': only postgresql is"):
         loaded.load(1)
 
 
@@ -104,7 +104,7 @@ def test_windows_of_other_tables_alone_are_empty_where_these_are_declared(spark:
     ]
     assert loaded.rows("id") == {(2,)}
     write(tmp_path, 4, event("c", order(1), 140, table="signals"))
-    with pytest.raises(SourceUnreadable, match=r"events of 'public.signals', and no good one of 'public.orders'"):
+    with pytest.raises(SourceUnreadable, match=r"events of 'public.signals', and no valid one of 'public.orders'"):
         loaded.load(4)
 
 
@@ -126,7 +126,7 @@ def test_each_of_several_sources_is_looked_at_by_itself(spark: SparkSession, tmp
     events = Debezium(files(tmp_path), table="public.order", keys=["id"])
     source = Several({"full": Files(f"{tmp_path}/other/{{window:%Y-%m-%d}}/*.json"), "events": events})
     loaded = make(spark, tmp_path, source=source, contract=Order, changes=events.changes(), write=Merge())
-    with pytest.raises(SourceUnreadable, match=r"@events 2026-01-01: .*'public.orders', and no good one of 'public.or"):
+    with pytest.raises(SourceUnreadable, match=r"@events 2026-01-01: .*'public.orders', and no valid one of 'pub"):
         loaded.load(1)
 
 
@@ -147,7 +147,7 @@ def test_a_history_is_refused_in_one_message_whose_remedy_works(spark: SparkSess
     loaded.load(1)
     assert loaded.rows("id", "body", "is_current") == {(1, "long", True)}
     assert loaded.log("rejected", "_reasons") == [
-        (["body: not in this event, which tells of a new row or key; REPLICA IDENTITY FULL tells it"],)
+        (["body: not in this event, which creates a row or changes its key; use REPLICA IDENTITY FULL"],)
     ]
 
 
@@ -171,8 +171,8 @@ def test_events_with_unavailable_values_are_quarantined_where_the_table_does_not
         (
             "rejected",
             [
-                "status, body: not in this event, and the table's changes know no unavailable values; REPLICA IDENTITY "
-                "FULL tells it"
+                "status, body: not in this event, and the table's changes do not declare unavailable; "
+                "use REPLICA IDENTITY FULL"
             ],
         ),
         ("upsert", []),
@@ -216,4 +216,4 @@ class Personal(pa.DataFrameModel):
 def test_a_personal_value_that_is_not_of_its_encoding_is_not_shown(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, 1, event("c", {"id": 1, "salary": "5000.00"}, 110))
     [([reason],)] = validated(table(spark, tmp_path, contract=Personal, decimals="precise"), "_reasons")
-    assert reason.startswith("salary: *** is not written as decimal: ")
+    assert reason.startswith("salary: *** is not encoded as decimal: ")

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.sources.debezium.test_debezium import MARKER, column, event, table, validated, write
 
-REMEDY = "declare decimals, time_precision_mode and encodings as the connector has them"
+REMEDY = "declare decimals, time_precision_mode and encodings as configured in the connector"
 
 
 class Times(pa.DataFrameModel):
@@ -142,7 +142,7 @@ def test_what_a_type_would_cut_or_cannot_hold_is_quarantined(spark: SparkSession
     assert [reasons[0].partition(":")[0] for _, reasons, *_ in found[1:]] == [
         "ts", "other", "t", "t", "t", "d", "d", "d", "d"
     ]  # fmt: skip
-    assert found[1][1] == [f"ts: '1767323045123456789' is not written as timestamp[ns]: {REMEDY}"]
+    assert found[1][1] == [f"ts: '1767323045123456789' is not encoded as timestamp[ns]: {REMEDY}"]
 
 
 def test_texts_in_isostring_mode_are_read_into_types(spark: SparkSession, tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_precise_decimals_are_exactly_what_was_written_or_quarantined(spark: Spa
     expected = [(i, [], *(made.get(name) for name in names)) for i, (_, made) in enumerate(RIGHT)]
     assert found[: len(RIGHT)] == expected
     assert [rows[i] for i, reasons, *_ in found[len(RIGHT) :] if len(reasons) != 1] == []
-    assert found[len(RIGHT)][1] == [f"amt: 'NaN' is not written as decimal: {REMEDY}"]
+    assert found[len(RIGHT)][1] == [f"amt: 'NaN' is not encoded as decimal: {REMEDY}"]
 
 
 class Stored(pa.DataFrameModel):

@@ -112,7 +112,7 @@ def test_a_header_without_a_column_that_no_row_can_do_without_is_refused(
 ) -> None:
     write(landing / FOLDER / "a.csv", header + "\n")
     count = len(header.split(","))
-    with pytest.raises(SourceUnreadable, match=rf"a.csv has not all columns: of its {count} names none is {lacking}"):
+    with pytest.raises(SourceUnreadable, match=rf"a.csv lacks columns: none of its {count} names is {lacking}"):
         orders(spark, tmp_path / "lake", with_day).load(1)
 
 
@@ -140,7 +140,7 @@ def test_a_header_without_the_sequence_is_refused_because_all_would_be_older(
     spark: SparkSession, landing: Path, tmp_path: Path
 ) -> None:
     write(landing / FOLDER / "a.csv", "id,value,Seq,op\n1,a,1,u\n")
-    with pytest.raises(SourceUnreadable, match=r"none is 'seq' \('Seq' is not 'seq'\)"):
+    with pytest.raises(SourceUnreadable, match=r"names is 'seq' \('Seq' is not 'seq'\)"):
         make(spark, tmp_path / "lake", source=CSV, contract=Item).load(1)
 
 
@@ -155,9 +155,7 @@ def test_parquet_files_are_held_against_the_contract_as_csv_is(
         table.load(1)
     pq.write_table(pa.table({"id": [1], "Seq": [1]}), landing / FOLDER / "a.parquet")
     table = make(spark, tmp_path / "lake", source=source, name="others")
-    with pytest.raises(
-        SourceUnreadable, match=r"the file 2026-01-01/a.parquet has not all columns.*'Seq' is not 'seq'"
-    ):
+    with pytest.raises(SourceUnreadable, match=r"the file 2026-01-01/a.parquet lacks columns.*'Seq' is not 'seq'"):
         table.load(1)
 
 
