@@ -9,6 +9,7 @@ import subprocess
 import tomllib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from inspect import isclass
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,14 +30,15 @@ from incload_assets.assets.incremental import table_of
 from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS
 from incload_assets.cli.program import program
 from incload_assets.code_location import CHECK_SCHEDULES
+from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Table
-from incload_assets.maintenance import compact_files as file_compaction
-from incload_assets.maintenance import compact_logs as log_compaction
-from incload_assets.maintenance import vacuum as vacuuming
+from incload_assets.declaration.write import Write
+from incload_assets.maintenance import JOBS
 from resources.errors import ContractViolation
 from resources.lake import Lake
 from resources.settings import Settings
 from tests.support.documents import DOCS, PAGES, PROJECT, README, Page, documented_block
+from tests.support.guest_table import job_of
 
 COMMANDS = typer.main.get_command(program)
 FIRST, SECOND = dg.DailyPartitionsDefinition("2026-01-01"), dg.HourlyPartitionsDefinition("2026-01-01-00:00")
@@ -248,7 +250,10 @@ def test_everything_that_a_declaration_can_say_is_in_the_tables(declared: Any) -
 
 def test_every_source_and_write_strategy_is_described() -> None:
     named = {word for page in PAGES[1:] for code in page.code for word in re.findall(r"\w+", code)}
-    assert set(assets.__all__) - named == set()
+    kinds = {
+        name for name in assets.__all__ if isclass(kind := getattr(assets, name)) and issubclass(kind, Source | Write)
+    }
+    assert {*kinds, "incremental_asset", "derived_asset", "staged_json"} - {"Source"} - named == set()
 
 
 def test_every_check_and_job_is_described_with_its_time() -> None:
@@ -258,9 +263,9 @@ def test_every_check_and_job_is_described_with_its_time() -> None:
         if "|" in row
     }
     assert {*LIGHT_CHECKS, *TABLE_CHECKS, "reconciliation"} - rows.keys() == set()
-    for job in (file_compaction, vacuuming, log_compaction):
-        minute, hour = job.CRON.split()[:2]
-        assert f"{hour:>02}:{minute:>02}" in rows[job.JOB_NAME]
+    for job in JOBS:
+        minute, hour = job.cron.split()[:2]
+        assert f"{hour:>02}:{minute:>02}" in rows[job.name]
     for schedule, name in (("check_uniqueness", "uniqueness"), ("check_reconciliation", "reconciliation")):
         minute, hour = CHECK_SCHEDULES[schedule][0].split()[:2]
         assert f"{hour:>02}:{minute:>02}" in rows[name]
@@ -323,10 +328,10 @@ def test_the_write_strategy_of_ones_own_keeps_a_partition_full() -> None:
 
 
 def test_the_maintenance_job_of_ones_own_observes_each_table(tmp_path: Path) -> None:
-    names = executed("def size_job")
+    names = executed("MEASURE_TABLES")
     table = table_of(customers)
     assert table is not None
-    job = names["size_job"]([table])
+    job = job_of(names["MEASURE_TABLES"], table)
     with dg.DagsterInstance.ephemeral() as instance:
         done = job.execute_in_process(
             instance=instance,
@@ -338,4 +343,4 @@ def test_the_maintenance_job_of_ones_own_observes_each_table(tmp_path: Path) -> 
     [event] = [event for event in done.all_events if event.event_type_value == "ASSET_OBSERVATION"]
     observed = event.asset_observation_data.asset_observation
     assert {name: value.value for name, value in observed.metadata.items()} == {"files": 0, "bytes": 0}
-    assert names["size_schedule"](job).cron_schedule == "30 5 * * 1"
+    assert names["MEASURE_TABLES"].cron == "30 5 * * 1"

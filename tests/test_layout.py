@@ -78,7 +78,7 @@ ROOMS = (
     "incload_assets.contract",
     "incload_assets.delta",
     "resources.samples",
-    "resources.spark.resource",
+    "resources.spark",
     "resources.local_servers",
     "resources",
 )

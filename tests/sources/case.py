@@ -87,7 +87,9 @@ class Case(ABC):
     """
 
     name: ClassVar[str]
-    """For the test's name."""
+    """For the test's name; a class without one is only a base of others."""
+    daily: ClassVar[bool] = True
+    """Whether every run of the suite has the case; otherwise a night run."""
     partitions_def: ClassVar[dg.TimeWindowPartitionsDefinition] = DAYS
     changes: ClassVar[Changes] = Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd'")
     keeps_changes: ClassVar[bool] = True

@@ -110,12 +110,14 @@ class JsonFiles(FilesCase):
 
 class CsvFiles(FilesCase):
     name, extension, written = "csv files", "csv", staticmethod(as_csv)
-    can_fail = False  # as those with JSON do
+    can_fail = False  # files with JSON show it
+    daily = False  # the formats have tests of their own
 
 
 class ParquetFiles(FilesCase):
     name, extension, written = "parquet files", "parquet", staticmethod(as_parquet)
-    can_fail = False  # as those with JSON do
+    can_fail = False  # files with JSON show it
+    daily = False  # the formats have tests of their own
 
 
 class S3Files(JsonFiles):

@@ -1,17 +1,17 @@
-"""Every kind of source, as the conformance suite runs it."""
+"""Every kind of source, as the conformance suite runs it; the formats of files run at night only."""
+
+from inspect import isclass
+from pathlib import Path
 
 from tests.sources.case import Case
-from tests.sources.case_debezium import DebeziumFiles
-from tests.sources.case_files import CsvFiles, JsonFiles, ParquetFiles, S3Files
-from tests.sources.case_http_api import PagedApi
-from tests.sources.case_kafka import KafkaTopic
-from tests.sources.case_postgres import PostgresById, PostgresByTime
-from tests.sources.case_several import SeveralFiles
+from tests.support.discovery import case_modules
 from tests.writes.case import EXAMPLES
 
-DAILY: list[type[Case]] = [
-    JsonFiles, S3Files, PagedApi, PostgresByTime, PostgresById, KafkaTopic, DebeziumFiles, SeveralFiles,
-]  # fmt: skip
-FORMATS: list[type[Case]] = [CsvFiles, ParquetFiles]
-"""Their reading has tests of its own; as a source they are what JSON files are."""
-CASES = [*DAILY, *FORMATS] if EXAMPLES > 1 else DAILY
+ALL: list[type[Case]] = [
+    value
+    for module in case_modules("tests.sources", Path(__file__).parent)
+    for value in vars(module).values()
+    if isclass(value) and issubclass(value, Case) and value.__module__ == module.__name__ and hasattr(value, "name")
+]
+DAILY = [case for case in ALL if case.daily]
+CASES = ALL if EXAMPLES > 1 else DAILY

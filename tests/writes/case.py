@@ -1,4 +1,4 @@
-"""What the conformance suite has to know of a way of writing."""
+"""What the conformance suite has to know of a write strategy."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ class Case:
 
     Args:
         name: For the test's name.
-        write: The way of writing.
+        write: The write strategy.
         expected: The oracle: from what the loaded windows hold, and the order of records, to the table's rows as
             tuples of ``columns``.
         columns: Of the table, in the order of those tuples; empty for all of them.
@@ -42,6 +42,7 @@ class Case:
         contents: Random content of the windows.
         partitions_def: As declared.
         rows: The table's rows, for a table in which equal rows may stand; ``columns`` is then unused.
+        daily: Whether every run of the suite has the case; otherwise a night run.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Case:
     contents: st.SearchStrategy[Content] | None = None
     partitions_def: Any = DAYS
     rows: Callable[[Loaded], set[tuple[Any, ...]]] | None = None
+    daily: bool = True
 
     @property
     def declared(self) -> dict[str, Any]:

@@ -33,5 +33,6 @@ APPEND_UNORDERED = Case(
     lambda content, order: oldest(content, lambda record: order(record)[-1]),
     changes=Changes(keys=["id"]),
     contents=events,
+    daily=False,
 )
 APPEND_ROWS = Case("append_rows", Append(), distinct, changes=Changes(), contents=events)

@@ -55,4 +55,5 @@ DELETE_INSERT_PARTITIONED = Case(
     changes=changes,
     contents=crowds().map(dated),
     rows=held,
+    daily=False,
 )

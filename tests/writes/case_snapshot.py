@@ -62,4 +62,5 @@ SNAPSHOT_KEEPING = Case(
     contract=GoodItem,
     changes=Changes(keys=["id"], sequence_by=["seq"]),
     contents=_contents(),
+    daily=False,
 )
