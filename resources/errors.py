@@ -1,4 +1,4 @@
-"""What can go wrong in a load, one class per cause.
+"""The errors of a load, one class for each cause.
 
     IncrementalLoadError
     ├── DeclarationError          a table is declared wrongly; raised when the code location loads
@@ -75,7 +75,7 @@ class ContractViolation(IncrementalLoadError):
 
 
 class WindowCompacted(IncrementalLoadError):
-    """The source holds something else than was landed, but the log can no longer tell what that would change."""
+    """The source holds something else than was ingested, and the compacted log cannot show what that would change."""
 
 
 class SchemaMismatch(IncrementalLoadError):

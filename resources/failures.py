@@ -1,4 +1,4 @@
-"""What goes wrong with Spark and its storage, told apart and said in one line."""
+"""Translation of errors of Spark and its storage into one line each."""
 
 import re
 from collections.abc import Iterable
@@ -9,14 +9,14 @@ from resources.errors import IncrementalLoadError, SparkUnavailable
 
 @dataclass(frozen=True)
 class Fault:
-    """What a driver reports, and the error of this project that it amounts to.
+    """An error of a driver, and the error of this project for it.
 
     Args:
-        pattern: Regular expression for the driver's words.
+        pattern: Regular expression for the driver's text.
         error: The error's class.
-        problem, rule, remedy: Its texts. ``{found}`` is what ``pattern`` matched; other fields are named groups of
-            ``pattern`` and values that :func:`first_match` gets.
-        about: Regular expression that the words have to match, too, whatever their case.
+        problem, rule, remedy: Texts of the error. ``{found}`` is the match of ``pattern``; other fields are named
+            groups of ``pattern`` and the values that :func:`first_match` gets.
+        about: Regular expression that the text has to match, too, in either case.
     """
 
     pattern: str
@@ -28,7 +28,7 @@ class Fault:
 
 
 def first_match(faults: Iterable[Fault], text: str, **values: str) -> IncrementalLoadError | None:
-    """The error of the first fault that a driver's words are about; None if they are about none.
+    """The error of the first fault that matches a driver's text; None if no fault does.
 
     Example:
         >>> full = Fault("No space left", SparkUnavailable, "{table}: a disk is full ({found})", remedy="free space")
@@ -91,16 +91,16 @@ def masked(text: str) -> str:
 
 
 def is_connection_lost(error: BaseException) -> bool:
-    """Whether ``error`` says that Spark, or this session of it, is gone; the same load may succeed on a fresh one."""
+    """Whether Spark, or this session of it, is gone; the same load may succeed on a new one."""
     return bool(re.search(_CONNECTION_LOST, _told(error)))
 
 
 def translate(error: BaseException, doing: str = "Spark") -> BaseException:
-    """The error of this project that ``error`` amounts to, or ``error`` itself where it is none of them.
+    """The error of this project for ``error``, or ``error`` itself if it is of no known kind.
 
     Args:
-        error: What Spark, its client or the object store raised.
-        doing: What was being done, naming table and partition; the message starts with it.
+        error: An error of Spark, its client or the object store.
+        doing: The action, with table and partition; the message starts with it.
 
     Returns:
         ``SparkUnavailable`` (transient) for a lost server or session, an unreachable object store or a full disk;
@@ -124,14 +124,14 @@ def unavailable(problem: str, *, rule: str | None = None, remedy: str | None = N
 
 
 def not_installed(problem: str, *, rule: str | None = None, remedy: str | None = None) -> Exception:
-    """A ``SparkUnavailable`` that trying again does not cure, because something must be installed or configured."""
+    """A ``SparkUnavailable`` that is not retried, because something must be installed or configured."""
     error = unavailable(problem, rule=rule, remedy=remedy)
     error.transient = False  # type: ignore[attr-defined]
     return error
 
 
 def _told(error: BaseException) -> str:
-    """Everything an error says about itself and its causes."""
+    """The texts of an error and its causes."""
     parts, seen = [], set[int]()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:

@@ -1,4 +1,4 @@
-"""A data file of a table or its log that is gone though it is part of it: no source is at fault, and no retry helps."""
+"""Errors of the lake itself: a lost data file of a table or its log, and rules of Delta that refuse a commit."""
 
 import re
 from urllib.parse import unquote
@@ -18,11 +18,11 @@ _GONE = re.compile(
 
 
 def lost_file(error: BaseException, table: Table, lake: Lake) -> IncrementalLoadError | None:
-    """What Spark's error says about a file of a table or its log; None where it is about something else.
+    """The error for a lost data file of a table or its log; None if Spark's error is about something else.
 
     Args:
-        error: What an action raised.
-        table: Whose load it was part of.
+        error: The error of an action.
+        table: The table that was loaded.
         lake: Where tables are.
 
     Example:
@@ -50,18 +50,20 @@ def lost_file(error: BaseException, table: Table, lake: Lake) -> IncrementalLoad
 
 
 def refusal(error: PySparkException, table: Table, uri: str) -> SchemaMismatch | None:
-    """What Delta's error says about a rule of the table; None where it is about something else.
+    """The error for a rule of the Delta table that refuses a commit; None if Delta's error is about something else.
 
     Args:
-        error: What a commit raised.
-        table: Whose load it was part of.
+        error: The error of a commit.
+        table: The table that was loaded.
         uri: Of the table, as in SQL.
     """
     condition, told = error.getCondition() or "", error.getMessageParameters() or {}
     if condition.startswith("DELTA_VIOLATE_CONSTRAINT"):
         name = told.get("constraintName", "")
         lines = [line[3:].partition(" : ") for line in told.get("values", "").splitlines() if line.startswith(" - ")]
-        personal = tuple(f"{column}." for column in table.contract.personal)  # a member of one is as much so
+        personal = tuple(
+            f"{column}." for column in table.contract.personal
+        )  # a member of a personal column is personal, too
         values = [f"{column} {MASK if f'{column}.'.startswith(personal) else value}" for column, _, value in lines]
         return SchemaMismatch(
             f"{table.name}: the CHECK constraint {name} {told.get('expression', '')} of the table refuses a row with "

@@ -21,7 +21,7 @@ from incload_assets.declaration.window import Window
 NAME = "volume"
 DESCRIPTION = "The latest closed windows have about as many rows as similar windows (same weekday) before them."
 
-JUDGED = 3
+COMPARED = 3
 MIN_HISTORY = 7
 MIN_ALIKE = 4
 HISTORY = timedelta(weeks=8)
@@ -51,7 +51,7 @@ def volume(look: Observation) -> dg.AssetCheckResult:
     """Whether the latest closed windows have the usual size; passes while there is too little history."""
     sizes = _sizes(look)
     validated, odd = [], []
-    for number in range(max(MIN_HISTORY, len(sizes) - JUDGED), len(sizes)):
+    for number in range(max(MIN_HISTORY, len(sizes) - COMPARED), len(sizes)):
         window, rows = sizes[number]
         expected = expected_rows(window, sizes[:number])
         if expected is None:

@@ -1,4 +1,4 @@
-"""From what an author declares to a checked table."""
+"""Checks a declaration and compiles it to a table."""
 
 import hashlib
 import inspect
@@ -17,7 +17,7 @@ from incload_assets.declaration.write import Write
 
 
 def declare(declaration: Declaration) -> Table:
-    """Check a declaration and compile it.
+    """The table of a declaration.
 
     Raises:
         DeclarationError: Naming the table, the field, the value, the rule and what to write instead.

@@ -1,4 +1,4 @@
-"""The rules that a declaration has to keep, but for those of a contract, a condition, a source or a way of writing."""
+"""Rules of a declaration as a whole; contracts, conditions, sources and write strategies check their own."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,11 +16,11 @@ from resources.lake import OWN_FOLDERS
 
 
 def check_retention(table_name: str, retention: timedelta, write: Write) -> None:
-    """Refuse a retention where the log cannot forget."""
+    """Refuses a retention for a write strategy whose log cannot be compacted."""
     if not write.compacts:
         raise DeclarationError(
             f"{table_name}: log_retention is {retention}, and write is {write!r}",
-            rule="this way of writing makes the table from all changes of a key, so that its log keeps them all",
+            rule="this write strategy makes the table from all changes of a key, so that its log keeps them all",
             remedy="drop log_retention; Merge, Snapshot(delete_missing=True) and FullReload can do with the newest",
         )
 
@@ -33,7 +33,7 @@ _UNORDERED = (T.MapType, T.ArrayType, T.StructType, T.VariantType)
 
 
 def check_columns(table_name: str, contract: Contract, changes: Changes, write: Write) -> None:
-    """Refuse keys, sequence, partition and buckets that do not fit the contract."""
+    """Refuses keys, sequence, partition and buckets that do not fit the contract."""
     types = contract.types
     for column in (name for field in contract.schema.fields for name in (field.name, *_members(field.dataType))):
         if bad := sorted(set(column) & set(" ,;{}()\n\t=")):
@@ -92,12 +92,12 @@ def key_of(name: str | None, key_prefix: str | Sequence[str] | None, function: C
     """The asset key of a table.
 
     Args:
-        name: As declared; None: that of the function.
+        name: As declared; None: the name of the function.
         key_prefix: As declared.
-        function: That the declaration decorates.
+        function: The function that the declaration decorates.
 
     Raises:
-        DeclarationError: The key cannot name what is named after it.
+        DeclarationError: The key cannot be a folder, a job and a sensor.
     """
     check_arguments(function.__name__, name=name, key_prefix=key_prefix)
     prefix = (key_prefix,) if isinstance(key_prefix, str) else tuple(key_prefix or ())

@@ -1,4 +1,4 @@
-"""What a table's author declares."""
+"""A table's declaration, as its author writes it and as it is checked."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from incload_assets.declaration.write import Write
 
 RowFunction = Callable[[DataFrame], DataFrame]
 INTERVAL = timedelta(seconds=15)
-"""How often a source is looked at, unless its table says so."""
+"""How often a source is read, by default."""
 
 _PAUSE = "a length of time, one second or more, as the sensor looks once a second at most"
 _RETENTION = "a length of time, for which a window can be replaced after its end"
@@ -54,7 +54,7 @@ class Declaration:
     """What an author declares of a table; see :func:`~incload_assets.assets.incremental.incremental_asset`.
 
     Args:
-        contract: A pandera model; in a :class:`Table`, what it was compiled to.
+        contract: A pandera model; in a :class:`Table` the compiled contract.
     """
 
     key: dg.AssetKey
@@ -78,7 +78,7 @@ class Declaration:
 
 @dataclass(frozen=True, kw_only=True)
 class Table(Declaration):
-    """A checked declaration: all the engine knows of a table."""
+    """A checked declaration: everything that the engine uses of a table."""
 
     partitions_def: dg.TimeWindowPartitionsDefinition
     contract: Contract
@@ -97,7 +97,7 @@ class Table(Declaration):
 
     @property
     def in_ranges(self) -> bool:
-        """Whether several windows can be loaded at once; a snapshot is held against the table as it was before."""
+        """Whether several windows can be loaded at once; a full extract is compared with the table before it."""
         return self.write.ranges and self.changes.snapshot_when is None
 
     @cached_property
@@ -107,7 +107,7 @@ class Table(Declaration):
 
     @cached_property
     def schema(self) -> T.StructType:
-        """The table's columns: the contract's, and those that its way of writing adds."""
+        """The table's columns: the columns of the contract, then the columns that the write strategy adds."""
         return self.write.schema(self.contract, self.changes)
 
     def type_of(self, column: str) -> T.DataType:

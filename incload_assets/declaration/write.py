@@ -109,7 +109,7 @@ class Write:
         return False
 
     def schema(self, contract: Contract, changes: Changes) -> T.StructType:
-        """The table's columns: those of the contract, and those that the write strategy adds."""
+        """The table's columns: the contract's columns, then the columns that the write strategy adds."""
         return contract.schema
 
     def kept_as(self, changes: Changes) -> dict[str, str]:

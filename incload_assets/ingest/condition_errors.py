@@ -1,6 +1,7 @@
-"""Conditions that Spark cannot work out: it knows the names of functions and the types, and sees each row.
+"""Errors that name a condition which Spark cannot evaluate.
 
-Nobody asks beforehand, which would cost every load a question; a load that failed asks whether a condition was why.
+Conditions are not tried in advance, which would cost each load a query. After a failure this finds out whether one of
+the conditions was the cause.
 """
 
 from collections.abc import Iterator
@@ -17,27 +18,27 @@ from incload_assets.ingest.validate import fields_of
 from resources.errors import DeclarationError
 
 _OF_SQL = ("22", "42")
-"""Classes of SQLSTATE: a value that does not fit, and what cannot be understood."""
+"""Classes of SQLSTATE: data exceptions, and syntax errors or unknown names."""
 
 
 @contextmanager
 def broken_condition_named(extracted: DataFrame, table: Table, window: str) -> Iterator[None]:
-    """What Spark says inside of a condition becomes an error that names the condition, and no value.
+    """Turns Spark's errors in a condition into an error that names the condition, and no value.
 
     Args:
-        extracted: Of the source.
+        extracted: The rows of the source.
         table: The declaration.
         window: Partition key, for the message.
 
     Raises:
-        DeclarationError: A condition cannot be worked out.
+        DeclarationError: A condition cannot be evaluated.
     """
     try:
         yield
     except PySparkException as error:
         told = {f"changes.{field}": getattr(table.changes, field) for field in CONDITIONS}
         told |= {f"write.{field}": condition for field, condition in table.write.conditions.items()}
-        for place, condition in told.items() if _is_of_sql(error) else ():  # else the source is asked in vain once more
+        for place, condition in told.items() if _is_of_sql(error) else ():  # other errors come from the source
             if condition is not None and (broken := _broken(fields_of(extracted, table), condition)):
                 raise DeclarationError(
                     f"{table.name} {window}: {place} is {condition!r}: {broken}",
@@ -49,7 +50,7 @@ def broken_condition_named(extracted: DataFrame, table: Table, window: str) -> I
 
 
 def _broken(fields: DataFrame, condition: str) -> str | None:
-    """What is wrong with a condition, None if nothing is, or if that cannot be told: the source may not answer."""
+    """The fault of a condition; None if there is none, or if the source does not answer."""
     try:
         held = fields.select(F.expr(condition).alias("held"))
         kind = held.schema["held"].dataType
@@ -65,6 +66,6 @@ def _broken(fields: DataFrame, condition: str) -> str | None:
 
 
 def _is_of_sql(error: PySparkException) -> bool:
-    """Whether it is of an expression, by the class of its SQLSTATE; 22000 is what a source says of lost data."""
+    """Whether an error is about an expression, by the class of its SQLSTATE; sources report lost data as 22000."""
     state = error.getSqlState() or ""
     return state.startswith(_OF_SQL) and state != "22000"

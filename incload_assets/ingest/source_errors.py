@@ -1,4 +1,4 @@
-"""Spark's errors while it reads a source, as errors of this package."""
+"""Translation of Spark's errors while it reads a source."""
 
 from pyspark.errors import PySparkException
 
@@ -9,12 +9,12 @@ from resources.errors import IncrementalLoadError
 
 
 def read_error(table_name: str, error: BaseException, source: str = "its database") -> IncrementalLoadError | None:
-    """What an exception of an action over extracted rows says about its source; None where it says nothing.
+    """The error for an exception of an action over extracted rows; None if the exception is not about the source.
 
     Args:
         table_name: For messages.
-        error: What the action raised.
-        source: What a database's words are about.
+        error: The exception of the action.
+        source: Name of the source, for errors of a database.
 
     Example:
         >>> read_error("orders", ValueError("x")) is None

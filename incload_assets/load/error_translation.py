@@ -1,4 +1,4 @@
-"""Errors of loads and checks, each told as one that names what was done, what it is and what to do."""
+"""Translation of any error of a load or check into one that names the action, the cause and the remedy."""
 
 import re
 
@@ -14,10 +14,10 @@ from resources.lake import Lake
 
 
 def told(error: BaseException, doing: str, table: Table, lake: Lake) -> BaseException:
-    """The error of this project that an error amounts to.
+    """The error of this project for an error.
 
-    Spark's own errors are told in one line, with values hidden where the table has personal columns, as they quote what
-    they read. Of one that nobody foresaw the class is told, too: a ``KeyError`` says nothing but ``'rows'``.
+    Spark's own errors become one line, with values hidden if the table has personal columns, because Spark quotes the
+    values that it reads. An unforeseen error is reported with its class: a ``KeyError`` alone reads ``'rows'``.
 
     Args:
         error: What was raised.
@@ -39,11 +39,9 @@ def told(error: BaseException, doing: str, table: Table, lake: Lake) -> BaseExce
     line = masked(str(known).strip().splitlines()[0])
     if table.contract.personal:
         line = re.sub(r"'[^']*'|\"[^\"]*\"", f"'{MASK}'", line)
-    return IncrementalLoadError(
-        f"{table.name}: Spark could not do it: {line}", remedy="see the server's log for the rest"
-    )
+    return IncrementalLoadError(f"{table.name}: Spark failed: {line}", remedy="see the server's log for the rest")
 
 
 def unforeseen(error: BaseException) -> BaseException | None:
-    """An error whose stack a person has to see; None for others, and for Spark's, which quote what they read."""
+    """The error, if a person needs its stack trace; None for known errors, and for Spark's, which quote values."""
     return None if isinstance(error, IncrementalLoadError | dg.Failure | PySparkException) else error

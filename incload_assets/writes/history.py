@@ -30,7 +30,7 @@ class History(Strategy):
       and after a delete, even with the same content. It ends when the next one begins, or with a delete. Until then its
       ``valid_to`` is NULL and ``is_current`` is true.
     - Changes that alter no tracked column make no version. They update the version that they fall in: its columns are
-      those of its newest change. So the current rows, without the three columns, are the rows that
+      the columns of its newest change. So the current rows, without the three columns, are the rows that
       :class:`~incload_assets.assets.Merge` produces from the same changes.
     - Of several changes with the same value of the first sequence column only the newest counts, by the other sequence
       columns, then an upsert before a delete, then a hash of the content: no version has an empty period. The others
@@ -118,7 +118,7 @@ class History(Strategy):
             if name.lower() in taken:
                 raise DeclarationError(
                     f"{table_name}: write.{field} is {name!r}, but {taken[name.lower()]}",
-                    rule="a history adds its columns to those of the contract, and names must differ by more than case",
+                    rule="a history adds columns to the contract, and names must differ by more than case",
                     remedy=f"give it another name, for example {field}='version_{field}'",
                 )
             taken[name.lower()] = f"so is write.{field}"
@@ -135,7 +135,7 @@ class History(Strategy):
         return (self.is_current, *self._stored_in_buckets)
 
     def schema(self, contract: Contract, changes: Changes) -> T.StructType:
-        """The contract's columns, then those of the version's period."""
+        """The contract's columns, then the columns of the version's period."""
         time = contract.schema[changes.sequence_by[0]].dataType
         own = [
             T.StructField(self.valid_from, time, True, {"comment": "Start of the version; NULL: no known start"}),

@@ -67,7 +67,7 @@ class Merge(Strategy):
             serialized.
         buckets: Number of hash buckets of its keys that a state table is divided into; None: not divided. See
             :class:`~incload_assets.declaration.write.Write`.
-        soft_delete: Name of a boolean column that is added to those of the contract: whether the row is deleted. None:
+        soft_delete: Name of a boolean column that is added to the contract's columns: whether the row is deleted. None:
             deleted rows are removed from the table.
         partial: Whether a change sets only the columns that its record has (in JSON, null is a value; a CSV or Parquet
             file has the columns of its header). A column that the function computes is set if it is not NULL.

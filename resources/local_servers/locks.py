@@ -1,4 +1,8 @@
-"""Locks between processes of one machine that end with the process that holds them, however it ends."""
+"""Locks between processes of one machine, released when the process that holds them ends in whatever way.
+
+The library filelock was tried and left alone: a forked child keeps this lock and not that one, it installs hooks for
+every fork of the process, and it has no probe like :func:`is_held`.
+"""
 
 import fcntl
 import os
@@ -12,7 +16,7 @@ _POLL_SECONDS = 0.05
 
 @contextmanager
 def exclusive(path: Path, timeout: float) -> Iterator[bool]:
-    """Hold the lock ``path`` for the block; the block is told whether it does, after at most ``timeout`` seconds."""
+    """Holds the lock ``path`` for the block; yields whether it was acquired within ``timeout`` seconds."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)  # not inherited by child processes
     deadline = time.monotonic() + timeout
     try:
@@ -32,7 +36,7 @@ def is_held(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        # shared, so that several askers never take each other for the holder
+        # shared, so that two probes never take each other for the holder
         return not _try(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Spark's errors while it reads files, as errors of this project."""
+"""Translation of Spark's errors while it reads files."""
 
 import re
 from dataclasses import replace
@@ -35,7 +35,7 @@ _FAULTS = (
 
 
 def file_error(table_name: str, text: str) -> IncrementalLoadError | None:
-    """The error of this project that Spark's text about a file amounts to; None where the text is about something else.
+    """The error for a text of Spark about a file; None if the text is about something else.
 
     A file is opened when Spark runs, so a file that is cut off in the middle of its compression shows only then.
 

@@ -19,7 +19,7 @@ from fsspec.exceptions import FSTimeoutError
 from resources.errors import IncrementalLoadError, SourceChanged, SourceUnavailable, SourceUnreadable
 from resources.object_store import is_s3
 
-# a store that is silent is given up after about ten seconds
+# a silent store costs about ten seconds
 _S3_CONFIG = {"connect_timeout": 3, "read_timeout": 5, "retries": {"total_max_attempts": 2, "mode": "standard"}}
 
 _UNAVAILABLE = (
@@ -59,7 +59,7 @@ def _s3_client(environment: frozenset[tuple[str, str]]) -> fsspec.AbstractFileSy
 
 @contextmanager
 def store_errors(table_name: str, place: str, file: str | None = None) -> Iterator[None]:
-    """Turn what a store raises into this package's errors.
+    """Turns the errors of a store into errors of this package.
 
     Args:
         table_name: For messages.
@@ -68,8 +68,8 @@ def store_errors(table_name: str, place: str, file: str | None = None) -> Iterat
 
     Raises:
         SourceChanged: The file has vanished.
-        SourceUnavailable: No answer, or an answer that says to try again.
-        SourceUnreadable: A refusal. Only the error's code is shown: what a store says in full may hold secrets.
+        SourceUnavailable: The store does not answer, or is busy.
+        SourceUnreadable: The store refuses. Only the error's code is shown, because its full text may contain secrets.
     """
     try:
         yield
@@ -101,7 +101,7 @@ def store_errors(table_name: str, place: str, file: str | None = None) -> Iterat
     except boto.BotoCoreError as error:
         raise SourceUnreadable(
             f"{table_name}: {place} cannot be read ({type(error).__name__})",
-            rule="the store can be asked with the settings of the environment",
+            rule="the store is reached with the settings of the environment",
             remedy="check the AWS_* settings",
         ) from None
 

@@ -1,4 +1,4 @@
-"""What a Kafka client or Spark says of a cluster, as errors of this package; their own words have addresses."""
+"""Translation of errors of the Kafka client and of Spark's Kafka reader, whose own texts contain addresses."""
 
 from collections.abc import Sequence
 
@@ -60,13 +60,13 @@ _IN_SPARK = (
 
 
 def client_error(table_name: str, cluster: str, place: str, codes: Sequence[int]) -> IncrementalLoadError:
-    """What a client's error means.
+    """The error for an error of the client.
 
     Args:
         table_name: For messages.
         cluster: The cluster's name.
         place: Topic and cluster.
-        codes: The error's, and those of what went wrong between requests.
+        codes: The code of the error, then the codes of earlier errors between requests.
 
     Example:
         >>> str(client_error("orders", "shop", "topic 'o'", [KafkaError._TIMED_OUT]))[:60]
@@ -88,7 +88,7 @@ def client_error(table_name: str, cluster: str, place: str, codes: Sequence[int]
     if code in _WRONG_OPTIONS:
         return SourceUnreadable(
             f"{table_name}: the options for the Kafka cluster {cluster!r} are wrong ({_name(code)})",
-            rule="options are those of librdkafka",
+            rule="options are named as in librdkafka",
             remedy=f"correct {prefix}OPTIONS",
         )
     return SourceUnavailable(
@@ -103,7 +103,7 @@ def _name(code: int) -> str:
 
 
 def kafka_error(table_name: str, text: str) -> IncrementalLoadError | None:
-    """What the text of an error of Spark says about Kafka; None where it says nothing.
+    """The error for a text of Spark about Kafka; None if the text is about something else.
 
     Args:
         table_name: For messages.

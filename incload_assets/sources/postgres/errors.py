@@ -1,4 +1,4 @@
-"""What goes wrong between us and a database, said by psycopg or by the JDBC driver: the server's words are the same."""
+"""Translation of a database's errors, reported by psycopg or by the JDBC driver with the same words of the server."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from resources.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
 from resources.failures import Fault, first_match, masked
 
-# a server has words in its language, so that psycopg's are preceded by the SQLSTATE; the JDBC driver's error has none
+# a server may speak another language: psycopg's text is preceded by the SQLSTATE, which the JDBC driver does not report
 _FAULTS = (
     Fault(
         r"password authentication failed|authentication failed|no password (was )?(supplied|provided)"
@@ -63,7 +63,7 @@ _FAULTS = (
 
 @contextmanager
 def looking(table_name: str, place: str) -> Iterator[None]:
-    """Turns the errors of a block into those of this package.
+    """Turns the errors of a block into errors of this package.
 
     Args:
         table_name: The asset's name, for messages.
@@ -86,7 +86,7 @@ def looking(table_name: str, place: str) -> Iterator[None]:
 
 
 def read_failure(table_name: str, place: str, error: PySparkException) -> IncrementalLoadError:
-    """What the JDBC driver's error within Spark's says."""
+    """The error for the JDBC driver's error within Spark's."""
     told = str(error)
     reason = re.search(r"org\.postgresql\.\S+?(?:Exception|Error): ([^\n]+)", told)
     return meaning_of(table_name, place, told) or _other(
@@ -95,7 +95,7 @@ def read_failure(table_name: str, place: str, error: PySparkException) -> Increm
 
 
 def meaning_of(table_name: str, place: str, told: str) -> IncrementalLoadError | None:
-    """What the words of a server or of a driver say; None if they are of no known kind.
+    """The error for the text of a server or a driver; None if the text is of no known kind.
 
     Example:
         >>> error = meaning_of("orders", "shop.public.orders", "ERROR: permission denied for table orders")
