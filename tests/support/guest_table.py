@@ -1,12 +1,14 @@
 """A small table that real Dagster runs load from real files, for tests of what is watched about it."""
 
 import json
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import dagster as dg
 import pandera.pyspark as pa
@@ -143,7 +145,7 @@ def house(
     instance: dg.DagsterInstance | None = None,
     log_retention: timedelta | None = None,
 ) -> Iterator[House]:
-    """A house under a folder; ``INCLOAD_LANDING`` has to name ``root / "landing"``."""
+    """A house under a folder, with a landing area of its own."""
 
     @incremental_asset(
         partitions_def=partitions_def,
@@ -162,11 +164,11 @@ def house(
 
     (root / "landing" / "guests").mkdir(parents=True, exist_ok=True)
     spark = SparkResource(spark=settings.spark, home=str(settings.home))
-    if instance is not None:
-        yield House(root, spark, instance, guests)
-        return
-    with dg.DagsterInstance.ephemeral() as own:
-        yield House(root, spark, own, guests)
+    with (
+        mock.patch.dict(os.environ, INCLOAD_LANDING=str(root / "landing")),
+        nullcontext(instance) if instance is not None else dg.DagsterInstance.ephemeral() as used,
+    ):
+        yield House(root, spark, used, guests)
 
 
 def job_of(job: MaintenanceJob, table: Table) -> dg.JobDefinition:
