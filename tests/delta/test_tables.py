@@ -88,7 +88,10 @@ def test_columns_are_added_whatever_they_and_their_members_are_called_and_those_
     ("declared", "message"),
     [
         ("ID int", "column 'id' of .* is declared as 'ID'. Rule: Delta does not distinguish .*declare it as 'id'"),
-        ("id bigint", "column 'id' of .* is int, declared is bigint. Rule: a load does not change the type of an existing"),
+        (
+            "id bigint",
+            "column 'id' of .* is int, declared is bigint. Rule: a load does not change the type of an existing",
+        ),
         ("id smallint", "column 'id' of .* is int, declared is smallint"),
         ("id int, part struct<b: int>", r"'part' of .* is struct<a:int>, declared is struct<b:int>"),
     ],

@@ -160,7 +160,7 @@ class Twins(Item):
 @pytest.mark.parametrize("name", ["_window", "_action", "_row"])
 def test_names_of_the_loader_itself_are_refused(spark: SparkSession, tmp_path: Path, name: str) -> None:
     fields = {"__annotations__": {"field": T.StringType}, "field": pa.Field(alias=name), "__module__": __name__}
-    with pytest.raises(DeclarationError, match="names that begin with an underscore are the loader's own"):
+    with pytest.raises(DeclarationError, match="names that begin with an underscore are reserved for the loader"):
         make(spark, tmp_path, contract=type("Own", (Item,), fields))
 
 

@@ -14,6 +14,7 @@ from incload_assets.assets import FullReload, History, Merge, Snapshot
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.changes import Changes
 from incload_assets.delta.tables import ensure_table
+from incload_assets.load import compacted as compacted_windows
 from incload_assets.load import load
 from incload_assets.maintenance import compact_logs as module
 from incload_assets.maintenance.compact_logs import Compaction, compact
@@ -141,7 +142,7 @@ def test_a_compacted_window_that_is_rewritten_while_it_is_about_to_be_landed_aga
     compacted(table)
 
     def rewritten_meanwhile(load: LoadContext) -> None:
-        module.hold_off(load)
+        compacted_windows.hold_off(load)
         content[day(2)] = []
 
     monkeypatch.setattr(load, "hold_off", rewritten_meanwhile)

@@ -156,7 +156,7 @@ class Real:
         """What can be seen."""
         table, lake, log = self.context.table, self.context.lake, self.context.log
         windows, (of_landings, of_merges) = self.windows.values(), self.shared_fences()
-        landings = [*(landing.landing_app_id(table, window) for window in windows), of_landings]
+        landings = [*(landing.ingestion_app_id(table, window) for window in windows), of_landings]
         merges = [*(app_id(table, window) for window in windows), of_merges]
         rows = self.table.rows("value", "seq") if lake.version(self.context.uri) is not None else set()
         assert len(rows) <= 1

@@ -32,8 +32,8 @@ SOURCE = QueryByTime("shop", "public.items", modified="changed")
 FIRST = window(1).start
 
 
-def look(source: QueryByTime, *windows: Window, landed: dict[str, Position] | None = None) -> dict[str, Position]:
-    return detected(source, "items", windows, landed or {}, first=FIRST)
+def look(source: QueryByTime, *windows: Window, ingested: dict[str, Position] | None = None) -> dict[str, Position]:
+    return detected(source, "items", windows, ingested or {}, first=FIRST)
 
 
 def ids(spark: SparkSession, source: QueryByTime, positions: dict[str, Position]) -> set[tuple[str, str]]:
