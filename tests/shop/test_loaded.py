@@ -256,7 +256,7 @@ def test_a_derived_sample_table_is_what_its_source_tables_make(
         for table in upstream:
             for partition in sorted({file.partition for file in arrived if file.table == table.name}):
                 load(spark, table, partition)
-        landed = ChangeLog(derived, lake).landed
+        landed = ChangeLog(derived, lake).ingested
         marks = {key: position.fingerprint for key, position in landed.items()}
         keys = derived.partitions_def.get_partition_keys(current_time=start + 7 * DAY)
         windows = [window for window in known_windows(derived.partitions_def, keys) if window.start >= start]

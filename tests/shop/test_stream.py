@@ -216,7 +216,7 @@ def test_loaded_as_they_come_the_events_and_the_days_made_of_them_are_what_the_s
 
 def changed(table: Table, lake: Lake, now: datetime) -> set[str]:
     """The windows that have begun and of which the source holds something, and something else than was landed."""
-    landed = ChangeLog(table, lake).landed
+    landed = ChangeLog(table, lake).ingested
     keys = table.partitions_def.get_partition_keys(current_time=now)
     windows = known_windows(table.partitions_def, keys)
     first = windows[0].start if windows else None

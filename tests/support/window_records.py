@@ -21,22 +21,27 @@ _CONTROL = pa.struct(
 _ROW = pa.schema([("_window", pa.string()), ("_kind", pa.string()), ("_control", _CONTROL)])
 
 
-def land(log: ChangeLog, fingerprints: Mapping[str, str]) -> None:
-    """Have a log say that windows are landed with these positions.
+def land(log: ChangeLog, fingerprints: Mapping[str, str], details: Mapping[str, str] | None = None) -> None:
+    """Have a log say that windows are ingested with these positions.
 
     Args:
         log: Of a table that no real load writes to.
         fingerprints: By partition key.
+        details: The positions' details as JSON, by partition key; None: empty ones.
     """
     if not fingerprints:
         return
     control = {
-        "position": "{}", "summary": "", "code_version": log.table.code_version, "run_id": "", "landing": 1,
+        "summary": "", "code_version": log.table.code_version, "run_id": "", "landing": 1,
         "rows_read": 1, "rejected": 0, "replaced": 0, "landed_at": datetime.now(UTC),
     }  # fmt: skip
     rows = pa.Table.from_pylist(
         [
-            {"_window": key, "_kind": CONTROL, "_control": {**control, "fingerprint": fingerprint}}
+            {
+                "_window": key,
+                "_kind": CONTROL,
+                "_control": {**control, "fingerprint": fingerprint, "position": (details or {}).get(key, "{}")},
+            }
             for key, fingerprint in fingerprints.items()
         ],
         _ROW,

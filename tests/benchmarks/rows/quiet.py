@@ -10,13 +10,10 @@ from pathlib import Path
 
 import dagster as dg
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from incload_assets.assets import Files, Merge
 from incload_assets.automation.source_sensor import look
-from incload_assets.change_log.change import CONTROL
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.load.load import ensure_tables
 from incload_assets.progress.checkpoint import DATA_VERSION_TAG
 from incload_assets.progress.progress import source_state
@@ -27,6 +24,7 @@ from tests.benchmarks.neighbours import multiply
 from tests.benchmarks.pairs import Comparison
 from tests.benchmarks.rows.small import small_items
 from tests.support.tables import DatedItem, Loaded, make
+from tests.support.window_records import land
 
 FIRST = datetime(1990, 1, 1, tzinfo=UTC)
 """So long ago that many days after it are over, too: Dagster tells of no others."""
@@ -132,15 +130,8 @@ def _loaded(bench: Bench, spark: SparkSession, instance: dg.DagsterInstance, fol
     table, context = loaded.table, LoadContext(spark, loaded.table, loaded.lake)
     ensure_tables(context)
     positions = source_state(table, loaded.lake, until).positions
-    controls = {
-        key: WindowRecord(
-            landing=1, fingerprint=position.fingerprint, position=json.dumps(position.detail), summary="", run_id="",
-            code_version=table.code_version, landed_at=until, rows_read=1, rejected=0, replaced=0,
-        )
-        for key, position in positions.items()
-    }  # fmt: skip
-    rows = context.log.control_frame(spark, controls).withColumn("_kind", F.lit(CONTROL))
-    rows.write.format("delta").mode("append").save(context.log.uri)
+    details = {key: json.dumps(position.detail) for key, position in positions.items()}
+    land(context.log, {key: position.fingerprint for key, position in positions.items()}, details)
     _materialize(instance, table.key, {key: position.fingerprint for key, position in positions.items()})
     return loaded
 
