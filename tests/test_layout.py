@@ -249,6 +249,11 @@ def test_an_import_within_a_function_spares_the_start_of_a_command_or_says_what_
     assert hidden == set()
 
 
+def test_no_import_is_for_types_alone(files: list[Path]) -> None:
+    sources = [file for file in files if file.suffix == ".py" and file.parts[0] in ("incload_assets", "resources")]
+    assert [file for file in sources if "TYPE_CHECKING" in (PROJECT / file).read_text()] == []
+
+
 def test_every_module_has_a_test_of_its_name_or_a_room_whose_tests_are_named(files: list[Path]) -> None:
     assert [
         test for tests in TESTS_OF_ROOMS.values() for test in tests if not (PROJECT / "tests" / test).is_file()

@@ -1,24 +1,10 @@
 """``incload dev``: prepares Java, Spark and the sample shop, starts Dagster, and reports its loads in short lines."""
 
-import signal
-import socket
-import subprocess
 import sys
-import threading
 import time
-from contextlib import nullcontext
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-from resources.errors import IncrementalLoadError
-
-if TYPE_CHECKING:
-    from incload_assets.cli.dagster_process import DagsterProcess
-    from resources.settings import Settings
-
-LOOK_SECONDS = 2.0
 
 
 def dev(
@@ -41,7 +27,8 @@ def dev(
     """
     from incload_assets.cli import screen
     from incload_assets.cli.dagster_process import DagsterProcess
-    from incload_assets.cli.project import enter_project
+    from incload_assets.cli.dev_steps import attend, in_background, prepare_spark, require_free
+    from incload_assets.cli.folder import enter_project
     from resources.settings import Settings
 
     began = time.monotonic()
@@ -49,116 +36,11 @@ def dev(
     settings = Settings()
     require_free(host, port)
     with screen.under_way():
-        spark = _prepare_spark(settings) if settings.spark_mode != "remote" else None
+        spark = prepare_spark(settings) if settings.spark_mode != "remote" else None
         if settings.warm_runs and sys.platform == "linux":
-            _in_background("incload_assets.runs")
+            in_background("incload_assets.runs")
     log = None if verbose or ctx.obj else settings.home_root / "dev" / "dagster.log"
     if log:
         screen.say(f"Dagster is starting; its log is {log}")
     # the shop trades while Dagster starts, because each takes as long as a first load
-    _attend(DagsterProcess(root / "workspace.yaml", host, port, log), spark, began, settings)
-
-
-def _attend(
-    dagster: "DagsterProcess", spark: "subprocess.Popen[str] | None", began: float, settings: "Settings"
-) -> None:
-    """Opens the sample shop, and reports on Dagster until it ends by itself or by Ctrl-C."""
-    from incload_assets.cli import screen
-    from incload_assets.cli.telling import Telling
-
-    interrupted = threading.Event()
-
-    def interrupt(signal_number: int, frame: FrameType | None) -> None:
-        if interrupted.is_set():
-            dagster.kill()
-        interrupted.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts background processes with SIGINT ignored
-        signal.signal(number, interrupt)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
-        signal.signal(signal.SIGHUP, interrupt)
-    try:
-        # Dagster's own output would tear a changing line
-        with screen.under_way() if dagster.log else nullcontext(), Telling(dagster, spark, began) as telling:
-            if settings.samples:
-                open_shop(settings)
-            while dagster.exit_code() is None and not interrupted.wait(LOOK_SECONDS):
-                telling.look()
-                dagster.bound_log()
-    finally:
-        ended = dagster.exit_code()
-        dagster.interrupt()
-        dagster.wait()
-    if not interrupted.is_set():
-        screen.complain(f"Dagster ended by itself, with code {ended}\n{dagster.last_words()}".strip())
-        raise typer.Exit(1)
-    screen.say("Dagster has ended. Servers that it used stay for a while; `incload stop` ends them.")
-
-
-def require_free(host: str, port: int) -> None:
-    """Checks that a port is free.
-
-    Raises:
-        IncrementalLoadError: The port is in use, or the address is not this machine's.
-    """
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port that was just released counts as free
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise IncrementalLoadError(
-                f"port {port} of {host} is not available: {error.strerror or error}",
-                rule="the UI needs a port of its own",
-                remedy=f"end the program that uses it, or choose another: incload dev --port {port + 1}",
-            ) from None
-
-
-def _prepare_spark(settings: "Settings") -> "subprocess.Popen[str] | None":
-    """Gets Java and jars, so that errors appear here; starts a local server in the background for a quick first load.
-
-    Returns:
-        The process that starts the server; None if there is no local server.
-    """
-    from incload_assets.cli.java_offer import java_or_offer
-    from resources.spark.jars import jar_paths
-
-    jar_paths(settings, java_or_offer(settings))
-    if settings.spark_mode != "local":
-        return None
-    return _in_background("incload_assets.cli", "spark", "start", "--warm-up")
-
-
-def _in_background(*module: str) -> "subprocess.Popen[str]":
-    """Starts a module in the background that prepares for the first run; a run reports it if that has failed."""
-    return subprocess.Popen(
-        [sys.executable, "-m", *module],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def open_shop(settings: "Settings") -> None:
-    """Lets the sample shop trade up to the present, unless it has traded before."""
-    from rich.markup import escape
-
-    from incload_assets.cli import screen
-    from incload_assets.declaration.window import now
-    from incload_assets.shop import Shop
-    from incload_assets.shop.calendar import midnight
-    from resources.progress import tell
-
-    shop = Shop(settings)
-    if shop.now > midnight(shop.opened):
-        return
-    tell("The sample shop is opening")
-    advance = shop.advance(until=now())
-    came = [f"{len(advance.files)} files since {shop.opened} in {settings.landing_root}"]
-    came += [f"{advance.prices} prices in its database"] if advance.prices else []
-    came += [f"{advance.messages} events in its Kafka"] if advance.messages else []
-    screen.say(f"The sample shop opened: {', '.join(came)}")
-    for what, failure in (("prices", advance.database_failure), ("web events", advance.kafka_failure)):
-        if failure:
-            screen.say(f"[yellow]Its {what} are missing, everything else works:[/] {escape(failure)}")
+    attend(DagsterProcess(root / "workspace.yaml", host, port, log), spark, began, settings)

@@ -17,7 +17,7 @@ def game_day(ctx: typer.Context) -> None:
     Example: `incload game-day`
     """
     from incload_assets.cli import screen
-    from incload_assets.cli.project import enter_project
+    from incload_assets.cli.folder import enter_project
     from resources.settings import Settings
 
     enter_project()

@@ -1,17 +1,14 @@
 """Expressions for partitions on the command line: ``2026-01-01..2026-01-07,2026-01-10``."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from incload_assets.declaration.table import Table
 from resources.errors import IncrementalLoadError
-
-if TYPE_CHECKING:
-    from incload_assets.declaration.table import Table
 
 RANGE = ".."
 
 
-def chosen(table: "Table", expression: str) -> list[str]:
+def chosen(table: Table, expression: str) -> list[str]:
     """The partition keys in an expression, oldest first, each once.
 
     Args:
@@ -54,7 +51,7 @@ def chosen(table: "Table", expression: str) -> list[str]:
     return [keys[place] for place in sorted(found)]
 
 
-def _place(table: "Table", places: dict[str, int], key: str) -> int:
+def _place(table: Table, places: dict[str, int], key: str) -> int:
     if key in places:
         return places[key]
     first, last = next(iter(places)), next(reversed(places))

@@ -22,7 +22,7 @@ def start(
     Example: `incload spark start --warm-up`
     """
     from incload_assets.cli import screen
-    from incload_assets.cli.project import enter_project
+    from incload_assets.cli.folder import enter_project
     from resources.settings import Settings
     from resources.spark.server import find_or_start
 
@@ -51,7 +51,7 @@ def stop() -> None:
     Example: `incload spark stop`
     """
     from incload_assets.cli import screen
-    from incload_assets.cli.project import enter_project
+    from incload_assets.cli.folder import enter_project
     from resources.settings import Settings
     from resources.spark import server as connect_server
 
@@ -71,7 +71,7 @@ def status() -> None:
     Example: `incload spark status`
     """
     from incload_assets.cli import screen
-    from incload_assets.cli.project import enter_project
+    from incload_assets.cli.folder import enter_project
     from resources.local_servers.locks import is_held
     from resources.settings import Settings
     from resources.spark.server_files import ServerFiles

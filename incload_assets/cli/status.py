@@ -2,22 +2,11 @@
 
 import json
 from dataclasses import asdict
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from resources.errors import IncrementalLoadError
-
-if TYPE_CHECKING:
-    from rich.table import Table as Grid
-
-    from incload_assets.progress.status import TableStatus
-
-_COUNTED = ("loaded", "missing", "failed", "drifted", "in_progress", "waiting")
-_LABELS = {"in_progress": "running"}
-_NAMED = 5
-_STYLES = {"missing": "yellow", "failed": "red", "drifted": "yellow", "in_progress": "blue"}
 
 
 def status(
@@ -41,8 +30,9 @@ def status(
     from incload_assets.cli.advice import advice_for
     from incload_assets.cli.partition_keys import shown
     from incload_assets.cli.project import open_project
+    from incload_assets.cli.status_view import COUNTED, LABELS, as_iso, overview, some
     from incload_assets.declaration.window import now
-    from incload_assets.progress.status import table_status
+    from incload_assets.progress.status import TableStatus, table_status
     from resources.lake import Lake
     from resources.settings import Settings
 
@@ -59,13 +49,13 @@ def status(
         if as_json:
             known = [asdict(each) for each in found]
             troubles = [{"table": name, "error": why} for name, why in unknown.items()]
-            screen.print_json(json.dumps([*known, *troubles], default=_iso))
+            screen.print_json(json.dumps([*known, *troubles], default=as_iso))
         elif found:
-            screen.print_grid(_overview(found))
+            screen.print_grid(overview(found))
             for each in found:
                 if each.left_out:
                     screen.say(
-                        escape(f"{each.table}: left out by the path, because of their names: {_some(each.left_out)}")
+                        escape(f"{each.table}: left out by the path, because of their names: {some(each.left_out)}")
                     )
         for why in unknown.values():
             screen.complain(why)
@@ -73,9 +63,9 @@ def status(
             raise typer.Exit(1)
         if table and not as_json:
             keys = tables[0].partitions_def.get_partition_keys(current_time=now())
-            for name in _COUNTED:
+            for name in COUNTED:
                 if chosen := getattr(found[0], name):
-                    screen.say(f"{_LABELS.get(name, name)}: {shown(chosen, keys)}")
+                    screen.say(f"{LABELS.get(name, name)}: {shown(chosen, keys)}")
             for key, cause in found[0].causes.items():
                 screen.say(f"{key} failed: {cause}")
             for why in dict.fromkeys(found[0].undone.values()):
@@ -83,43 +73,3 @@ def status(
                 screen.say(f"no longer in the table: {shown(lost, keys)} ({why})")
             if advice := advice_for(project.instance, tables[0], lake):
                 screen.say(f"advice: {advice}")
-
-
-def _overview(found: "list[TableStatus]") -> "Grid":
-    from incload_assets.cli import screen
-
-    grid = screen.grid("table")
-    for name in (*_COUNTED, "rows"):
-        grid.add_column(_LABELS.get(name, name), justify="right")
-    for name in ("fresh", "last load"):
-        grid.add_column(name)
-    for one in found:
-        counts = {name: len(getattr(one, name)) for name in _COUNTED}
-        grid.add_row(
-            one.table,
-            *(f"[{_STYLES[n]}]{c}[/]" if c and n in _STYLES else str(c) for n, c in counts.items()),
-            "-" if one.rows is None else str(one.rows),
-            _freshness(one.freshness),
-            "never" if one.last_materialized is None else f"{one.last_materialized:%m-%d %H:%M}Z",
-        )
-    return grid
-
-
-def _some(names: "list[str]") -> str:
-    more = len(names) - _NAMED
-    return ", ".join(map(repr, names[:_NAMED])) + (f" and {more} more, see --json" if more > 0 else "")
-
-
-def _freshness(overdue: float | None) -> str:
-    if overdue is None:
-        return "-"
-    if not overdue:
-        return "[green]yes[/]"
-    for unit, seconds in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if overdue >= 2 * seconds:
-            return f"[red]{overdue // seconds:.0f} {unit} late[/]"
-    return "[red]late[/]"
-
-
-def _iso(value: datetime) -> str:
-    return value.isoformat()

@@ -13,7 +13,7 @@ def stop() -> None:
     Example: `incload stop`
     """
     from incload_assets.cli import screen
-    from incload_assets.cli.project import enter_project
+    from incload_assets.cli.folder import enter_project
     from incload_assets.runs.warm_servers import stop_warm_servers
     from resources.samples import database as sample_database
     from resources.samples import topics as sample_kafka
