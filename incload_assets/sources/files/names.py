@@ -40,5 +40,5 @@ def check_last(table_name: str, path: str, name: str) -> None:
         raise DeclarationError(
             f"{table_name}: source: path {path!r} ends in a name that begins with {name[0]!r}",
             rule="Spark treats such files as hidden, and does not read them",
-            remedy=f"rename them, for example to {name.lstrip('._') or 'orders.json'!r}; * does not match hidden files",
+            remedy=f"rename them, for example {name.lstrip('._') or 'orders.json'!r}; * does not match hidden files",
         )

@@ -69,7 +69,7 @@ def test_a_first_line_that_is_no_header_is_refused_and_its_values_are_not_told(
     with pytest.raises(SourceUnreadable) as raised:
         pairs(spark, tmp_path / "lake").load(1)
     message = str(raised.value)
-    assert f"items: the header of 2026-01-01/a.csv has none of the contract's columns: of its {names} names" in message
+    assert f"items: the header of 2026-01-01/a.csv has none of the contract's columns: none of its {names} names is" in message
     assert "'a', 'b'" in message and "5" not in message and "x" not in message.replace("next", "").split("Rule")[0]
 
 
