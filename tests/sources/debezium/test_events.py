@@ -194,7 +194,7 @@ def test_a_row_under_a_new_key_lacks_values_where_the_changes_do_not_say_where_t
 
 def test_names_of_tables_and_placeholders_are_looked_at_when_declared(spark: SparkSession, tmp_path: Path) -> None:
     for options, told in (
-        ({"table": '"public"."orders"'}, r"table is '\"public\"\.\"orders\"'.*unquoted"),
+        ({"table": '"public"."orders"'}, r"table is '\"public\"\.\"orders\"'.*without quotes"),
         ({"other_tables": ["customers"]}, "one of other_tables is 'customers'"),
         ({"other_tables": ["public.orders"]}, "other_tables has 'public.orders', the table itself"),
         ({"unavailable": "hex:5g"}, "unavailable is 'hex:5g'"),
