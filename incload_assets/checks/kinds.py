@@ -7,30 +7,35 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from incload_assets.checks.observation import Observation
-from incload_assets.declaration.table import Table
+from incload_assets.declaration.table import Table, every_table
 from incload_assets.progress.verdicts import as_seen
 from resources.lake import Lake
 
 
-def _always(_: Table) -> bool:
-    return True
-
-
 @dataclass(frozen=True, kw_only=True)
-class LightCheck:
-    """A check that reads only source, log and Dagster, and is cheap enough to run with every load.
+class _Check:
+    """The declaration that both kinds share.
 
     Args:
         name: Of the check.
         description: For people.
-        evaluate: Returns the result for an observation of the table.
         applies_to: Whether a table has the check; one that does not apply would always be green.
     """
 
     name: str
     description: str
+    applies_to: Callable[[Table], bool] = every_table
+
+
+@dataclass(frozen=True, kw_only=True)
+class LightCheck(_Check):
+    """A check that reads only source, log and Dagster, and is cheap enough to run with every load.
+
+    Args:
+        evaluate: Returns the result for an observation of the table.
+    """
+
     evaluate: Callable[[Observation], dg.AssetCheckResult]
-    applies_to: Callable[[Table], bool] = _always
 
     def result(self, seen: Observation) -> dg.AssetCheckResult:
         """The result for an observation, marked with the time of the observation."""
@@ -38,17 +43,11 @@ class LightCheck:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableCheck:
+class TableCheck(_Check):
     """A check that reads all of a table, or of its log, and runs with a load at times only.
 
     Args:
-        name: Of the check.
-        description: For people.
         evaluate: Returns the result.
-        applies_to: Whether a table has the check.
     """
 
-    name: str
-    description: str
     evaluate: Callable[[SparkSession, Table, Lake], dg.AssetCheckResult]
-    applies_to: Callable[[Table], bool] = _always

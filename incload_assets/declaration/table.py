@@ -113,3 +113,8 @@ class Table(Declaration):
     def type_of(self, column: str) -> T.DataType:
         """The type of a column of the contract."""
         return self.contract.type_of(column)
+
+
+def every_table(_: Table) -> bool:
+    """True, for what applies to all tables."""
+    return True

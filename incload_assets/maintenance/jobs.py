@@ -7,7 +7,7 @@ import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
 from pydantic import Field
 
-from incload_assets.declaration.table import Table
+from incload_assets.declaration.table import Table, every_table
 from incload_assets.progress.checkpoint import UPKEEP
 from resources.failures import translate
 
@@ -16,10 +16,6 @@ class Chosen(dg.Config):
     """The configuration of a maintenance job: the tables to process."""
 
     tables: list[str] = Field(default=[], description="Names of tables; empty: all tables that the job applies to.")
-
-
-def _always(_: Table) -> bool:
-    return True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +42,7 @@ class MaintenanceJob:
     about: str
     whose: str = "tables"
     undone: str
-    applies_to: Callable[[Table], bool] = _always
+    applies_to: Callable[[Table], bool] = every_table
     work: Callable[[dg.OpExecutionContext, Table], dict[str, dg.MetadataValue]]
 
     def definition(self, tables: Iterable[Table]) -> dg.JobDefinition | None:
