@@ -32,6 +32,10 @@ def adapt_former_source(source: type) -> None:
         if method is not None and len(inspect.signature(method).parameters) > 2:
             setattr(source, name, _with_request(method))
             _warn(source, f"{name} now takes one argument, a DetectRequest")
+    prepare = vars(source).get("prepare")
+    if prepare is not None and len(inspect.signature(prepare).parameters) > 3:
+        setattr(source, "prepare", _prepare_with_request(prepare))  # noqa: B010 - a class of any kind
+        _warn(source, "prepare now takes a session and a DetectRequest")
 
 
 def _with_request(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,6 +46,14 @@ def _with_request(method: Callable[..., Any]) -> Callable[..., Any]:
         )
 
     return detect
+
+
+def _prepare_with_request(method: Callable[..., None]) -> Callable[..., None]:
+    @wraps(method)
+    def prepare(self: Any, spark: Any, request: Any) -> None:
+        method(self, spark, request.table_name, request.windows, request.ingested, request.lake)
+
+    return prepare
 
 
 def _warn(source: type, what: str) -> None:

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import pytest
 
 from incload_assets import assets, loading
-from incload_assets.declaration.source import Position
+from incload_assets.declaration.source import DetectRequest, Position
 from incload_assets.declaration.window import Window
 from incload_assets.loading import sources
+from resources.lake import Lake
 from tests.support.detection import detected
 from tests.support.files import days
 from tests.support.literal_source import LiteralSource
@@ -58,10 +59,19 @@ def test_a_source_with_the_former_flags_and_arguments_works_and_says_what_to_wri
             ) -> dict[str, Position]:
                 return {window.key: Position(f"{table} {more['lake'].root}") for window in windows if not landed}
 
+            def prepare(  # type: ignore[override]
+                self, spark: Any, table: str, windows: Sequence[Window], landed: Mapping[str, Position], lake: Lake
+            ) -> None:
+                self.content[table] = [{"lake": lake.root, "windows": str(len(windows))}]
+
     assert [str(warning.message).partition(": ")[2] for warning in warned] == [
         "keeps was renamed to retains_absent_keys",
         "detect now takes one argument, a DetectRequest",
+        "prepare now takes a session and a DetectRequest",
     ]
+    prepared = Former({})
+    prepared.prepare(None, DetectRequest("orders", days(2), {}, Lake("/nowhere")))  # type: ignore[call-arg, arg-type]
+    assert prepared.content == {"orders": [{"lake": "/nowhere", "windows": "2"}]}
     assert Former({}).retains_absent_keys and not LiteralSource({}).retains_absent_keys
     assert detected(Former({}), "orders", days(1), {})["2026-01-01"].fingerprint == "orders /nowhere"
 
