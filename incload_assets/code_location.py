@@ -8,12 +8,14 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 
 from incload_assets.assets.incremental import table_of
 from incload_assets.automation import orphaned_runs, source_sensor
-from incload_assets.automation.tags import SERIALIZED_TAG, TABLE_TAG
 from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for
 from incload_assets.declaration.table import Table
 from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.jobs import schedule_of
+from incload_assets.monitoring.sensor import loads_sensor
 from incload_assets.progress.checkpoint import UPKEEP
+from incload_assets.progress.observed import source_sensor_name
+from incload_assets.progress.request_tags import SERIALIZED_TAG, TABLE_TAG
 from resources.errors import DeclarationError
 from resources.lake import Lake
 from resources.settings import Settings
@@ -69,7 +71,11 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
             *map(_check_schedule, check_jobs),
             *(schedule_of(job, cron) for job, cron in maintenance),
         ],
-        sensors=[*(_sensor(asset, table, jobs[table.name]) for asset, table in tables.items()), orphaned_runs],
+        sensors=[
+            *(_sensor(asset, table, jobs[table.name]) for asset, table in tables.items()),
+            *([loads_sensor(list(tables.values()))] if tables else []),
+            orphaned_runs,
+        ],
         resources={"spark": SparkResource(), "lake": lake},
         executor=dg.in_process_executor,
     )
@@ -77,16 +83,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
 
 def load_job_name(table: Table) -> str:
     """The name of the job that loads a table, for example ``load_orders``."""
-    return f"load_{_identifier(table)}"
-
-
-def source_sensor_name(table: Table) -> str:
-    """The name of the sensor on a table's source, for example ``watch_orders``."""
-    return f"watch_{_identifier(table)}"
-
-
-def _identifier(table: Table) -> str:
-    return "__".join(table.key.path)
+    return f"load_{table.identifier}"
 
 
 def _load_job(table: Table) -> UnresolvedAssetJobDefinition:
@@ -138,7 +135,7 @@ def _expect_distinct_targets(tables: Sequence[Table], lake: Lake) -> None:
                 rule="each table has a folder of its own in the lake, named after its asset key",
                 remedy="give one of them another name or key_prefix",
             )
-        if _identifier(one) == _identifier(other):
+        if one.identifier == other.identifier:
             raise DeclarationError(
                 f"{_described(one)} and {_described(other)} would both have the sensor {source_sensor_name(one)}",
                 rule="jobs and sensors are named after their table's asset key, with its parts joined by '__'",

@@ -26,7 +26,9 @@ CUTS_FOLDER = "_cuts"
 """Folder under the lake's root with the window bounds of tables whose sources have no reliable times."""
 REFERENCES_FOLDER = "_references"
 """Folder under the lake's root with the references from derived tables to others."""
-OWN_FOLDERS = (LOG_FOLDER, CUTS_FOLDER, REFERENCES_FOLDER)
+LOADS_FOLDER = "_loads"
+"""Folder under the lake's root with the history of all loads."""
+OWN_FOLDERS = (LOG_FOLDER, CUTS_FOLDER, REFERENCES_FOLDER, LOADS_FOLDER)
 """All folders of the lake that are reserved for the loader."""
 
 

@@ -12,10 +12,10 @@ from dagster_cloud_cli.config.models import load_dagster_cloud_yaml
 
 from incload_assets import tables
 from incload_assets.assets import Kafka
-from incload_assets.automation.tags import PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG
 from incload_assets.code_location import incremental_definitions
 from incload_assets.definitions import assets_in, code_location, defs
 from incload_assets.progress.checkpoint import UPKEEP_TAG
+from incload_assets.progress.request_tags import PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG
 from resources.errors import DeclarationError
 from resources.settings import Settings
 from tests.support.workshop import items_asset

@@ -3,6 +3,7 @@
 from incload_assets.assets.derived import Upstream, derived_asset
 from incload_assets.assets.incremental import incremental_asset
 from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.slo import Slo
 from incload_assets.declaration.source import EXTRACTED_COLUMNS, Absent, DetectRequest, Position, Shows, Source
 from incload_assets.declaration.table import Freshness, Quarantine
 from incload_assets.sources.debezium.debezium import Debezium
@@ -46,6 +47,7 @@ __all__ = [
     "ReplicationSlot",
     "Several",
     "Shows",
+    "Slo",
     "Snapshot",
     "Source",
     "Upstream",

@@ -11,6 +11,7 @@ from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.declare import declare
 from incload_assets.declaration.field_types import as_columns, as_in_dagster, check_arguments
 from incload_assets.declaration.rules import key_of
+from incload_assets.declaration.slo import Criticality, Slo
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import INTERVAL, Declaration, Freshness, Quarantine, RowFunction, Table
 from incload_assets.declaration.write import Write
@@ -42,6 +43,8 @@ def incremental_asset(
     max_partitions_per_run: int = WINDOWS_AT_ONCE,
     log_retention: timedelta | None = None,
     interval: timedelta = INTERVAL,
+    slo: Slo = Slo(),  # noqa: B008 - immutable
+    criticality: Criticality = "normal",
 ) -> Callable[[RowFunction], dg.AssetsDefinition]:
     """Declares a table that loads incrementally; decorates the row-wise function that shapes its changes.
 
@@ -61,6 +64,9 @@ def incremental_asset(
             since is replaced only by a run that is tagged for it. None: everything is kept.
         interval: How often the table's sensor checks the source, and so how often the open window is loaded while it
             changes. ``incload status TABLE`` reports if loads cannot keep up.
+        slo: Service level objectives, see ``incload slo``.
+        criticality: Who is told of an alert: with ``high`` somebody is paged, with ``normal`` a ticket is opened, with
+            ``low`` nobody. Also how much of the table the scheduled reconciliations compare.
         pool: Dagster pool of the loads; default: a pool of its own for a table in which any load may touch any row
             (``Merge()`` without ``partition_by``).
         code_version: Version of the code; if it changes, rows are validated again. Default: a hash of function and
@@ -69,7 +75,7 @@ def incremental_asset(
         description: As in ``dagster.asset``; default: the function's docstring.
         deps: Upstream assets.
         group_name: Group in the UI.
-        owners: People or teams.
+        owners: People or teams, who get the table's alerts.
         tags: Tags for searching.
         kinds: As in ``dagster.asset``; default: spark and deltalake.
         metadata: Metadata in addition to that of the declaration.
@@ -110,6 +116,9 @@ def incremental_asset(
                 code_version=code_version,
                 log_retention=log_retention,
                 interval=interval,
+                slo=slo,
+                criticality=criticality,
+                owners=as_columns(owners) or (),
             )
         )
 

@@ -16,7 +16,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col
 from incload_assets.load.load import LoadReport
 from incload_assets.load.reconcile import sum_of, unsigned
-from resources.lake import Lake
+from resources.lake import Lake, bytes_in, data_files
 
 SAMPLE_ROWS = 5
 SHOWN_CHARACTERS = 120
@@ -33,11 +33,20 @@ def metadata_of(spark: SparkSession, table: Table, lake: Lake, reports: Sequence
         lake: The lake with the table.
         reports: Reports of loads that were reconciled with the same version of the log.
     """
-    samples = _samples(spark, table, lake, reports)
-    return {report.window.key: _metadata(table, lake, report, samples[report.window.key]) for report in reports}
+    keys = [report.window.key for report in reports]
+    samples, size = _samples(spark, table, lake, reports), _bytes(table, lake, keys)
+    return {
+        key: _metadata(table, lake, report, samples[key], size[key]) for key, report in zip(keys, reports, strict=True)
+    }
 
 
-def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMetadataValue) -> Metadata:
+def _bytes(table: Table, lake: Lake, keys: Sequence[str]) -> dict[str, int]:
+    """The size of the windows' changes in the log, in bytes, by partition key."""
+    files = data_files(ChangeLog(table, lake).open())
+    return {key: bytes_in(files, "_window", [key]) for key in keys}
+
+
+def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMetadataValue, size: int) -> Metadata:
     evidence, control, merged = report.evidence, report.control, report.merged
     numbers = {
         "rows_read": evidence.rows_read,
@@ -52,6 +61,7 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
         "quarantined": evidence.quarantined,
         **({"skipped": evidence.skipped} if evidence.skipped else {}),
         "keys_withdrawn": control.replaced,
+        "bytes": size,
         "delta_version": report.table_version,
         "log_version": report.log_version,
     }
@@ -61,6 +71,18 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
         "commit": dg.MetadataValue.text(_commit(report)),
         "seconds": dg.MetadataValue.float(round(sum(report.seconds.values()), 2)),
         "phases": dg.MetadataValue.json({name: round(value, 2) for name, value in report.seconds.items()}),
+        "timeline": dg.MetadataValue.json(
+            [{"phase": name, "start": round(at, 3), "seconds": round(took, 3)} for name, at, took in report.timeline]
+        ),
+        "proof": dg.MetadataValue.json(
+            {
+                "keys": evidence.keys,
+                "pending": evidence.pending,
+                "present": evidence.present,
+                "log_hash": unsigned(evidence.log_hash),
+                "table_hash": unsigned(evidence.table_hash),
+            }
+        ),
         "window": dg.MetadataValue.text(f"[{report.window.start.isoformat()}, {report.window.end.isoformat()})"),
         "source_position": dg.MetadataValue.text(control.summary or control.fingerprint),
         "fingerprint": dg.MetadataValue.text(control.fingerprint),

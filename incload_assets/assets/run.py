@@ -19,7 +19,14 @@ from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.load.error_translation import told, unforeseen
 from incload_assets.load.load import LoadReport, load_window
 from incload_assets.load.ranges import load_first_windows
-from incload_assets.progress.checkpoint import DATA_VERSION_TAG, FAILURE_TAG, Checkpoint, checkpoint_of, untried
+from incload_assets.progress.checkpoint import (
+    DATA_VERSION_TAG,
+    ERROR_CLASSES,
+    FAILURE_TAG,
+    Checkpoint,
+    checkpoint_of,
+    untried,
+)
 from incload_assets.progress.process import mark_process
 from incload_assets.progress.run_tags import own_tags
 from resources.errors import ContractViolation, IncrementalLoadError, SourceMissing
@@ -153,9 +160,13 @@ def _fail(context: dg.AssetExecutionContext, table: Table, failures: Mapping[str
         delay = FIRST_DELAY_SECONDS * 2**context.retry_number * random.uniform(0.5, 1.5)
         raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=delay) from next(iter(failures.values()))
     lines = "\n".join(f"- {key}: {error}" for key, error in failures.items())
+    classes = {key: type(error).__name__ for key, error in failures.items()}
     raise dg.Failure(
         description=f"{table.name}: {len(failures)} of {total} partitions not loaded\n{lines}",
-        metadata={key: dg.MetadataValue.text(str(error)) for key, error in failures.items()},
+        metadata={
+            **{key: dg.MetadataValue.text(str(error)) for key, error in failures.items()},
+            ERROR_CLASSES: dg.MetadataValue.json(classes),
+        },
         allow_retries=False,
     )
 

@@ -7,10 +7,10 @@ from typing import Literal
 
 import dagster as dg
 
-from incload_assets.automation.tags import ATTEMPT_TAG, CODE_VERSION_TAG, fingerprint_in, is_range
 from incload_assets.declaration.table import Table
 from incload_assets.progress.checkpoint import FAILURE_TAG
 from incload_assets.progress.progress import WindowProgress
+from incload_assets.progress.request_tags import ATTEMPT_TAG, CODE_VERSION_TAG, fingerprint_in, is_range
 from incload_assets.progress.run_tags import own_tag
 
 Outcome = Literal["loaded", "transient", "missing", "contract", "error", "range", "cancelled"]

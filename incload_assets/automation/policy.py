@@ -7,9 +7,9 @@ from math import inf
 
 from incload_assets.automation.attempts import Attempt, Outcome
 from incload_assets.automation.repairs import is_repair
-from incload_assets.automation.tags import Ask
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
 from incload_assets.progress.progress import WindowProgress
+from incload_assets.progress.request_tags import Ask
 
 DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15), timedelta(hours=1))
 """Delays from the end of a failed attempt to the next; the last delay applies to all further attempts."""

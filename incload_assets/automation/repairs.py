@@ -12,14 +12,13 @@ from incload_assets.checks.findings import to_repair
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.progress.progress import WindowProgress
+from incload_assets.progress.request_tags import REPAIR_PREFIX
 from incload_assets.progress.verdicts import last_finding, last_verdict
-
-_PREFIX = "repair of "
 
 
 def is_repair(fingerprint: str | None) -> bool:
     """Whether a window was requested because of a finding, and not because of its source's position."""
-    return fingerprint is not None and fingerprint.startswith(_PREFIX)
+    return fingerprint is not None and fingerprint.startswith(REPAIR_PREFIX)
 
 
 def with_repairs(
@@ -49,7 +48,7 @@ def _found_wrong(instance: dg.DagsterInstance, table: Table) -> dict[str, tuple[
     last = last_verdict(instance, dg.AssetCheckKey(table.key, reconciliation.NAME))
 
     def position(found: datetime) -> Position:
-        return Position(f"{_PREFIX}{found:%Y-%m-%d %H:%M:%S.%f}", summary="found wrong by the reconciliation")
+        return Position(f"{REPAIR_PREFIX}{found:%Y-%m-%d %H:%M:%S.%f}", summary="found wrong by the reconciliation")
 
     return {key: (found, position(found)) for key, found in to_repair(*last).items()} if last else {}
 

@@ -12,11 +12,13 @@ from incload_assets.automation.attempts import Attempt, last_attempts, last_load
 from incload_assets.automation.pace import NEWEST, Pace
 from incload_assets.automation.policy import Decision, is_pending, plan
 from incload_assets.automation.repairs import with_repairs
-from incload_assets.automation.tags import Ask, tags_of
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
+from incload_assets.progress.lateness import lateness_of
+from incload_assets.progress.observed import observation, observed_in
 from incload_assets.progress.progress import WindowProgress, progress_of
+from incload_assets.progress.request_tags import Ask, tags_of
 from incload_assets.progress.run_tags import PRIORITY_TAG
 from resources.lake import Lake
 
@@ -60,10 +62,14 @@ def source_sensor(
             progress, planned = look(context.instance, table, lake, at)
         if newest is None:
             pace.took(time.monotonic() - began)
+        late = lateness_of(context.instance, table, progress, at)
+        seen = observation(table, progress, late, planned.stopped, observed_in(context.cursor), at)
+        context.update_cursor(seen.as_text())
         if not planned.asks:
             return dg.SkipReason(summary(table, progress, planned, newest))
-        requests = run_requests(context.instance, table, progress, planned.asks, at, partitions_per_run)
-        return dg.SensorResult(run_requests=requests)
+        return dg.SensorResult(
+            run_requests=run_requests(context.instance, table, progress, planned.asks, at, partitions_per_run)
+        )
 
     return sensor
 

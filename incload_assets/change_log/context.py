@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from time import monotonic
+from time import monotonic, time
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,18 +25,31 @@ from resources.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_
 
 @dataclass
 class Phases:
-    """Time spent per phase, in seconds."""
+    """The times of a load's phases.
 
-    seconds: dict[str, float] = field(default_factory=dict)
+    Args:
+        timeline: Name, start in seconds since 1970 and duration in seconds of each part, in order; a phase that is
+            repeated has several.
+    """
+
+    timeline: list[tuple[str, float, float]] = field(default_factory=list)
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Adds the time of a block to a phase."""
-        start = monotonic()
+        """Adds a block to a phase."""
+        began, start = time(), monotonic()
         try:
             yield
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + monotonic() - start
+            self.timeline.append((name, began, monotonic() - start))
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Time spent per phase, in seconds."""
+        total: dict[str, float] = {}
+        for name, _, seconds in self.timeline:
+            total[name] = total.get(name, 0.0) + seconds
+        return total
 
 
 def _no_log(_: str) -> None:

@@ -17,9 +17,10 @@ from incload_assets.declaration.table import Table
 from incload_assets.maintenance.compact_logs import COMPACT_LOGS
 from incload_assets.progress.checkpoint import RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.progress.process import process_tags
+from incload_assets.progress.request_tags import STARTED_BY_TAG
 from resources.errors import IncrementalLoadError
 
-STARTED_BY = {"incload/started_by": "command line"}
+STARTED_BY = {STARTED_BY_TAG: "command line"}
 COUNTS = ("rows_read", "inserted", "updated", "deleted", "stale", "duplicate", "quarantined")
 _INTERRUPTED = "DagsterExecutionInterruptedError"
 _TOLD = {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.ASSET_CHECK_EVALUATION}

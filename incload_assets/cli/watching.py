@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
 
-from incload_assets.automation.tags import TABLE_TAG
 from incload_assets.cli.reasons import reasons
 from incload_assets.progress.checkpoint import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
+from incload_assets.progress.request_tags import TABLE_TAG
 
 SUM_SECONDS = 60.0
 PAUSE_SECONDS = 10.0

@@ -36,7 +36,8 @@ _EXAMPLES: Mapping[str, str] = {
     "interval": "timedelta(minutes=5)", "lag": "timedelta(minutes=5)", "log_retention": "timedelta(days=90)",
     "source": 'Files("{landing}/orders/{window:%Y-%m-%d}/*.json")', "write": "Merge() or Merge(partition_by=...)",
     "changes": 'Changes(keys=["order_id"], sequence_by=["updated_at"])', "quarantine": "Quarantine(max_share=0.05)",
-    "freshness": "Freshness(within=timedelta(hours=6))",
+    "freshness": "Freshness(within=timedelta(hours=6))", "slo": "Slo(success=0.99)", "criticality": "'high'",
+    "success": "0.99", "period": "timedelta(days=30)",
     "per_task": "200_000", "database": "'shop'", "cluster": "'shop'", "topic": "'orders'", "slot.name": "'debezium'",
 }  # fmt: skip
 

@@ -316,6 +316,10 @@ class Source(ABC):
         """
         return None
 
+    def records_in(self, position: Position) -> int | None:
+        """The number of records of a position; None if the source does not know it before reading. Default: None."""
+        return None
+
     def empty_position(self, window: Window) -> Position:
         """The position of a window that is declared empty."""
         return Position(fingerprint="empty", detail={}, summary="nothing at the source")

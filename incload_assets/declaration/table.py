@@ -14,12 +14,15 @@ from pyspark.sql import DataFrame
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.field_types import Share, Text
+from incload_assets.declaration.slo import Criticality, Slo
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.write import Write
 
 RowFunction = Callable[[DataFrame], DataFrame]
 INTERVAL = timedelta(seconds=15)
 """How often a source is read, by default."""
+FRESHNESS = timedelta(minutes=5)
+"""The objective of freshness of a table that declares none."""
 
 _PAUSE = "a length of time, one second or more, as the sensor looks once a second at most"
 _RETENTION = "a length of time, for which a window can be replaced after its end"
@@ -69,11 +72,19 @@ class Declaration:
     code_version: Text | None = None
     log_retention: Annotated[timedelta, Field(ge=timedelta(0), description=_RETENTION)] | None = None
     interval: Annotated[timedelta, Field(ge=timedelta(seconds=1), description=_PAUSE)] = INTERVAL
+    slo: Slo = Slo()  # noqa: RUF009 - immutable
+    criticality: Criticality = "normal"
+    owners: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """The table's name for people: its asset key with slashes."""
         return self.key.to_user_string()
+
+    @property
+    def identifier(self) -> str:
+        """The name in the names of jobs and sensors: the asset key with its parts joined by ``__``."""
+        return "__".join(self.key.path)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +120,16 @@ class Table(Declaration):
     def schema(self) -> T.StructType:
         """The table's columns: the columns of the contract, then the columns that the write strategy adds."""
         return self.write.schema(self.contract, self.changes)
+
+    @property
+    def due_after(self) -> timedelta:
+        """The time from the end of a window until the window is due: the declared freshness, else the objective's."""
+        return self.freshness.within if self.freshness else self.promised
+
+    @property
+    def promised(self) -> timedelta:
+        """The time within which 95 % of windows and changes are loaded."""
+        return self.slo.freshness or (self.freshness.within if self.freshness else FRESHNESS)
 
     def type_of(self, column: str) -> T.DataType:
         """The type of a column of the contract."""

@@ -4,7 +4,7 @@ A load that fails at any point can be run again and corrects the table: the log 
 the table's commits records what was merged, and the reconciliation compares the states of both.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -53,7 +53,9 @@ class LoadReport:
         committed: Whether this load committed to the table.
         table_version: Delta version of the table that was reconciled.
         log_version: Delta version of the log that it was reconciled with.
-        seconds: Time spent per phase.
+        seconds: Time spent per phase; of windows that were loaded together, an equal share each.
+        timeline: Name, start in seconds since 1970 and duration in seconds of each part of a phase; windows that were
+            loaded together have the same.
     """
 
     window: Window
@@ -65,6 +67,7 @@ class LoadReport:
     table_version: int
     log_version: int
     seconds: dict[str, float] = field(default_factory=dict)
+    timeline: Sequence[tuple[str, float, float]] = ()
 
 
 def load_window(
@@ -118,11 +121,11 @@ def load_window(
 
     fence = app_id(table, window)
     applied = apply_changes(load, (window,), fence, is_again=is_again, is_quiet=is_quiet)
-    return report_of(applied, window, ingested=ingested, seconds=load.phases.seconds)
+    return report_of(load, applied, window, ingested=ingested)
 
 
-def report_of(applied: Applied, window: Window, *, ingested: bool, seconds: dict[str, float]) -> LoadReport:
-    """The report of one of the windows that were merged."""
+def report_of(load: LoadContext, applied: Applied, window: Window, *, ingested: bool, windows: int = 1) -> LoadReport:
+    """The report of one of the windows that were merged together."""
     return LoadReport(
         window=window,
         control=applied.at.controls[window.key],
@@ -132,7 +135,8 @@ def report_of(applied: Applied, window: Window, *, ingested: bool, seconds: dict
         committed=applied.committed,
         table_version=applied.at.table_version,
         log_version=applied.at.log_version,
-        seconds=seconds,
+        seconds={name: seconds / windows for name, seconds in load.phases.seconds.items()},
+        timeline=tuple(load.phases.timeline),
     )
 
 

@@ -103,8 +103,7 @@ def _load_together(
         return []
 
     applied = apply_changes(load, ingested, app_id, of_range=True)
-    share = {name: seconds / len(ingested) for name, seconds in load.phases.seconds.items()}
-    return [report_of(applied, window, ingested=True, seconds=share) for window in ingested]
+    return [report_of(load, applied, window, ingested=True, windows=len(ingested)) for window in ingested]
 
 
 def _never_ingested(load: LoadContext, chunk: dict[Window, Position]) -> dict[Window, Position]:

@@ -13,6 +13,8 @@ from incload_assets.declaration.window import known_windows
 DATA_VERSION_TAG = "dagster/data_version"
 FAILURE_TAG = "incload/failure"
 """The cause of a failed run, in one word. The value names its run, see :mod:`incload_assets.progress.run_tags`."""
+ERROR_CLASSES = "error_classes"
+"""Metadata of a failed step: the kind of error by partition key, as JSON."""
 PARTITION_TAG = "dagster/partition"
 RANGE_START_TAG, RANGE_END_TAG = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 LOADS_NOTHING = {"incload/loads": "nothing"}

@@ -35,6 +35,7 @@ class WindowProgress:
         code_changed: Whether the log has rows of the window that another version of the code validated.
         failure: Why the last attempt failed, from the run's tag; None unless ``status`` is ``failed``.
         failed_run: The run of that attempt.
+        record: The record of the window in the log; None if it was never ingested.
     """
 
     window: Window
@@ -44,6 +45,7 @@ class WindowProgress:
     code_changed: bool = False
     failure: str | None = None
     failed_run: str | None = None
+    record: WindowRecord | None = None
 
     @property
     def key(self) -> str:
@@ -169,6 +171,7 @@ def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState
                 code_changed=control is not None and control.code_version != table.code_version,
                 failure=failure,
                 failed_run=failed_run,
+                record=control,
             )
         )
     return progress

@@ -68,6 +68,10 @@ class SourceDecorator(Source):
         """See :meth:`Source.gained`."""
         return self.source.gained(before, now)
 
+    def records_in(self, position: Position) -> int | None:
+        """Same as the decorated source's; see :meth:`Source.records_in`."""
+        return self.source.records_in(position)
+
     def empty_position(self, window: Window) -> Position:
         """See :meth:`Source.empty_position`."""
         return self.source.empty_position(window)

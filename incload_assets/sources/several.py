@@ -228,6 +228,13 @@ class Several(Source):
         parts = {name: _of(position, name) for name in self.sources}
         return all(of is not None and self.sources[name].settled(of) for name, of in parts.items())
 
+    def records_in(self, position: Position) -> int | None:
+        """The sum over all sources; None if one does not know it."""
+        parts = [(source, of) for name, source in self.sources.items() if (of := _of(position, name)) is not None]
+        counts = [source.records_in(of) for source, of in parts]
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
+
     def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
         """The margins of all sources; see :meth:`Source.headroom`."""
         found = []

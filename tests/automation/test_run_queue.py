@@ -24,7 +24,7 @@ from tests.support.project_copy import PROJECT
 JOBS = """
 import time
 import dagster as dg
-from incload_assets.automation.tags import PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG
+from incload_assets.progress.request_tags import PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG
 from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.shop.definitions import advance_shop
 

@@ -105,6 +105,10 @@ class DatabaseSource(Source):
         """The position of a window that is complete without a row."""
         return NOTHING
 
+    def records_in(self, position: Position) -> int | None:
+        """The number of rows that the query of a position returns."""
+        return int(position.detail.get("rows", 0))
+
     def settled(self, position: Position) -> bool:
         """Whether no transaction is left that could add a row; see :meth:`Source.settled`."""
         return closing_of(position).state == "closed"

@@ -1,0 +1,291 @@
+"""Collects what Dagster and the logs know about loads into the table ``_loads``, each load once.
+
+Loads record nothing there themselves, so it costs them nothing and no crash can leave a gap: what a collection misses,
+the next one finds. Successful loads are found by the storage id of their event, failed ones by the update of their run.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import dagster as dg
+from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
+from dagster._core.storage.tags import (  # these have no public names
+    BACKFILL_ID_TAG,
+    SCHEDULE_NAME_TAG,
+    SENSOR_NAME_TAG,
+    USER_TAG,
+)
+
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window, known_windows
+from incload_assets.monitoring.load_row import PHASES, LoadRow, Trigger
+from incload_assets.monitoring.loads_table import LoadsTable
+from incload_assets.progress.checkpoint import (
+    DATA_VERSION_TAG,
+    ERROR_CLASSES,
+    FAILURE_TAG,
+    LOADS_NOTHING,
+    PARTITION_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+)
+from incload_assets.progress.request_tags import ATTEMPT_TAG, REPAIR_PREFIX, STARTED_BY_TAG, fingerprint_in
+from incload_assets.progress.run_tags import own_tag
+from resources.lake import Lake
+
+PAGE = 1000
+OVERLAP = timedelta(hours=1)
+"""How far back failed runs are looked at again, because a run's end may be recorded late."""
+ATTEMPTS = 5
+
+Emit = Callable[[Sequence[LoadRow]], None]
+
+
+def collect(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, emit: Emit = lambda _: None) -> int:
+    """Appends the loads that ended since the last collection to ``_loads``.
+
+    Args:
+        instance: The instance that recorded the loads.
+        tables: The tables of the code location; loads of others are left out.
+        lake: The lake.
+        emit: Called with the new rows before they are appended: what it does may be repeated, but is never left out.
+
+    Returns:
+        The number of rows appended.
+
+    Raises:
+        SparkUnavailable, IncrementalLoadError: The lake's object store does not answer, or refuses.
+
+    Example:
+        >>> collect(instance, [orders], lake)  # doctest: +SKIP
+        12
+    """
+    loads, known = LoadsTable(lake), {table.key: table for table in tables}
+    for _ in range(ATTEMPTS):
+        commits, collector = loads.commits(), _Collector(instance, known, lake)
+        rows = collector.rows(loads)
+        if not rows:
+            return 0
+        emit(rows)
+        if loads.append(rows, after=commits):
+            loads.compact()
+            return len(rows)
+    return 0  # others have collected meanwhile, again and again
+
+
+class _Collector:
+    """One collection: the loads that ``_loads`` lacks."""
+
+    def __init__(self, instance: dg.DagsterInstance, tables: Mapping[dg.AssetKey, Table], lake: Lake) -> None:
+        self.instance, self.tables, self.lake = instance, tables, lake
+        self.identity = identity_of(instance)
+        self.windows: dict[tuple[dg.AssetKey, str], Window | None] = {}
+
+    def rows(self, loads: LoadsTable) -> list[LoadRow]:
+        """The loads that the table lacks, oldest first."""
+        seen = loads.columns(["table", "window", "instance", "event", "run_id", "outcome", "ended_at"]).to_pylist()
+        here = [row for row in seen if row["instance"] == self.identity]
+        failures = [row for row in here if row["outcome"] != "loaded"]
+        known = {(row["run_id"], row["table"], row["window"]) for row in failures}
+        since = max((row["ended_at"] for row in failures), default=None)
+        rows = [
+            *self._loaded(after=max((row["event"] for row in here), default=0)),
+            *(row for row in self._failed(since) if (row.run_id, row.table, row.window) not in known),
+        ]
+        if not seen:
+            rows = [*self._logged({(row.table, row.window) for row in rows if row.outcome == "loaded"}), *rows]
+        return sorted(rows, key=lambda row: (row.ended_at, row.event))
+
+    def _loaded(self, after: int) -> Iterator[LoadRow]:
+        """The materializations since an event."""
+        while True:
+            wanted = dg.EventRecordsFilter(dg.DagsterEventType.ASSET_MATERIALIZATION, after_cursor=after)
+            records = self.instance.event_log_storage.get_event_records(wanted, limit=PAGE, ascending=True)
+            runs = self._runs({record.run_id for record in records if record.asset_key in self.tables})
+            for record in records:
+                if (row := self._of_materialization(record, runs.get(record.run_id))) is not None:
+                    yield row
+            if len(records) < PAGE:
+                return
+            after = records[-1].storage_id
+
+    def _of_materialization(self, record: dg.EventLogRecord, run: dg.RunRecord | None) -> LoadRow | None:
+        table, found = self.tables.get(record.asset_key) if record.asset_key else None, record.asset_materialization
+        if table is None or found is None or record.partition_key is None:
+            return None
+        window, metadata = self._window(table, record.partition_key), found.metadata
+        if window is None or "rows_read" not in metadata:  # a person marked it, or another version of the code
+            return None
+        values: dict[str, Any] = {name: getattr(value, "value", None) for name, value in metadata.items()}
+        numbers: dict[str, Any] = {name: values[name] for name in _COUNTS if isinstance(values.get(name), int)}
+        numbers |= {name: float((values.get("phases") or {}).get(name, 0)) for name in PHASES}
+        return LoadRow(
+            **self._about(table, window, run, record.run_id),
+            outcome="loaded",
+            ended_at=datetime.fromtimestamp(record.timestamp, UTC),
+            event=record.storage_id,
+            seconds=float(values.get("seconds") or 0),
+            timeline=json.dumps(values.get("timeline") or []),
+            **numbers,
+            position=str(values.get("source_position") or ""),
+            fingerprint=str((found.tags or {}).get(DATA_VERSION_TAG, "")),
+            code_version=str((found.tags or {}).get("dagster/code_version", "")) or table.code_version,
+            table_version=values.get("delta_version"),
+            log_version=values.get("log_version"),
+            commit=str(values.get("commit") or ""),
+            proof=json.dumps(values.get("proof") or {}),
+        )
+
+    def _failed(self, since: datetime | None) -> Iterator[LoadRow]:
+        """The failed attempts of runs that ended since an instant."""
+        statuses = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+        wanted = RunsFilter(statuses=statuses, updated_after=None if since is None else since - OVERLAP)
+        cursor = None
+        while records := self.instance.get_run_records(wanted, limit=PAGE, cursor=cursor):
+            for record in records:
+                if not LOADS_NOTHING.items() <= record.dagster_run.tags.items():
+                    yield from self._of_failed_run(record)
+            cursor = records[-1].dagster_run.run_id
+
+    def _of_failed_run(self, record: dg.RunRecord) -> Iterator[LoadRow]:
+        run = record.dagster_run
+        for key in self._planned(run):
+            if (table := self.tables.get(key)) is None:
+                continue
+            errors, classes = self._errors(run)
+            done = self._done(run, key)
+            cancelled = run.status is dg.DagsterRunStatus.CANCELED
+            cause = own_tag(run, FAILURE_TAG)
+            for partition in errors or [k for k in _partitions(table, run) if k not in done]:
+                if (window := self._window(table, partition)) is None:
+                    continue
+                yield LoadRow(
+                    **self._about(table, window, record, run.run_id),
+                    outcome="cancelled" if cancelled else "failed",
+                    ended_at=datetime.fromtimestamp(record.end_time or record.update_timestamp.timestamp(), UTC),
+                    error_class="" if cancelled else classes.get(partition) or (cause or "Killed"),
+                    error=errors.get(partition, ""),
+                    code_version=table.code_version,
+                )
+
+    def _errors(self, run: dg.DagsterRun) -> tuple[dict[str, str], dict[str, str]]:
+        """Messages and kinds of errors by partition key; empty if the process left none."""
+        for entry in self.instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE):
+            event = entry.dagster_event
+            failure = event.step_failure_data.user_failure_data if event is not None else None
+            if failure is not None and (kinds := failure.metadata.get(ERROR_CLASSES)) is not None:
+                texts = {name: str(value.value) for name, value in failure.metadata.items() if name != ERROR_CLASSES}
+                return texts, dict(getattr(kinds, "data", None) or {})
+        return {}, {}
+
+    def _planned(self, run: dg.DagsterRun) -> set[dg.AssetKey]:
+        """The assets that a run was to materialize."""
+        logs = self.instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED)
+        return {
+            event.asset_materialization_planned_data.asset_key
+            for entry in logs
+            if (event := entry.dagster_event) is not None
+        }
+
+    def _done(self, run: dg.DagsterRun, key: dg.AssetKey) -> set[str]:
+        logs = self.instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
+        events = [entry.dagster_event for entry in logs if entry.dagster_event is not None]
+        return {str(event.partition) for event in events if event.asset_key == key}
+
+    def _logged(self, known: set[tuple[str, str]]) -> Iterator[LoadRow]:
+        """The windows of the logs that no event tells about, when ``_loads`` is made again."""
+        for table in self.tables.values():
+            for key, record in ChangeLog(table, self.lake).controls().items():
+                window = self._window(table, key) if (table.name, key) not in known else None
+                if window is not None:
+                    yield LoadRow(
+                        **self._about(table, window, None, record.run_id),
+                        outcome="loaded",
+                        ended_at=record.landed_at,
+                        rows_read=record.rows_read,
+                        quarantined=record.rejected,
+                        position=record.summary,
+                        fingerprint=record.fingerprint,
+                        code_version=record.code_version,
+                    )
+
+    def _about(self, table: Table, window: Window, record: dg.RunRecord | None, run_id: str) -> dict[str, Any]:
+        """What all rows have: the window, the run, and who asked for it and why."""
+        tags = record.dagster_run.tags if record else {}
+        trigger, by = _asked_by(tags)
+        number = tags.get(ATTEMPT_TAG, "")
+        return {
+            "table": table.name,
+            "window": window.key,
+            "window_start": window.start,
+            "window_end": window.end,
+            "due_at": window.end + table.due_after,
+            "asked_at": record.create_timestamp.replace(tzinfo=UTC) if record else None,
+            "instance": self.identity,
+            "run_id": run_id,
+            "trigger": trigger if record else "unknown",
+            "asked_by": by,
+            "why": _why(tags, window.key) if record else "",
+            "attempt": int(number) if number.isdecimal() else 0,
+        }
+
+    def _window(self, table: Table, key: str) -> Window | None:
+        at = (table.key, key)
+        if at not in self.windows:
+            self.windows[at] = next(iter(known_windows(table.partitions_def, [key])), None)
+        return self.windows[at]
+
+    def _runs(self, run_ids: set[str]) -> dict[str, dg.RunRecord]:
+        chosen, found = sorted(run_ids), dict[str, dg.RunRecord]()
+        for start in range(0, len(chosen), 100):
+            records = self.instance.get_run_records(dg.RunsFilter(run_ids=chosen[start : start + 100]))
+            found |= {record.dagster_run.run_id: record for record in records}
+        return found
+
+
+_COUNTS = ("rows_read", "inserted", "updated", "deleted", "applied", "stale", "duplicate", "quarantined", "bytes")
+
+
+def identity_of(instance: dg.DagsterInstance) -> str:
+    """The identity of an instance's storage: another one numbers its events from 1 again."""
+    return str(instance.run_storage.get_run_storage_id())  # type: ignore[attr-defined]  # every SQL storage has one
+
+
+def _asked_by(tags: Mapping[str, str]) -> tuple[Trigger, str]:
+    """What requested a run, and its name."""
+    user = tags.get(USER_TAG, "")
+    for trigger, tag in _TRIGGERS:
+        if tag in tags:
+            return trigger, user or tags[tag]
+    return "person", user
+
+
+_TRIGGERS: tuple[tuple[Trigger, str], ...] = (
+    ("backfill", BACKFILL_ID_TAG),
+    ("sensor", SENSOR_NAME_TAG),
+    ("schedule", SCHEDULE_NAME_TAG),
+    ("terminal", STARTED_BY_TAG),
+)
+
+
+def _why(tags: Mapping[str, str], key: str) -> str:
+    number, fingerprint = tags.get(ATTEMPT_TAG), fingerprint_in(tags, key)
+    if number is None:
+        return "asked"
+    if fingerprint is not None and fingerprint.startswith(REPAIR_PREFIX):
+        return "repair"
+    return "retry" if number not in ("", "1") else "new"
+
+
+def _partitions(table: Table, run: dg.DagsterRun) -> list[str]:
+    """The partition keys that a run was to load, by its tags."""
+    if (one := run.tags.get(PARTITION_TAG)) is not None:
+        return [one]
+    bounds = [run.tags[tag] for tag in (RANGE_START_TAG, RANGE_END_TAG) if tag in run.tags]
+    if len(bounds) < 2:
+        return []
+    keys = table.partitions_def.get_partition_keys_in_range(dg.PartitionKeyRange(bounds[0], bounds[1]))
+    return list(keys)

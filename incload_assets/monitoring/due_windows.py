@@ -1,0 +1,45 @@
+"""The windows of a table that were due at an instant, counted by the calendar alone."""
+
+from bisect import bisect_right
+from datetime import UTC, datetime
+from functools import lru_cache
+
+import dagster as dg
+
+from incload_assets.declaration.table import Table
+
+
+def due_times(table: Table, at: datetime) -> list[datetime]:
+    """When each window was due that was due until an instant, oldest first, aware.
+
+    Args:
+        table: The declaration.
+        at: The instant, aware.
+    """
+    definition, hour = table.partitions_def, at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    ends = list(_ends(definition, hour))
+    if not ends:
+        ends = list(_ends.__wrapped__(definition, at))
+    while ends and (following := definition.get_next_partition_window(ends[-1])) and following.end <= at:
+        ends.append(following.end.astimezone(UTC))
+    times = [end + table.due_after for end in ends]
+    return times[: bisect_right(times, at)]
+
+
+def count_due(table: Table, after: datetime, at: datetime) -> int:
+    """The number of windows that became due after an instant, until another.
+
+    Example:
+        >>> count_due(daily, datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 31, tzinfo=UTC))  # doctest: +SKIP
+        30
+    """
+    times = due_times(table, at)
+    return len(times) - bisect_right(times, after)
+
+
+@lru_cache(maxsize=4096)
+def _ends(partitions_def: dg.TimeWindowPartitionsDefinition, at: datetime) -> tuple[datetime, ...]:
+    """The ends of all windows, oldest first; tables with the same definition share them for an hour."""
+    keys = partitions_def.get_partition_keys(current_time=at)
+    found = partitions_def.time_windows_for_partition_keys(frozenset(keys), validate=False)
+    return tuple(sorted(window.end.astimezone(UTC) for window in found))

@@ -1,0 +1,255 @@
+"""Everything that metrics are made of, gathered from storage: no source is read, and no Spark is needed."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+from dagster._core.definitions.run_request import InstigatorType  # these have no public names
+from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
+
+from incload_assets.checks.registry import check_names
+from incload_assets.declaration.table import Table
+from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow
+from incload_assets.monitoring.loads_table import LoadsTable
+from incload_assets.progress.observed import Observed, observed_in, source_sensor_name
+from incload_assets.progress.request_tags import TABLE_TAG
+from incload_assets.progress.verdicts import last_verdict, seen_at
+from resources.lake import Lake
+
+CHANGED = ("inserted", "updated", "deleted")
+COLLECTED_WITHIN = timedelta(minutes=5)
+"""A load is in ``_loads`` this long after its end at the latest; windows that were due since are not judged yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """The last result of a check.
+
+    Args:
+        passed: Whether it passed.
+        severity: ``ERROR`` or ``WARN``.
+        at: When the table was observed, aware.
+        description: For people.
+        values: Its numbers, texts and JSON, by name.
+    """
+
+    passed: bool
+    severity: str
+    at: datetime
+    description: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """The sensor of a table.
+
+    Args:
+        running: Whether the sensor is on; a person may have stopped it.
+        tick: When it last ran, aware; None if never.
+        success: When it last ran without an error.
+        seen: What its last successful tick saw.
+    """
+
+    running: bool = True
+    tick: datetime | None = None
+    success: datetime | None = None
+    seen: Observed | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFacts:
+    """What storage says about one table.
+
+    Args:
+        table: The declaration.
+        loads: Number of attempts by outcome and kind of error (empty for loaded), of all time.
+        totals: Sums over all attempts by column: the counts, ``bytes``, the phases and ``seconds``.
+        late_rows, late_bytes: Changed rows, and bytes, of loads of windows that had been loaded after their end before.
+        on_time: Number of windows that were loaded when they were due.
+        first: When the table was loaded for the first time; None if never.
+        newest: When it was loaded last.
+        newest_window: End of the newest window that is loaded.
+        recent: The attempts since the start of the period of the objectives, oldest first.
+        watch: The table's sensor.
+        checks: The last results of its checks, by name.
+        under_way: Number of runs of the table by status, ``queued`` or ``started``.
+    """
+
+    table: Table
+    loads: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    totals: Mapping[str, float] = field(default_factory=dict)
+    late_rows: int = 0
+    late_bytes: int = 0
+    on_time: int = 0
+    first: datetime | None = None
+    newest: datetime | None = None
+    newest_window: datetime | None = None
+    recent: Sequence[LoadRow] = ()
+    watch: Watch = Watch(running=False)
+    checks: Mapping[str, Check] = field(default_factory=dict)
+    under_way: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What storage says about all tables at an instant.
+
+    Args:
+        at: The instant, aware.
+        tables: The facts by table name.
+        heartbeats: When each of Dagster's daemons last gave a sign of life, by type.
+    """
+
+    at: datetime
+    tables: Mapping[str, TableFacts]
+    heartbeats: Mapping[str, datetime] = field(default_factory=dict)
+
+
+def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at: datetime) -> Facts:
+    """The facts at an instant, from the lake's ``_loads`` and from Dagster; a past instant takes only loads until then.
+
+    Args:
+        instance: The instance with checks, sensors and runs.
+        tables: The tables.
+        lake: The lake.
+        at: The instant, aware.
+    """
+    tables = list(tables)
+    names = [table.name for table in tables]
+    history = _History(LoadsTable(lake), names, at)
+    since = at - 2 * max((table.slo.period for table in tables), default=timedelta())
+    recent: dict[str, list[LoadRow]] = defaultdict(list)
+    for row in LoadsTable(lake).rows(since=since, tables=names):
+        if row.ended_at <= at:
+            recent[row.table].append(row)
+    watches, checks, under_way = _watches(instance), _checks(instance, tables), _under_way(instance)
+    return Facts(
+        at=at,
+        tables={
+            table.name: TableFacts(
+                table=table,
+                recent=recent.get(table.name, ()),
+                watch=watches.get(source_sensor_name(table), Watch(running=False)),
+                checks=checks.get(table.name, {}),
+                under_way=under_way.get(table.name, {}),
+                **history.of(table.name),
+            )
+            for table in tables
+        },
+        heartbeats={
+            kind: datetime.fromtimestamp(beat.timestamp, UTC) for kind, beat in instance.get_daemon_heartbeats().items()
+        },
+    )
+
+
+class _History:
+    """Sums over all rows of ``_loads``, by table."""
+
+    def __init__(self, loads: LoadsTable, names: Sequence[str], at: datetime) -> None:
+        summed = [*COUNTS, "bytes", *PHASES, "seconds"]
+        needed = ["table", "window", "window_end", "due_at", "ended_at", "outcome", "error_class", *summed]
+        rows = loads.columns(needed, tables=names)
+        rows = rows.filter(pc.field("ended_at") <= pa.scalar(at, pa.timestamp("us", "UTC")))
+        loaded = rows.filter(pc.field("outcome") == "loaded")
+        self.loads: dict[str, dict[tuple[str, str], int]] = defaultdict(dict)
+        counted = rows.group_by(["table", "outcome", "error_class"]).aggregate([([], "count_all")])
+        for row in counted.to_pylist():
+            self.loads[row["table"]][row["outcome"], row["error_class"]] = row["count_all"]
+        sums = rows.group_by("table").aggregate([(name, "sum") for name in summed])
+        self.totals = {row["table"]: {name: row[f"{name}_sum"] for name in summed} for row in sums.to_pylist()}
+        in_time = loaded.filter(pc.field("ended_at") <= pc.field("due_at")).group_by(["table", "window", "due_at"])
+        ends = loaded.group_by("table").aggregate([("ended_at", "min"), ("ended_at", "max"), ("window_end", "max")])
+        self.ends = {row["table"]: row for row in ends.to_pylist()}
+        self.on_time: dict[str, int] = defaultdict(int)
+        for row in in_time.aggregate([]).to_pylist():
+            first = self.ends[row["table"]]["ended_at_min"]
+            self.on_time[row["table"]] += first < row["due_at"] <= at - COLLECTED_WITHIN
+        self.late = {row["table"]: row for row in _late(loaded).to_pylist()}
+
+    def of(self, table: str) -> dict[str, Any]:
+        """The fields of :class:`TableFacts` that are sums."""
+        ends, late = self.ends.get(table, {}), self.late.get(table, {})
+        return {
+            "loads": self.loads.get(table, {}),
+            "totals": self.totals.get(table, {}),
+            "late_rows": sum(late.get(f"{name}_sum", 0) for name in CHANGED),
+            "late_bytes": late.get("bytes_sum", 0),
+            "on_time": self.on_time.get(table, 0),
+            "first": ends.get("ended_at_min"),
+            "newest": ends.get("ended_at_max"),
+            "newest_window": ends.get("window_end_max"),
+        }
+
+
+def _late(loaded: pa.Table) -> pa.Table:
+    """Changed rows and bytes, by table, of loads of windows that had been loaded after their end before."""
+    after_end = loaded.filter(pc.field("ended_at") > pc.field("window_end"))
+    firsts = after_end.group_by(["table", "window"]).aggregate([("ended_at", "min")])
+    again = after_end.join(firsts, ["table", "window"]).filter(pc.field("ended_at") > pc.field("ended_at_min"))
+    return again.group_by("table").aggregate([(name, "sum") for name in (*CHANGED, "bytes")])
+
+
+def _watches(instance: dg.DagsterInstance) -> dict[str, Watch]:
+    """The sensors by name; of several code locations with the same, the one that ticked last."""
+    found: dict[str, Watch] = {}
+    for state in instance.all_instigator_state(instigator_type=InstigatorType.SENSOR):
+        data = state.sensor_instigator_data
+        if data is None:
+            continue
+        watch = Watch(
+            running=state.is_running,
+            tick=_instant(data.last_tick_timestamp),
+            success=_instant(data.last_tick_success_timestamp),
+            seen=observed_in(data.cursor),
+        )
+        before = found.get(state.instigator_name)
+        if before is None or (watch.tick is not None and (before.tick is None or watch.tick > before.tick)):
+            found[state.instigator_name] = watch
+    return found
+
+
+def _instant(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def _checks(instance: dg.DagsterInstance, tables: Sequence[Table]) -> dict[str, dict[str, Check]]:
+    """The last results of all checks, by table and name: one query, and one more for each that has no result now."""
+    keys = {dg.AssetCheckKey(table.key, name): table.name for table in tables for name in check_names(table)}
+    records = instance.event_log_storage.get_latest_asset_check_execution_by_key([*keys]) if keys else {}
+    found: dict[str, dict[str, Check]] = defaultdict(dict)
+    for key, name in keys.items():
+        record = records.get(key)
+        if record is None:
+            continue
+        told = record.evaluation
+        if told is not None and record.event is not None:
+            at = seen_at(told.metadata) or datetime.fromtimestamp(record.event.timestamp, UTC)
+            found[name][key.name] = _check(told.passed, told.severity, at, told.description, told.metadata)
+        elif (verdict := last_verdict(instance, key)) is not None:
+            at, result = verdict
+            found[name][key.name] = _check(
+                result.passed, result.severity, at, result.description, result.metadata or {}
+            )
+    return found
+
+
+def _check(
+    passed: bool, severity: dg.AssetCheckSeverity, at: datetime, description: str | None, metadata: Mapping[str, Any]
+) -> Check:
+    values = {name: getattr(value, "value", getattr(value, "data", None)) for name, value in metadata.items()}
+    return Check(passed=passed, severity=severity.value, at=at, description=description or "", values=values)
+
+
+def _under_way(instance: dg.DagsterInstance) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    statuses = [dg.DagsterRunStatus.QUEUED, *IN_PROGRESS_RUN_STATUSES]
+    for run in instance.get_runs(dg.RunsFilter(statuses=statuses), limit=1000):
+        if (name := run.tags.get(TABLE_TAG)) is not None:
+            found[name]["queued" if run.status is dg.DagsterRunStatus.QUEUED else "started"] += 1
+    return found
