@@ -9,6 +9,7 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from incload_assets.assets.incremental import table_of
 from incload_assets.automation import orphaned_runs, source_sensor
 from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for
+from incload_assets.checks.reconciliation_schedules import reconciliation_schedules
 from incload_assets.declaration.table import Table
 from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.jobs import schedule_of
@@ -21,6 +22,7 @@ from resources.lake import Lake
 from resources.settings import Settings
 from resources.spark.resource import SparkResource
 
+RECONCILIATION = "check_reconciliation"
 CHECK_SCHEDULES = {
     "check_tables": (
         "*/10 * * * *",
@@ -32,7 +34,7 @@ CHECK_SCHEDULES = {
         tuple(TABLE_CHECKS),
         "Reads the keys of every table, and the logs of tables with several sources",
     ),
-    "check_reconciliation": ("40 4 * * *", ("reconciliation",), "Reads the sources again and compares"),
+    RECONCILIATION: ("40 4 * * *", ("reconciliation",), "Reads the sources again and compares"),
 }
 """Jobs over the checks of all tables, by name: cron schedule (UTC), checks, and description."""
 
@@ -69,6 +71,12 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
         jobs=[*jobs.values(), *check_jobs, *(job for job, _ in maintenance)],
         schedules=[
             *map(_check_schedule, check_jobs),
+            *(
+                each
+                for job in check_jobs
+                if job.name == RECONCILIATION
+                for each in reconciliation_schedules(tables.values(), job)
+            ),
             *(schedule_of(job, cron) for job, cron in maintenance),
         ],
         sensors=[
