@@ -8,6 +8,7 @@ import dagster as dg
 import pytest
 
 from incload_assets.automation.source_sensor import source_sensor
+from incload_assets.code_location import incremental_definitions
 from incload_assets.progress.observed import Observed, observed_in
 from resources.settings import Settings
 from tests.support.guest_table import NOON, House, guest, house, key
@@ -16,7 +17,8 @@ from tests.support.guest_table import NOON, House, guest, house, key
 def tick(h: House, cursor: str | None = None) -> Observed:
     """One tick of the table's sensor; what it keeps."""
     sensor = source_sensor(h.table, name="watch_guests", job_name="load_guests")
-    context = dg.build_sensor_context(h.instance, cursor=cursor, resources={"lake": h.lake})
+    repository = incremental_definitions([h.asset], Settings(home=h.root)).get_repository_def()
+    context = dg.build_sensor_context(h.instance, cursor=cursor, resources={"lake": h.lake}, repository_def=repository)
     sensor.evaluate_tick(context)
     seen = observed_in(context.cursor)
     assert seen is not None
