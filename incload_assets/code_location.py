@@ -17,6 +17,7 @@ from incload_assets.monitoring.sensor import loads_sensor
 from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.request_tags import SERIALIZED_TAG, TABLE_TAG
+from incload_assets.recovery.jobs import rebuild_job
 from resources.errors import DeclarationError
 from resources.lake import Lake
 from resources.settings import Settings
@@ -68,7 +69,12 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
     return dg.Definitions(
         assets=assets,
         asset_checks=[check for table in tables.values() for check in checks_for(table)],
-        jobs=[*jobs.values(), *check_jobs, *(job for job, _ in maintenance)],
+        jobs=[
+            *jobs.values(),
+            *check_jobs,
+            *(job for job, _ in maintenance),
+            *([rebuild_job(tables.values())] if tables else []),
+        ],
         schedules=[
             *map(_check_schedule, check_jobs),
             *(

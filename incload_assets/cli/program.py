@@ -13,7 +13,9 @@ from incload_assets.cli.demo import demo
 from incload_assets.cli.dev import dev
 from incload_assets.cli.docs import docs
 from incload_assets.cli.game_day import game_day
+from incload_assets.cli.history import history
 from incload_assets.cli.load import load
+from incload_assets.cli.rebuild import rebuild
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
 from incload_assets.cli.stop import stop
@@ -48,6 +50,8 @@ program.command()(load)
 program.command()(status)
 program.command()(check)
 program.command()(compact)
+program.command()(history)
+program.command()(rebuild)
 program.command()(game_day)
 program.command()(stop)
 program.command()(docs)
