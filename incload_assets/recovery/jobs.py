@@ -45,7 +45,7 @@ def rebuild_job(tables: Iterable[Table]) -> dg.JobDefinition:
 
     @dg.job(
         name="rebuild_checkpoints",
-        description="Proves partitions from log and table and reports them as loaded, when Dagster has lost its storage.",
+        description="Proves partitions from log and table and reports them as loaded; for a lost Dagster storage.",
         tags=UPKEEP,
     )
     def job() -> None:
