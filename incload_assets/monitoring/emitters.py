@@ -8,6 +8,8 @@ identifiers.
 import logging
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from threading import Thread
 
 from incload_assets.declaration.table import Table
@@ -40,7 +42,7 @@ def emitters(tables: Sequence[Table], lake: Lake, warn: Warn = _log.warning) -> 
     """
 
     def emit(rows: Sequence[LoadRow]) -> None:
-        for what, sending in (("traces", _traces),):
+        for what, sending in (("traces", _traces), ("lineage", partial(_lineage, tables, lake))):
             try:
                 if (send := sending()) is not None:
                     _within_limit(what, send, rows)
@@ -63,10 +65,32 @@ def _traces() -> Emit | None:
     return send_traces
 
 
+def _lineage(tables: Sequence[Table], lake: Lake) -> Emit | None:
+    """What sends lineage; None if openlineage-python is not configured by any of its own ways, or is turned off."""
+    named = _lineage_configuration()
+    if named is None or os.environ.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
+        return None
+    try:
+        from incload_assets.monitoring.lineage import send_lineage  # an extra, as above
+    except ImportError as error:
+        raise _not_installed(named, error) from None
+    return partial(send_lineage, tables, lake)
+
+
+def _lineage_configuration() -> str | None:
+    """The variable or the file that configures a transport."""
+    variables = sorted(name for name in os.environ if name.startswith("OPENLINEAGE__TRANSPORT"))
+    files = [Path("openlineage.yml").absolute(), Path.home() / ".openlineage" / "openlineage.yml"]
+    if given := os.environ.get("OPENLINEAGE_CONFIG"):
+        files.insert(0, Path(given))
+    found = next((str(file) for file in files if file.is_file()), None)
+    return "OPENLINEAGE_URL" if os.environ.get("OPENLINEAGE_URL") else next(iter(variables), found)
+
+
 def _not_installed(named: str, error: ImportError) -> IncrementalLoadError:
     return IncrementalLoadError(
-        f"{named} is set, but the package {(error.name or str(error)).partition('.')[0]} is not installed",
-        remedy=f"{EXTRA}, or unset {named}",
+        f"{named} asks for them, but the package {(error.name or str(error)).partition('.')[0]} is not installed",
+        remedy=f"{EXTRA}, or remove {named}",
     )
 
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from importlib.metadata import version
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -94,7 +94,7 @@ class _Trace:
         self.number = trace_number(rows[0].trace_id)
 
     def spans(self) -> Iterator[ReadableSpan]:
-        starts, ends = [_start(row) for row in self.rows], [_end(row) for row in self.rows]
+        starts, ends = [row.began for row in self.rows], [_end(row) for row in self.rows]
         asked = [row.asked_at for row in self.rows if row.asked_at is not None]
         first, failed = self.rows[0], [row for row in self.rows if row.outcome != "loaded"]
         run = self._context(self.run_id)
@@ -113,7 +113,7 @@ class _Trace:
     def _load(self, row: LoadRow, run: SpanContext) -> Iterator[ReadableSpan]:
         place = f"{row.run_id}/{row.table}/{row.window}/{row.event}"
         load, failed = self._context(place), row if row.outcome != "loaded" else None
-        yield self._span(f"load {row.table}", load, run, _start(row), _end(row), _attributes(row), failed)
+        yield self._span(f"load {row.table}", load, run, row.began, _end(row), _attributes(row), failed)
         for number, (phase, start, took) in enumerate(row.spans):
             part = self._context(f"{place}/{phase}/{number}")
             about: dict[str, AttributeValue] = {"incload.table": row.table, "incload.window": row.window}
@@ -189,14 +189,6 @@ def _attributes(row: LoadRow) -> dict[str, AttributeValue]:
         found |= {f"rows.{name.removeprefix('rows_')}": getattr(row, name) for name in COUNTS}
         found |= {"bytes": row.bytes, "seconds": row.seconds}
     return {f"incload.{name}": value for name, value in found.items() if value is not None and value != ""}
-
-
-def _start(row: LoadRow) -> datetime:
-    """When the load began; of a failed one it is not known, and its span begins when its run was requested."""
-    if row.outcome != "loaded":
-        return min(row.asked_at or row.ended_at, row.ended_at)
-    began = row.ended_at - timedelta(seconds=row.seconds)
-    return min((start for _, start, _ in row.spans), default=began)
 
 
 def _end(row: LoadRow) -> datetime:

@@ -193,7 +193,7 @@ def test_without_the_package_the_warning_names_it_and_how_to_install_it(
     monkeypatch.setitem(sys.modules, "incload_assets.monitoring.traces", None)
     emitters([], LAKE, warnings.append)([load_row(1)])
     [warning] = warnings
-    assert "OTEL_EXPORTER_OTLP_ENDPOINT is set" in warning and "pip install 'incload[observability]'" in warning
+    assert "OTEL_EXPORTER_OTLP_ENDPOINT asks for them" in warning and "pip install 'incload[observability]'" in warning
 
 
 def test_loads_are_collected_and_traced_once_while_the_endpoint_is_up_and_collected_while_it_is_down(
