@@ -4,18 +4,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from incload_assets.monitoring.collect import collect
 from incload_assets.monitoring.emitters import emitters
-from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.traces import resource, spans_of
 from resources.lake import Lake
-from resources.settings import Settings
-from tests.support.guest_table import guest, house
 from tests.support.load_rows import NOON, RUN, failed_row, load_row
 from tests.support.otlp_receiver import Receiver, attributes, otlp_receiver
 
@@ -194,32 +189,6 @@ def test_without_the_package_the_warning_names_it_and_how_to_install_it(
     emitters([], LAKE, warnings.append)([load_row(1)])
     [warning] = warnings
     assert "OTEL_EXPORTER_OTLP_ENDPOINT asks for them" in warning and "pip install 'incload[observability]'" in warning
-
-
-def test_loads_are_collected_and_traced_once_while_the_endpoint_is_up_and_collected_while_it_is_down(
-    tmp_path: Path, spark_settings: Settings, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with house(tmp_path, spark_settings) as h:
-        monkeypatch.setenv("INCLOAD_TRACE_URL", "https://traces.example/trace/{trace_id}")
-        h.deliver(1, guest("1"), guest("2"))
-        h.deliver(2, guest("3", room=0, day=2))
-        assert h.load(1, 2) == [True, False]
-        send = emitters([h.table], h.lake)
-        assert collect(h.instance, [h.table], h.lake, send) == 2
-        loaded, failed = LoadsTable(h.lake).rows()
-        found = h.instance.get_latest_materialization_event(h.table.key)
-        h.load(1)
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.5")
-        assert collect(h.instance, [h.table], h.lake, send) == 1
-    trace_ids = [span.trace_id.hex() for span in receiver.spans if not span.parent_span_id]
-    assert trace_ids == [loaded.trace_id, failed.trace_id]
-    parts = [span.name for span in receiver.spans if span.trace_id.hex() == loaded.trace_id][2:]
-    assert parts == [name for name, _, _ in loaded.spans]
-    assert found is not None and found.asset_materialization is not None
-    metadata = found.asset_materialization.metadata
-    assert metadata["trace_id"].value == loaded.trace_id
-    assert metadata["trace"].value == f"https://traces.example/trace/{loaded.trace_id}"
 
 
 def test_a_window_that_one_run_loads_twice_has_two_spans() -> None:
