@@ -38,6 +38,7 @@ class Settings(BaseSettings):
             ``false`` the shop runs without Kafka, too.
         warm_runs: Whether runs are forked from a process that has loaded the code location.
         samples: Whether the sample shop and its tables are part of the code location.
+        trace_url: Address of a run's trace, with ``{trace_id}`` in it; the metadata of loads link to it.
 
     Raises:
         ValidationError: A value is invalid; the message names the field.
@@ -63,6 +64,7 @@ class Settings(BaseSettings):
     kafka: bool | None = None
     warm_runs: bool = True
     samples: bool = True
+    trace_url: str | None = None
 
     @field_validator("spark")
     @classmethod
@@ -70,6 +72,13 @@ class Settings(BaseSettings):
         if value not in ("local", "in-process") and not value.startswith("sc://"):
             raise ValueError("INCLOAD_SPARK is 'local', 'in-process' or the sc://… address of a Spark Connect server")
         return value
+
+    @field_validator("trace_url")
+    @classmethod
+    def _link(cls, value: str | None) -> str | None:
+        if value and not (value.startswith(("http://", "https://")) and "{trace_id}" in value):
+            raise ValueError("INCLOAD_TRACE_URL is an http address with {trace_id} in it")
+        return value or None
 
     @cached_property
     def home_root(self) -> Path:
