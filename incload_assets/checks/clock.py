@@ -44,6 +44,7 @@ def clock(look: Observation) -> dg.AssetCheckResult:
 CHECK = LightCheck(
     name=NAME,
     description=DESCRIPTION,
+    runbook="clock-skew",
     evaluate=clock,
     applies_to=lambda table: table.source.has_row_times,
 )

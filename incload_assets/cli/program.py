@@ -17,6 +17,7 @@ from incload_assets.cli.load import load
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
 from incload_assets.cli.stop import stop
+from incload_assets.cli.trace import trace
 from resources.errors import IncrementalLoadError
 
 
@@ -47,6 +48,7 @@ program.command()(demo)
 program.command()(load)
 program.command()(status)
 program.command()(check)
+program.command()(trace)
 program.command()(compact)
 program.command()(game_day)
 program.command()(stop)
