@@ -11,7 +11,7 @@ from incload_assets.contract.literals import Uncompilable, exact
 from incload_assets.declaration.table import Table
 from resources.errors import IncrementalLoadError
 
-PLAIN = (T.StringType, T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType, T.BooleanType)
+PLAIN = (T.StringType, T.NumericType, T.DateType, T.TimestampType, T.BooleanType)
 """Types of columns by which a row can be named."""
 
 
@@ -72,8 +72,7 @@ def _converted(table: Table, name: str, text: str) -> Any:
     if not isinstance(kind, PLAIN):
         raise _refused(table, f"{name!r} is of type {kind.simpleString()}", "a row is named by columns of plain types")
     try:
-        value = _parsed(text, kind)
-        return value if isinstance(kind, T.TimestampNTZType) else exact(value, kind)
+        return exact(_parsed(text, kind), kind)
     except (ValueError, InvalidOperation, Uncompilable):
         shown = "the value" if name in table.contract.personal else repr(text)
         raise IncrementalLoadError(
@@ -86,7 +85,6 @@ def _converted(table: Table, name: str, text: str) -> Any:
 _EXAMPLES = {
     "date": "for example 2026-01-05",
     "timestamp": "for example 2026-01-05T09:00:00Z; without an offset it is UTC",
-    "timestamp_ntz": "for example 2026-01-05T09:00:00",
     "boolean": "true or false",
 }
 
@@ -105,10 +103,5 @@ def _parsed(text: str, kind: T.DataType) -> Any:
             return dt.date.fromisoformat(text)
         case T.TimestampType():
             return dt.datetime.fromisoformat(text)
-        case T.TimestampNTZType():
-            at = dt.datetime.fromisoformat(text)
-            if at.tzinfo is not None:
-                raise ValueError(text)
-            return at
         case _:
             return text
