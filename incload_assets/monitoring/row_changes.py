@@ -10,7 +10,16 @@ from incload_assets.change_log.change import DELETE, EMPTIES
 from incload_assets.declaration.table import Table
 
 What = Literal[
-    "in effect", "superseded", "stale", "duplicate", "waiting", "no effect", "rejected", "withdrawn", "unknown"
+    "in effect",
+    "superseded",
+    "stale",
+    "duplicate",
+    "waiting",
+    "no effect",
+    "rejected",
+    "withdrawn",
+    "removed",
+    "unknown",
 ]
 Row = dict[str, Any]
 UNKNOWN = object()

@@ -3,7 +3,8 @@
 It is read with deltalake and pyarrow, filtered by the key columns, without Spark. What it cannot tell:
 
 - Rejected rows whose key columns could not be read are not found by the key; they are only counted.
-- Changes that a compaction of the log has removed, and the content of former landings of a window, are gone.
+- Changes that a compaction has removed from the log are shown for two days, until their files are removed, too. The
+  content of former landings of a window is gone.
 - The place of a change is that of the window's last landing, also if only a part of the window was read again.
 - Ties between upserts of one sequence are decided by the stored content hashes. The engine computes them by the present
   contract, so if the contract has changed since, another change may have won.
@@ -11,6 +12,7 @@ It is read with deltalake and pyarrow, filtered by the key columns, without Spar
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from incload_assets.change_log.change import DELETE, EMPTIES, MOVED, REJECTED, REPLACED, SNAPSHOT, UPSERT, UPSERTS
 from incload_assets.change_log.log import ChangeLog
@@ -42,6 +45,9 @@ from resources.lake import Lake
 
 _OPERATIONS = {SNAPSHOT: "full extract", REPLACED: "withdrawn"}
 _KEYED = (*UPSERTS, DELETE, REJECTED, REPLACED)
+_OWN = ("_window", "_kind", "_hash", "_source", "_reasons", "_unset")
+COMPACTED = "compacted "
+"""How the note of a commit begins that removed changes from a log."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +146,11 @@ def trace_row(table: Table, lake: Lake, key: Mapping[str, Any], *, values: bool 
     present = [] if delta is None else _rows(delta.to_pyarrow_dataset(), table.schema.names, _is(delta, together))
     changes = look.changes(together)
     outcome = _outcome(table, changes, present, look.extracts())
+    removed = look.removed(lake, together, changes)
+    outcome.fates |= dict.fromkeys(
+        removed, Fate("removed", "a compaction removed it from the log: it no longer decides")
+    )
+    changes += removed
     shown = [c for c in sorted(changes, key=lambda c: _display(table, c)) if _fits(c, key)]
     numbers = {change: number for number, change in enumerate(shown, 1)}
     here = [row for row in present if all(row.get(name) == value for name, value in key.items())]
@@ -172,19 +183,38 @@ class _Look:
         wanted = kind.isin(list(_KEYED)) & _is(self.log, key)
         if self.table.changes.empties:
             wanted |= kind.isin(list(EMPTIES))
-        own = ["_window", "_kind", "_hash", "_source", "_reasons", "_unset"]
-        rows = _rows(self.dataset, [*self.table.columns, *own], wanted)
-        found = {row["_window"] for row in rows}
-        self.records = window_records_of(self.log, only=found)
-        rank = {window: number for number, window in enumerate(self.windows)}
-        changes = [
-            self._logged(row, rank[row["_window"]])
-            for row in rows
-            if row["_window"] in self.records and row["_window"] in rank
-        ]
+        rows = _rows(self.dataset, [*self.table.columns, *_OWN], wanted)
+        compacts = self.table.write.compacts and self.table.log_retention is not None
+        self.records = window_records_of(self.log, only=None if compacts else {row["_window"] for row in rows})
+        changes = self._all_logged(rows)
         if any(change.kind not in EMPTIES for change in changes):
             return changes
         return []  # a truncate deletes nothing of a row that never was
+
+    def removed(self, lake: Lake, key: Mapping[str, Any], changes: Sequence[Logged]) -> list[Logged]:
+        """Changes that compactions have removed from the log, as far as its former versions are still there."""
+        windows = [window for window, record in self.records.items() if record.removed]
+        if not windows:
+            return []
+        known = {_identity(change) for change in changes}
+        wanted = pc.field("_kind").isin([*UPSERTS, DELETE]) & pc.field("_window").isin(windows) & _is(self.log, key)
+        found: list[Logged] = []
+        for commit in self.log.history():
+            if not str(commit.get("userMetadata") or "").startswith(COMPACTED):
+                continue
+            with suppress(OSError, DeltaError):  # its files are gone
+                former = lake.delta(self.log.table_uri, int(commit["version"]) - 1)
+                assert former is not None
+                rows = _rows(former.to_pyarrow_dataset(), [*self.table.columns, *_OWN], wanted)
+                new = [change for change in self._all_logged(rows) if _identity(change) not in known]
+                known |= {_identity(change) for change in new}
+                found += new
+        return found
+
+    def _all_logged(self, rows: Iterable[Mapping[str, Any]]) -> list[Logged]:
+        rank = {window: number for number, window in enumerate(self.windows)}
+        here = self.records.keys() & rank.keys()
+        return [self._logged(row, rank[row["_window"]]) for row in rows if row["_window"] in here]
 
     def _logged(self, row: Mapping[str, Any], rank: int) -> Logged:
         source = row.get("_source") or {}
@@ -228,11 +258,10 @@ class _Look:
                 f"{count} rejected row{'s' if count > 1 else ''} of the table cannot be found by a key, because their "
                 "key columns cannot be read; the payload of one may be this row's"
             )
-        compacted = {w: r for w, r in self.records.items() if r.removed}
-        for window, record in sorted(compacted.items()):
+        if compacted := [record.removed for record in self.records.values() if record.removed]:
             yield (
-                f"compactions have removed {record.removed} changes of {window} from the log, which no longer decided; "
-                "changes of this row may be among them"
+                f"compactions have removed {sum(compacted)} changes of {len(compacted)} windows from the log, which no "
+                "longer decided; changes of this row that were removed more than two days ago are not shown"
             )
         versions = {self.records[change.window].code_version for change in changes}
         if versions - {self.table.code_version}:
@@ -251,6 +280,11 @@ class _Look:
         for row in _rows(self.dataset, self.table.identity, wanted):
             masked = _masked(row, self.table.contract.personal)
             yield f"the row's former key is {' '.join(f'{name}={value}' for name, value in masked.items())}"
+
+
+def _identity(change: Logged) -> tuple[Any, ...]:
+    """Something by which a row of one version of the log is known in another."""
+    return (change.window, change.kind, change.hash, change.file, change.block, change.row)
 
 
 def _outcome(table: Table, changes: Sequence[Logged], present: Sequence[Row], extracts: Extracts) -> Outcome:

@@ -1,10 +1,14 @@
 """The trace of a row says of each change what the real load made of it, for every write strategy."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Append, DeleteInsert, Fold, FullReload, History, Merge, Overwrite, Snapshot
@@ -12,7 +16,10 @@ from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.table import Quarantine
 from incload_assets.monitoring.row_key import key_of
 from incload_assets.monitoring.row_trace import RowTrace, trace_row
+from tests.maintenance.test_compact_logs import compacted
 from tests.support.tables import DatedItem, GoodItem, Loaded, day, item, make
+from tests.writes.case import Case, crowds
+from tests.writes.cases import CASES as CONFORMANCE
 
 TOLERANT = Quarantine(max_share=1.0)
 KEYED = Changes(keys=["id"], sequence_by=["seq"])
@@ -189,3 +196,69 @@ def check(table: Loaded, name: str) -> None:
             in_effect,
         )
     assert all(c.by is None or 1 <= c.by <= len(trace.changes) for c in trace.changes)
+
+
+def test_changes_that_a_compaction_removed_are_shown_as_removed(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path, log_retention=timedelta(days=1))
+    table.content[day(1)] = [item("a", "old", 1), item("b", "x", 1)]
+    table.content[day(2)] = [item("a", "new", 2)]
+    table.load(1)
+    table.load(2)
+    assert compacted(table).removed == 1
+
+    a, b = traced(table, "id=a"), traced(table, "id=b")
+
+    assert [(c.fate, c.window, c.sequence["seq"]) for c in a.changes] == [
+        ("removed", day(1), 1),
+        ("in effect", day(2), 2),
+    ]
+    assert a.agrees is True and a.now == "the table has the row, by change 2"
+    assert [c.fate for c in b.changes] == ["in effect"]
+    assert any(note.startswith("compactions have removed 1 changes of 1 windows") for note in b.notes)
+
+
+def test_a_row_that_its_window_no_longer_has_is_told_as_withdrawn(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path)
+    table.content[day(1)] = [item("a", "x", 1), item("b", "x", 1)]
+    table.load(1)
+    table.content[day(1)] = [item("b", "x", 1)]
+    table.load(1)
+    trace = traced(table, "id=a")
+    assert fates(trace) == [("withdrawn", "withdrawn", None)] and trace.changes[0].landing == 2
+    assert (trace.rows, trace.now) == (0, "the table has no such row: the changes that it had were withdrawn")
+
+
+def test_an_edit_by_another_writer_is_told_with_the_load_that_repairs_it(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path)
+    table.content[day(1)] = [item("a", "x", 1)]
+    table.load(1)
+    delta = table.lake.delta(table.uri)
+    assert delta is not None
+    delta.update(updates={"value": "'edited'"}, predicate="id = 'a'")
+    edited = traced(table, "id=a")
+    assert edited.agrees is False
+    assert edited.now.startswith("the table's row differs from its changes (value).")
+    assert edited.now.endswith("incload load items --partitions 2026-01-01")
+    delta.delete("id = 'a'")
+    assert traced(table, "id=a").now.startswith("the table lacks the row, although its changes make 1.")
+    table.load(1)
+    assert traced(table, "id=a").agrees is True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CONFORMANCE, ids=lambda case: case.name)
+@settings(max_examples=1, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_of_random_changes_in_any_order_the_trace_knows_every_row(
+    spark: SparkSession, case: Case, data: st.DataObject
+) -> None:
+    content = data.draw(case.contents or crowds())
+    order = data.draw(st.permutations(sorted(content)))
+    with TemporaryDirectory() as folder:
+        table = make(spark, Path(folder), quarantine=TOLERANT, **case.declared)
+        for key in order:
+            table.content[key] = content[key]
+            table.load(key)
+        names = {str(record["id"]) for records in content.values() for record in records if record["id"] is not None}
+        wrong = {name: found.now for name in sorted(names) if (found := traced(table, f"id={name}")).agrees is False}
+    assert wrong == {}
