@@ -19,7 +19,7 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.metrics import Sample
 from incload_assets.monitoring.panels import Query
-from incload_assets.monitoring.row_trace import RowTrace, trace_row
+from incload_assets.monitoring.row_trace import RowTrace, matching, trace_row
 from resources.lake import Lake
 
 Record = Mapping[str, Any]
@@ -133,7 +133,7 @@ def _trace(scratch: Scratch, id: str) -> RowTrace:
 
 
 def _rows(scratch: Scratch, id: str) -> pa.Table:
-    return _table(scratch).to_pyarrow_dataset().to_table(filter=pc.field("id") == id)
+    return matching(_table(scratch).to_pyarrow_dataset(), pc.field("id") == id)
 
 
 def _table(scratch: Scratch) -> DeltaTable:
@@ -215,22 +215,22 @@ def kill_after_ingestion(scratch: Scratch, window: str) -> None:
     control = ChangeLog(scratch.table, scratch.lake).control(window)
     before = control.landing if control else 0
     version = scratch.lake.version(uri)
-    process, deadline = scratch.start(window), time.monotonic() + _SECONDS
-    try:
-        while time.monotonic() < deadline:
-            now = scratch.lake.version(uri)
-            if now != version:
-                version = now
-                landed = ChangeLog(scratch.table, scratch.lake).control(window)
-                if landed is not None and landed.landing > before:
-                    return
-            if process.poll() is not None:
-                return  # it was faster
-            time.sleep(_POLL_SECONDS)
-        raise AssertionError(f"{window} was not ingested within {_SECONDS:.0f} s")
-    finally:
-        process.kill()
-        process.wait()
+    deadline = time.monotonic() + _SECONDS
+    with scratch.start(window) as process:
+        try:
+            while time.monotonic() < deadline:
+                now = scratch.lake.version(uri)
+                if now != version:
+                    version = now
+                    landed = ChangeLog(scratch.table, scratch.lake).control(window)
+                    if landed is not None and landed.landing > before:
+                        return
+                if process.poll() is not None:
+                    return  # it was faster
+                time.sleep(_POLL_SECONDS)
+            raise AssertionError(f"{window} was not ingested within {_SECONDS:.0f} s")
+        finally:
+            process.kill()
 
 
 def _date_ahead(scratch: Scratch) -> None:

@@ -428,7 +428,22 @@ def _shown(value: Any, is_personal: bool) -> Any:
 def _rows(dataset: pads.Dataset, columns: Sequence[str], wanted: pc.Expression) -> list[Row]:
     """The rows of a Delta table that are wanted; columns that it does not have yet are left out."""
     known = [name for name in dict.fromkeys(columns) if name in dataset.schema.names]
-    return list(dataset.to_table(columns=known, filter=wanted).to_pylist())
+    return list(matching(dataset, wanted).select(known).to_pylist())
+
+
+def matching(dataset: pads.Dataset, wanted: pc.Expression) -> pa.Table:
+    """The rows of a Delta table that are wanted, whoever has written its files.
+
+    Other writers than ours declare texts in their files as views, with which pyarrow's scan compares no text. Then the
+    files that may have such rows are read batch by batch, and filtered as what the table declares.
+    """
+    try:
+        return dataset.to_table(filter=wanted)
+    except pa.ArrowNotImplementedError:
+        files = list(dataset.get_fragments(filter=wanted))
+        some = pads.FileSystemDataset(files, dataset.schema, files[0].format, files[0].filesystem)
+        found = (pa.Table.from_batches([batch]).filter(wanted) for batch in some.to_batches())
+        return pa.concat_tables([dataset.schema.empty_table(), *found])
 
 
 def _is(delta: DeltaTable, values: Mapping[str, Any]) -> pc.Expression:
