@@ -84,6 +84,7 @@ def _has_dated_changes(table: Table) -> bool:
 CHECK = LightCheck(
     name=NAME,
     description=DESCRIPTION,
+    runbook="clock-skew",
     evaluate=clock,
     applies_to=lambda table: table.source.has_row_times or _has_dated_changes(table),
 )

@@ -39,6 +39,7 @@ from incload_assets.declaration.window import Window
 
 NAME = "reconciliation"
 DESCRIPTION = "Source, change log and table agree when the source is read again; on demand or schedule, not with loads."
+RUNBOOK = "missed-updates"
 
 RECENT = 7
 

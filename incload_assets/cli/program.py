@@ -19,6 +19,7 @@ from incload_assets.cli.rebuild import rebuild
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
 from incload_assets.cli.stop import stop
+from incload_assets.cli.trace import trace
 from resources.errors import IncrementalLoadError
 
 
@@ -49,6 +50,7 @@ program.command()(demo)
 program.command()(load)
 program.command()(status)
 program.command()(check)
+program.command()(trace)
 program.command()(compact)
 program.command()(history)
 program.command()(rebuild)
