@@ -14,6 +14,8 @@ from incload_assets.cli.dev import dev
 from incload_assets.cli.docs import docs
 from incload_assets.cli.game_day import game_day
 from incload_assets.cli.load import load
+from incload_assets.cli.metrics import metrics
+from incload_assets.cli.monitoring import monitoring
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
 from incload_assets.cli.stop import stop
@@ -48,6 +50,8 @@ program.command()(load)
 program.command()(status)
 program.command()(check)
 program.command()(compact)
+program.command()(metrics)
+program.add_typer(monitoring, name="monitoring")
 program.command()(game_day)
 program.command()(stop)
 program.command()(docs)
