@@ -21,6 +21,7 @@ from incload_assets.progress.request_tags import TABLE_TAG
 from incload_assets.progress.verdicts import last_verdict, seen_at
 from resources.lake import Lake
 
+_INSTANT = pa.timestamp("us", "UTC")
 CHANGED = ("inserted", "updated", "deleted")
 COLLECTED_WITHIN = timedelta(minutes=5)
 """A load is in ``_loads`` this long after its end at the latest; windows that were due since are not judged yet."""
@@ -155,7 +156,7 @@ class _History:
         summed = [*COUNTS, "bytes", *PHASES, "seconds"]
         needed = ["table", "window", "window_end", "due_at", "ended_at", "outcome", "error_class", *summed]
         rows = loads.columns(needed, tables=names)
-        rows = rows.filter(pc.field("ended_at") <= pa.scalar(at, pa.timestamp("us", "UTC")))
+        rows = rows.filter(pc.field("ended_at") <= pa.scalar(at, _INSTANT))
         loaded = rows.filter(pc.field("outcome") == "loaded")
         self.loads: dict[str, dict[tuple[str, str], int]] = defaultdict(dict)
         counted = rows.group_by(["table", "outcome", "error_class"]).aggregate([([], "count_all")])
@@ -163,13 +164,10 @@ class _History:
             self.loads[row["table"]][row["outcome"], row["error_class"]] = row["count_all"]
         sums = rows.group_by("table").aggregate([(name, "sum") for name in summed])
         self.totals = {row["table"]: {name: row[f"{name}_sum"] for name in summed} for row in sums.to_pylist()}
-        in_time = loaded.filter(pc.field("ended_at") <= pc.field("due_at")).group_by(["table", "window", "due_at"])
         ends = loaded.group_by("table").aggregate([("ended_at", "min"), ("ended_at", "max"), ("window_end", "max")])
         self.ends = {row["table"]: row for row in ends.to_pylist()}
-        self.on_time: dict[str, int] = defaultdict(int)
-        for row in in_time.aggregate([]).to_pylist():
-            first = self.ends[row["table"]]["ended_at_min"]
-            self.on_time[row["table"]] += first < row["due_at"] <= at - COLLECTED_WITHIN
+        in_time = _on_time(loaded, ends, at - COLLECTED_WITHIN).to_pylist()
+        self.on_time = {row["table"]: row["count_all"] for row in in_time}
         self.late = {row["table"]: row for row in _late(loaded).to_pylist()}
 
     def of(self, table: str) -> dict[str, Any]:
@@ -185,6 +183,14 @@ class _History:
             "newest": ends.get("ended_at_max"),
             "newest_window": ends.get("window_end_max"),
         }
+
+
+def _on_time(loaded: pa.Table, ends: pa.Table, until: datetime) -> pa.Table:
+    """The number of windows, by table, that were loaded when they were due, until an instant."""
+    decided = (pc.field("ended_at") <= pc.field("due_at")) & (pc.field("due_at") <= pa.scalar(until, _INSTANT))
+    windows = loaded.filter(decided).group_by(["table", "window", "due_at"]).aggregate([])
+    since_first = windows.join(ends, "table").filter(pc.field("ended_at_min") < pc.field("due_at"))
+    return since_first.group_by("table").aggregate([([], "count_all")])
 
 
 def _late(loaded: pa.Table) -> pa.Table:
