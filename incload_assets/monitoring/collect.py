@@ -93,7 +93,9 @@ class _Collector:
         failures = here.filter(pc.field("outcome") != "loaded")
         since = pc.max(failures["ended_at"]).as_py()
         if since is not None:  # none that ended before is looked at again
-            failures = failures.filter(pc.field("ended_at") >= pa.scalar(since - 2 * OVERLAP, failures["ended_at"].type))
+            failures = failures.filter(
+                pc.field("ended_at") >= pa.scalar(since - 2 * OVERLAP, failures["ended_at"].type)
+            )
         known = {(row["run_id"], row["table"], row["window"]) for row in failures.to_pylist()}
         rows = [
             *self._loaded(after=pc.max(here["event"]).as_py() or 0),

@@ -120,7 +120,7 @@ def families(found: Gathered) -> Iterator[Family]:
         return
     yield _whole(OBSERVED, [({}, facts.at.timestamp())])
     beats = sorted(facts.heartbeats.items())
-    yield _whole(HEARTBEAT, [({"daemon": kind.lower()}, at.timestamp()) for kind, at in beats])
+    yield _whole(HEARTBEAT, [({"daemon": kind}, at.timestamp()) for kind, at in beats])
     known = {metric.name: metric for metric in METRICS}
     for name, of_one in groupby(samples(facts), key=lambda sample: sample.metric):
         family = Family(name.removesuffix("_total"), known[name].help, known[name].kind)

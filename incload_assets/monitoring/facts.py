@@ -1,6 +1,6 @@
 """Everything that metrics are made of, gathered from storage: no source is read, and no Spark is needed."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -10,6 +10,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 from dagster._core.definitions.run_request import InstigatorType  # these have no public names
+from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from incload_assets.checks.registry import check_names
@@ -80,6 +81,7 @@ class TableFacts:
         watch: The table's sensor.
         checks: The last results of its checks, by name.
         under_way: Number of runs of the table by status, ``queued`` or ``started``.
+        backfills: Number of Dagster's backfills of the table that are not finished.
     """
 
     table: Table
@@ -95,6 +97,7 @@ class TableFacts:
     watch: Watch = Watch(running=False)
     checks: Mapping[str, Check] = field(default_factory=dict)
     under_way: Mapping[str, int] = field(default_factory=dict)
+    backfills: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +133,7 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
         if row.ended_at <= at:
             recent[row.table].append(row)
     watches, checks, under_way = _watches(instance), _checks(instance, tables), _under_way(instance)
+    backfills = _backfills(instance)
     return Facts(
         at=at,
         tables={
@@ -139,6 +143,7 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
                 watch=watches.get(source_sensor_name(table), Watch(running=False)),
                 checks=checks.get(table.name, {}),
                 under_way=under_way.get(table.name, {}),
+                backfills=backfills[table.key],
                 **history.of(table.name),
             )
             for table in tables
@@ -259,3 +264,11 @@ def _under_way(instance: dg.DagsterInstance) -> dict[str, dict[str, int]]:
         if (name := run.tags.get(TABLE_TAG)) is not None:
             found[name]["queued" if run.status is dg.DagsterRunStatus.QUEUED else "started"] += 1
     return found
+
+
+def _backfills(instance: dg.DagsterInstance) -> Counter[dg.AssetKey]:
+    """The number of unfinished backfills by table."""
+    unfinished = BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING])
+    return Counter(
+        key for backfill in instance.get_backfills(filters=unfinished) for key in set(backfill.asset_selection or ())
+    )
