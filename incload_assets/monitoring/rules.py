@@ -104,11 +104,11 @@ def _expression(alert: Alert, grouped: Mapping[Objectives, Sequence[str]]) -> st
 
 
 def any_of(names: Iterable[str]) -> str:
-    """A regular expression for names, as text in double quotes.
+    """A regular expression for names, escaped for PromQL's double quotes.
 
     Example:
-        >>> any_of(["b", "a.c"])
-        'a\\\\\\\\.c|b'
+        >>> any_of(["orders", "a-b"])
+        'a-b|orders'
     """
     return "|".join(escape(name).replace(r"\-", "-") for name in sorted(names)).replace("\\", "\\\\")
 
