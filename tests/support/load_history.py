@@ -95,7 +95,7 @@ def evaluated(
     severity = dg.AssetCheckSeverity.ERROR if error else dg.AssetCheckSeverity.WARN
     told = dg.AssetCheckEvaluation(
         asset_key=table.key, check_name=name, passed=passed, severity=severity,
-        metadata={key: dg.MetadataValue.float(value) for key, value in values.items()},
+        metadata={key: dg.MetadataValue.float(float(value)) for key, value in values.items()},
     )  # fmt: skip
     instance.report_runless_asset_event(told)
 
