@@ -91,6 +91,7 @@ def running_prometheus(
         f"--config.file={file}",
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",
+        "--rules.alert.resend-delay=1s",  # the first alerts come before it has found its Alertmanager
     ]
     url = f"http://127.0.0.1:{port}"
     with _running(command, folder / "log", f"{url}/-/ready"):
