@@ -15,6 +15,8 @@ from incload_assets.cli.docs import docs
 from incload_assets.cli.game_day import game_day
 from incload_assets.cli.history import history
 from incload_assets.cli.load import load
+from incload_assets.cli.metrics import metrics
+from incload_assets.cli.monitoring import monitoring
 from incload_assets.cli.rebuild import rebuild
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
@@ -54,6 +56,8 @@ program.command()(trace)
 program.command()(compact)
 program.command()(history)
 program.command()(rebuild)
+program.command()(metrics)
+program.add_typer(monitoring, name="monitoring")
 program.command()(game_day)
 program.command()(stop)
 program.command()(docs)

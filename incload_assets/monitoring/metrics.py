@@ -4,12 +4,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import dagster as dg
+
+from incload_assets.declaration.slo import Criticality
 from incload_assets.monitoring.due_windows import count_due
 from incload_assets.monitoring.facts import COLLECTED_WITHIN, Facts, TableFacts
 from incload_assets.monitoring.load_row import COUNTS, PHASES
+from incload_assets.sources.upstream.tables import Tables
 
 Kind = Literal["gauge", "counter"]
 Values = Iterator[tuple[tuple[str, ...], float]]
+
+URGENCY: Mapping[Criticality, int] = {"high": 2, "normal": 1, "low": 0}
+AT_LEAST_0 = ("ContractViolation", "ReconciliationFailed", "SchemaMismatch", "SparkUnavailable")
+"""Kinds of errors that are counted from 0 on: the first error of a kind would otherwise not be a growth."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +72,15 @@ def _info(t: TableFacts, _: Facts) -> Values:
         yield (t.table.criticality, owner), 1
 
 
+def _upstream(t: TableFacts, facts: Facts) -> Values:
+    source = t.table.source
+    for upstream in source.of if isinstance(source, Tables) else ():
+        name = dg.AssetKey(upstream.path).to_user_string()
+        known = facts.tables.get(name)
+        as_critical = known is not None and URGENCY[known.table.criticality] >= URGENCY[t.table.criticality]
+        yield (name, "yes" if as_critical else "no"), 1
+
+
 def _windows(t: TableFacts, _: Facts) -> Values:
     if t.watch.seen is not None:
         for status, count in t.watch.seen.windows.items():
@@ -109,9 +126,9 @@ def _loads(t: TableFacts, _: Facts) -> Values:
 
 
 def _errors(t: TableFacts, _: Facts) -> Values:
-    for (outcome, kind), count in t.loads.items():
-        if outcome == "failed":
-            yield (kind,), count
+    counts = dict.fromkeys(AT_LEAST_0, 0) | {kind: n for (outcome, kind), n in t.loads.items() if outcome == "failed"}
+    for kind, count in counts.items():
+        yield (kind,), count
 
 
 def _rows(t: TableFacts, _: Facts) -> Values:
@@ -169,6 +186,12 @@ def _lag_records(t: TableFacts, _: Facts) -> Values:
 METRICS: tuple[Metric, ...] = (
     Metric(
         name="incload_table_info", help="1 for each owner of a table.", labels=("criticality", "owner"), values=_info
+    ),
+    Metric(
+        name="incload_upstream_info",
+        help="1 for each table that a table is derived from, and whether that one is at least as critical.",
+        labels=("upstream", "as_critical"),
+        values=_upstream,
     ),
     Metric(
         name="incload_windows",
@@ -274,6 +297,11 @@ METRICS: tuple[Metric, ...] = (
         values=lambda t, _: iter([((), len(t.watch.seen.stopped))] if t.watch.seen else []),
     ),
     Metric(name="incload_runs", help="Runs of the table now.", labels=("status",), values=_under_way),
+    Metric(
+        name="incload_backfills",
+        help="Backfills of the table that are under way.",
+        values=lambda t, _: iter([((), t.backfills)]),
+    ),
     Metric(
         name="incload_sensor_running",
         help="0 if somebody has stopped the table's sensor.",
