@@ -14,6 +14,8 @@ from incload_assets.cli.dev import dev
 from incload_assets.cli.docs import docs
 from incload_assets.cli.game_day import game_day
 from incload_assets.cli.load import load
+from incload_assets.cli.ready import ready
+from incload_assets.cli.slo import slo
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
 from incload_assets.cli.stop import stop
@@ -47,6 +49,8 @@ program.command()(demo)
 program.command()(load)
 program.command()(status)
 program.command()(check)
+program.command()(slo)
+program.command()(ready)
 program.command()(compact)
 program.command()(game_day)
 program.command()(stop)
