@@ -44,13 +44,13 @@ def ready(
     if as_json:
         screen.print_json(json.dumps([asdict(each) for each in found]))
     else:
-        grid = screen.grid(wanted.name)
-        grid.add_column("")
-        grid.add_column("found")
-        grid.add_column("remedy")
+        grid = screen.grid("")
+        grid.add_column("requirement", no_wrap=True)
+        grid.add_column("found, and what to do")
         for each in found:
             mark = "[green]✓[/]" if each.passed else "[red]✗[/]"
-            grid.add_row(each.name, mark, escape(each.says), escape(each.remedy))
+            remedy = f"\n[dim]→ {escape(each.remedy)}[/]" if each.remedy else ""
+            grid.add_row(mark, each.name, f"{escape(each.says)}{remedy}")
         screen.print_grid(grid)
         passed = sum(each.passed for each in found)
         screen.say(f"{wanted.name}: {passed} of {len(found)} requirements are met.")

@@ -107,12 +107,14 @@ class Facts:
         tables: The facts by table name.
         heartbeats: When each of Dagster's daemons last gave a sign of life, by type.
         price_per_hour: Price of an hour of the computing that a load occupies; 0: unknown.
+        shared: What was computed from the facts of a table and is needed again, by table name.
     """
 
     at: datetime
     tables: Mapping[str, TableFacts]
     heartbeats: Mapping[str, datetime] = field(default_factory=dict)
     price_per_hour: float = 0.0
+    shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at: datetime) -> Facts:

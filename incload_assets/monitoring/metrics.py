@@ -7,8 +7,8 @@ from typing import Literal
 from incload_assets.monitoring.due_windows import count_due
 from incload_assets.monitoring.facts import COLLECTED_WITHIN, Facts, TableFacts
 from incload_assets.monitoring.load_row import COUNTS, PHASES
-from incload_assets.monitoring.period import period_of
-from incload_assets.monitoring.slis import INDICATORS, QUANTILES, burnt, present_slis, quantile
+from incload_assets.monitoring.period import Period, period_of
+from incload_assets.monitoring.slis import INDICATORS, QUANTILES, burnt, quantile, slis_with_target
 
 Kind = Literal["gauge", "counter"]
 Values = Iterator[tuple[tuple[str, ...], float]]
@@ -168,15 +168,24 @@ def _lag_records(t: TableFacts, _: Facts) -> Values:
         yield (), t.watch.seen.waiting_records
 
 
+def _period(t: TableFacts, facts: Facts) -> Period:
+    """The present period, computed once for all metrics of a table."""
+    name = t.table.name
+    if name not in facts.shared:
+        facts.shared[name] = period_of(t, facts.at)
+    found: Period = facts.shared[name]
+    return found
+
+
 def _freshness(t: TableFacts, facts: Facts) -> Values:
-    waits = period_of(t, facts.at).waits
+    waits = _period(t, facts).waits
     for share in QUANTILES:
         if (seconds := quantile(waits, share)) is not None:
             yield (f"{share:g}",), seconds
 
 
 def _slis(t: TableFacts, facts: Facts) -> Values:
-    for sli in present_slis(t, facts.at):
+    for sli in slis_with_target(_period(t, facts)):
         if sli.target is not None and sli.value is not None:
             yield (sli.name,), sli.value
 
@@ -188,7 +197,7 @@ def _targets(t: TableFacts, _: Facts) -> Values:
 
 
 def _burnt(t: TableFacts, facts: Facts) -> Values:
-    if (share := burnt(period_of(t, facts.at))) is not None:
+    if (share := burnt(_period(t, facts))) is not None:
         yield (), share
 
 
@@ -199,7 +208,7 @@ def _late(t: TableFacts, facts: Facts) -> Values:
     if seen is not None and seen.verdict != "undeclared":
         yield (), float(seen.verdict == "late")
         return
-    due = period_of(t, facts.at).due
+    due = _period(t, facts).due
     yield (), float(bool(due) and not any(row.window_end == due[-1] and row.outcome == "loaded" for row in t.recent))
 
 

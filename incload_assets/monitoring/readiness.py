@@ -11,6 +11,7 @@ import dagster as dg
 from dagster._core.definitions.run_request import InstigatorType  # has no public name
 
 from incload_assets.checks import checks_for
+from incload_assets.checks.observation import spoken
 from incload_assets.checks.reconciliation import NAME as RECONCILIATION
 from incload_assets.declaration.slo import Criticality
 from incload_assets.declaration.table import Table
@@ -142,8 +143,8 @@ def verdicts(around: Circumstances, requirements: Sequence["Requirement"] | None
 def _freshness(around: Circumstances) -> Finding:
     table = around.table
     if table.freshness is None and table.slo.freshness is None:
-        return Finding(False, f"none; {table.promised} is assumed")
-    return Finding(True, f"{table.promised} for 95 % of windows and changes")
+        return Finding(False, f"none; {spoken(table.promised)} are assumed")
+    return Finding(True, f"{spoken(table.promised)} for 95 % of windows and changes")
 
 
 def _owner(around: Circumstances) -> Finding:
@@ -235,7 +236,7 @@ def _log_retention(around: Circumstances) -> Finding:
     kept, needed = around.table.log_retention, max(around.table.slo.period, around.table.due_after)
     if kept is None:
         return Finding(True, "the log keeps everything")
-    return Finding(kept >= needed, f"the log keeps {kept.days} days, backfills reach back {needed.days}")
+    return Finding(kept >= needed, f"the log keeps {spoken(kept)}, backfills reach back {spoken(needed)}")
 
 
 def _personal(around: Circumstances) -> Finding:
@@ -251,7 +252,7 @@ def _sensor(around: Circumstances) -> Finding:
         return Finding(False, "it has not succeeded yet")
     quiet = around.at - watch.success
     allowed = max(ALIVE, 2 * around.table.interval)
-    return Finding(quiet <= allowed, f"it succeeded {quiet.total_seconds():.0f} s ago")
+    return Finding(quiet <= allowed, f"it succeeded {spoken(quiet)} ago")
 
 
 def _daemon(around: Circumstances) -> Finding:

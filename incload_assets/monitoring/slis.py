@@ -101,10 +101,13 @@ def slis(facts: TableFacts, at: datetime, price_per_hour: float = 0.0) -> list[S
     return [_sli(indicator, present, before) for indicator in INDICATORS]
 
 
-def present_slis(facts: TableFacts, at: datetime, price_per_hour: float = 0.0) -> list[Sli]:
-    """The indicators that have an objective, without the period before; arguments as in :func:`slis`."""
-    present = period_of(facts, at, price_per_hour)
-    return [_sli(each, present, None) for each in INDICATORS if each.target(facts.table) is not None]
+def slis_with_target(period: Period) -> list[Sli]:
+    """The indicators that have a target, without the period before.
+
+    Args:
+        period: The present period.
+    """
+    return [_sli(each, period, None) for each in INDICATORS if each.target(period.facts.table) is not None]
 
 
 def _sli(indicator: Indicator, present: Period, before: Period | None) -> Sli:

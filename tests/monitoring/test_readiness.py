@@ -89,10 +89,10 @@ Found = Callable[..., tuple[bool, str]]
 
 
 def test_a_freshness_target_is_that_of_the_table_or_of_its_objectives(found: Found) -> None:
-    assert found("freshness target") == (True, "6:00:00 for 95 % of windows and changes")
+    assert found("freshness target") == (True, "6 hours for 95 % of windows and changes")
     declared = table_with(DAYS, freshness=None, slo=Slo(freshness=timedelta(minutes=2)))
     assert found("freshness target", declared)[0]
-    assert found("freshness target", table_with(DAYS, freshness=None)) == (False, "none; 0:05:00 is assumed")
+    assert found("freshness target", table_with(DAYS, freshness=None)) == (False, "none; 5 minutes are assumed")
 
 
 def test_an_owner_has_a_name_and_the_criticality_says_who_is_told(found: Found) -> None:
@@ -338,7 +338,7 @@ def test_a_log_is_kept_for_as_long_as_backfills_reach_back(found: Found) -> None
     assert found("log retention") == (True, "the log keeps everything")
     assert found("log retention", table_with(DAYS, log_retention=timedelta(days=90)))[0]
     assert found("log retention", table_with(DAYS, log_retention=timedelta(days=7))) == (
-        False, "the log keeps 7 days, backfills reach back 30"
+        False, "the log keeps 7 days, backfills reach back 30 days"
     )  # fmt: skip
 
 
@@ -349,7 +349,10 @@ def test_columns_that_are_marked_personal_are_in_clear_today(found: Found) -> No
 
 def test_a_sensor_that_ticks_and_daemons_that_live(found: Found) -> None:
     alive, seen = NOW - timedelta(seconds=20), Observed(at=NOW.isoformat())
-    assert found("sensor running", watch=Watch(tick=alive, success=alive, seen=seen)) == (True, "it succeeded 20 s ago")
+    assert found("sensor running", watch=Watch(tick=alive, success=alive, seen=seen)) == (
+        True,
+        "it succeeded 20 seconds ago",
+    )
     assert not found("sensor running", watch=Watch(running=False, success=alive))[0]
     assert not found("sensor running", watch=Watch(tick=alive))[0]
     assert not found("sensor running", watch=Watch(success=NOW - timedelta(hours=1)))[0]
