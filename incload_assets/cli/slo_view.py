@@ -151,7 +151,7 @@ def _share(value: float) -> str:
 
 
 def _price(value: float) -> str:
-    return f"{value:,.2f}"
+    return f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.2g}"
 
 
 def _count(value: float) -> str:

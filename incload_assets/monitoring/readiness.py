@@ -220,7 +220,8 @@ def _tls(around: Circumstances) -> Finding:
     if not found:
         return Finding(True, "its loads use no network")
     bad = [f"{each.what}: {each.why}" for each in found if not each.encrypted]
-    return Finding(not bad, "; ".join(bad) or ", ".join(each.what for each in found))
+    good = f"{', '.join(each.what for each in found)}: encrypted, or on this machine"
+    return Finding(not bad, "; ".join(bad) or good)
 
 
 def _source_retention(around: Circumstances) -> Finding:
@@ -291,7 +292,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         name="alerts loaded",
         evaluate=_alerts,
-        remedy="run incload monitoring render DIR, have Prometheus load DIR/rules.yaml, and set INCLOAD_PROMETHEUS_URL",
+        remedy="run incload monitoring render DIR, have Prometheus load DIR/rules.yaml, set INCLOAD_PROMETHEUS_URL or "
+        "INCLOAD_MONITORING=DIR",
     ),
     Requirement(
         name="reconciliation scheduled",

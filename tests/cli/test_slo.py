@@ -93,6 +93,7 @@ def test_a_table_that_is_not_there_is_refused_with_the_names_of_those_that_are(c
         (1_234_567, "rows", "1,234,567"),
         (1_500, "bytes", "1.5 kB"),
         (2.5, "price/GB", "2.50/GB"),
+        (0.0314, "price", "0.031"),
         (90, "seconds/GB", "1.5 min/GB"),
         (None, "share", "-"),
     ],
