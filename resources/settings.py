@@ -37,6 +37,10 @@ class Settings(BaseSettings):
         kafka: Fetch the jars for tables that read from Kafka; by default only for the sample shop, if available. With
             ``false`` the shop runs without Kafka, too.
         warm_runs: Whether runs are forked from a process that has loaded the code location.
+        price_per_hour: Price of an hour of the computing that a load occupies, in whatever currency; 0: unknown, costs
+            are shown in seconds.
+        monitoring: Folder with the rules that ``incload monitoring render`` wrote, for ``incload ready``.
+        prometheus_url: Address of a Prometheus that evaluates the rules, for ``incload ready``.
         samples: Whether the sample shop and its tables are part of the code location.
         trace_url: Address of a run's trace, with ``{trace_id}`` in it; the metadata of loads link to it.
 
@@ -63,6 +67,9 @@ class Settings(BaseSettings):
     s3: bool = False
     kafka: bool | None = None
     warm_runs: bool = True
+    price_per_hour: float = Field(0.0, ge=0, allow_inf_nan=False)
+    monitoring: Path | None = None
+    prometheus_url: str | None = Field(None, pattern=r"^https?://", repr=False)
     samples: bool = True
     trace_url: str | None = None
 

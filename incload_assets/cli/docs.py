@@ -17,6 +17,7 @@ PAGES = (
     "operating",
     "traces_and_lineage",
     "runbooks",
+    "service_levels",
     "production",
     "cost",
     "how_to_extend",

@@ -17,7 +17,9 @@ from incload_assets.cli.history import history
 from incload_assets.cli.load import load
 from incload_assets.cli.metrics import metrics
 from incload_assets.cli.monitoring import monitoring
+from incload_assets.cli.ready import ready
 from incload_assets.cli.rebuild import rebuild
+from incload_assets.cli.slo import slo
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
 from incload_assets.cli.stop import stop
@@ -53,6 +55,8 @@ program.command()(load)
 program.command()(status)
 program.command()(check)
 program.command()(trace)
+program.command()(slo)
+program.command()(ready)
 program.command()(compact)
 program.command()(history)
 program.command()(rebuild)
