@@ -37,6 +37,7 @@ class Settings(BaseSettings):
         kafka: Fetch the jars for tables that read from Kafka; by default only for the sample shop, if available. With
             ``false`` the shop runs without Kafka, too.
         warm_runs: Whether runs are forked from a process that has loaded the code location.
+        dashboard_url: Address of ``incload dashboard``, to which the tables in the Dagster UI link; None: no link.
         samples: Whether the sample shop and its tables are part of the code location.
 
     Raises:
@@ -62,6 +63,7 @@ class Settings(BaseSettings):
     s3: bool = False
     kafka: bool | None = None
     warm_runs: bool = True
+    dashboard_url: str | None = Field(None, pattern=r"^https?://[^@\s]+$")
     samples: bool = True
 
     @field_validator("spark")
