@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import groupby
 
 from incload_assets.monitoring.charts import COLOURS, bar, lines
 from incload_assets.monitoring.evaluate import Line, Values
@@ -42,12 +43,18 @@ def dashboard_page(dashboard: Dashboard, view: View, links: Links) -> str:
     return frame(
         dashboard.title.partition(": ")[2].capitalize() or dashboard.title,
         element("div", [_panel(panel, view, links) for panel in numbers], class_="numbers") if numbers else None,
-        element("div", [_panel(panel, view, links) for panel in others], class_="panels"),
+        _in_columns([_panel(panel, view, links) for panel in others]),
         at=view.at,
         tab=dashboard.name,
         about=dashboard.about,
         notices=notices(view),
     )
+
+
+def _in_columns(panels: Sequence[Markup]) -> list[Markup]:
+    """Panels in columns, except those that need the width of the page."""
+    grouped = groupby(panels, key=lambda panel: 'class="panel wide' in panel)
+    return [element("div", [*group], class_="wide" if wide else "columns") for wide, group in grouped]
 
 
 def notices(view: View) -> list[Markup]:
@@ -88,11 +95,16 @@ def _panel(panel: Panel, view: View, links: Links) -> Markup:
     return element(
         "section",
         element("h2", panel.title, id=f"{grid.identity}-title"),
-        element("p", panel.help, class_="help"),
+        element("p", _with_code(panel.help), class_="help"),
         body,
         class_=" ".join(classes),
         aria_labelledby=f"{grid.identity}-title",
     )
+
+
+def _with_code(text: str) -> Markup:
+    """A text whose parts between backticks are code."""
+    return joined(element("code", part) if n % 2 else part for n, part in enumerate(text.split("`")))
 
 
 def _number(panel: Panel, view: View, values: Values) -> Markup:
@@ -118,19 +130,40 @@ class _Grid:
     @property
     def is_wide(self) -> bool:
         """Whether it needs the width of the page."""
-        return len(self.columns) > 4
+        return len(self.columns) > (1 if self.panel.shape == "series" else 4)
 
     def drawn(self) -> Markup:
-        """The table; a sentence if there is nothing to see in it."""
+        """The table; rows with nothing to see in them are folded, and a sentence says what they have."""
         names = sorted(self.rows, key=self._rank)
-        table = listing(self.panel.title, self._heads(), [self._row(name) for name in names], fold=self.identity)
-        everything = {value for value in self.values.values()} | {v for line in self.lines.values() for _, v in line}
-        if len(everything) > 1 or len(names) < QUIET or any(worries(self.panel, value) for value in everything):
-            return table
-        time = f" in {over(self._end - self._start)}" if self.panel.query.increase and self.lines else ""
+        calm = [name for name in names if self._is_calm(name)]
+        calm = names if len({*self.values.values()} | self._former(names)) == 1 else calm
+        if len(calm) < QUIET or any(worries(self.panel, value) for name in calm for value in self._present(name)):
+            calm = []
+        loud = [name for name in names if name not in calm]
+        table = self._table(loud, self.identity) if loud else None
+        if not calm:
+            return joined(table)
+        told = sorted({self._text(value) for name in calm for value in self._present(name)} or {"no value now"})
+        time = f" in {self._span}" if self.panel.query.increase and self.lines else ""
         noun = (self.panel.query.by or ("value",))[0]
-        sentence = f"All {several(len(names), noun)}: {self._text(everything.pop())}{time}."
-        return joined(element("p", sentence, class_="quiet"), folded(f"{self.identity}-all", "show them", table))
+        said = f"{'The other' if loud else 'All'} {several(len(calm), noun)}: {' or '.join(told)}{time}."
+        rest = self._table(calm, f"{self.identity}-calm")
+        return joined(table, element("p", said, class_="quiet"), folded(f"{self.identity}-all", "show them", rest))
+
+    def _table(self, names: Sequence[str], fold: str) -> Markup:
+        return listing(self.panel.title, self._heads(), [self._row(name) for name in names], fold=fold)
+
+    def _is_calm(self, name: str) -> bool:
+        """Whether all values of a row are 0, or the good ones of yes and no, now and before."""
+        good = 1.0 if self.panel.query.metric in SPOKEN else 0.0
+        return {*self._present(name)} | self._former([name]) <= {good}
+
+    def _present(self, name: str) -> list[float]:
+        return [value for value in self.rows[name].values() if value is not None]
+
+    def _former(self, names: Sequence[str]) -> set[float]:
+        chosen = {*names}
+        return {v for labels, line in self.lines.items() if (labels or ("",))[0] in chosen for _, v in line}
 
     def _heads(self) -> list[Child]:
         first = (self.panel.query.by or ("",))[0]
@@ -144,7 +177,7 @@ class _Grid:
                 for n, names in enumerate(self.columns)
             ]
             if self.columns != [()]
-            else ["latest" if self.panel.shape == "series" else ""]
+            else [self._latest]
         )
         if self.panel.shape == "bars":
             return [first, "", *values]
@@ -152,9 +185,14 @@ class _Grid:
             return [first, self._chart_head(), *values]
         return [first, *values]
 
+    @property
+    def _latest(self) -> str:
+        increase = self.panel.query.increase
+        return over(increase).removeprefix("the ") if increase is not None else "now"
+
     def _chart_head(self) -> str:
         if self.panel.query.increase is not None:
-            return over(self._end - self._start).removeprefix("the ")
+            return self._span.removeprefix("the ")
         return f"since {self._start:%H:%M} UTC"
 
     def _row(self, name: str) -> list[Child]:
@@ -188,7 +226,7 @@ class _Grid:
         if not values:
             return element("span", "")
         low, high = self._text(min(values)), self._text(max(values))
-        title = f"{name}: between {low} and {high} in {over(self._end - self._start)}"
+        title = f"{name}: between {low} and {high} in {self._span}"
         return lines(found, self._start, self._end, max(values), title)
 
     @property
@@ -199,13 +237,18 @@ class _Grid:
     def _start(self) -> datetime:
         return min((line[0][0] for line in self.lines.values() if line), default=self.view.at)
 
+    @property
+    def _span(self) -> str:
+        """The time that the values over time are about."""
+        return over(self._end - self._start + (self.panel.query.increase or timedelta(0)))
+
     def _text(self, value: float) -> str:
         words = SPOKEN.get(self.panel.query.metric, {})
         return words.get(value) or shown(value, self.panel.unit, self.view.at)
 
     def _rank(self, name: str) -> tuple[bool, float, str]:
         """What needs attention first, then the greatest values, or the smallest where these are the worse ones."""
-        values = [value for value in self.rows[name].values() if value is not None]
+        values = self._present(name)
         upwards = self.panel.worry_below or self.panel.unit == "dateTimeFromNow"
         most = (min(values) if upwards else -max(values)) if values else 0.0
         return not any(worries(self.panel, value) for value in values), most, name

@@ -30,14 +30,14 @@ class Links:
         """A table's name, which leads to its page, and a link to its asset."""
         return joined(element("a", name, href=table_path(name)), " ", self.asset(name))
 
-    def asset(self, name: str, text: str = "↗") -> Markup | None:
-        """A link to a table's asset in the Dagster UI; None if its address is unknown."""
+    def asset(self, name: str, text: str = "") -> Markup | None:
+        """A link to a table's asset in the Dagster UI, an arrow if it has no text; None if its address is unknown."""
         if not self.dagster:
             return None
-        words = f"{name} in the Dagster UI"
-        return element(
-            "a", text, href=f"{self.dagster}/assets/{quote(name)}", class_="out", title=words, aria_label=words
-        )
+        href, words = f"{self.dagster}/assets/{quote(name)}", f"{name} in the Dagster UI"
+        if text:
+            return element("a", text, href=href)
+        return element("a", "↗", href=href, class_="out", title=words, aria_label=words)
 
     def load(self, run_id: str) -> Markup:
         """The first characters of a run's identifier, which lead to its page."""
@@ -179,5 +179,6 @@ def _table(caption: str, heads: Sequence[Child], rows: Sequence[Sequence[Child]]
         element("caption", caption, class_="hidden"),
         element("thead", element("tr", head)),
         element("tbody", body),
+        class_="few" if len(heads) <= 5 and not any('class="chart"' in one for one in body) else None,
     )
     return element("div", table, class_="scroll")

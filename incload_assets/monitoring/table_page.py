@@ -92,7 +92,8 @@ def _windows(facts: TableFacts, at: datetime) -> Child:
     seen = facts.watch.seen
     if seen is None:
         return element("p", "The table's sensor has not run yet.", class_="none")
-    counts = [(LABELS.get(status, status), right(number(count))) for status, count in seen.windows.items()]
+    heads = ["", *(LABELS.get(status, status) for status in seen.windows)]
+    counts = [("windows", *(right(number(count)) for count in seen.windows.values()))]
     waiting = [
         (key, joined("waiting, first seen ", since(datetime.fromisoformat(first), at)), "")
         for key, first in seen.pending.items()
@@ -104,7 +105,7 @@ def _windows(facts: TableFacts, at: datetime) -> Child:
     ]
     rows = [*stopped, *(row for row in failing if row[0] not in seen.stopped), *waiting]
     return joined(
-        listing("Windows by status", ["status", "windows"], counts, fold="windows-by-status"),
+        listing("Windows by status", heads, counts, fold="windows-by-status"),
         listing("Windows that are not loaded", ["window", "state", "why"], rows, fold="windows-not-loaded")
         if rows
         else element("p", f"Nothing waited {ago(seen.time, at)}, when the sensor last looked.", class_="quiet"),

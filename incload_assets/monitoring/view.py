@@ -46,12 +46,13 @@ class View:
         return evaluate(query, self.now, before)
 
     def lines(self, query: Query) -> Mapping[tuple[str, ...], Line]:
-        """The values of a query over time, until the present ones."""
-        readings: dict[datetime, Reading] = {**self.remembered, self.at: self.now}
-        if query.increase is not None:
-            readings = {at: self.past[at] for at in steps(query.increase, self.at) if at in self.past}
-            readings[self.at] = self.now
-        return over_time(query, readings)
+        """The values of a query over time, until the present ones; a counter did not grow before it began."""
+        if query.increase is None:
+            return over_time(query, {**self.remembered, self.at: self.now})
+        readings = {at: self.past[at] for at in steps(query.increase, self.at) if at in self.past} | {self.at: self.now}
+        instants = sorted(readings)[1:]
+        found = {labels: dict(line) for labels, line in over_time(query, readings).items()}
+        return {labels: [(at, line.get(at, 0.0)) for at in instants] for labels, line in found.items()}
 
 
 def steps(increase: timedelta, at: datetime) -> list[datetime]:
