@@ -8,7 +8,18 @@ from incload_assets.monitoring.human import instant, length, number, several, sh
 from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow
 from incload_assets.monitoring.markup import Child, Markup, element, joined
 from incload_assets.monitoring.page import notices
-from incload_assets.monitoring.parts import Links, folded, frame, legend, listing, pairs, right, section, since
+from incload_assets.monitoring.parts import (
+    Links,
+    folded,
+    frame,
+    identifier,
+    legend,
+    listing,
+    pairs,
+    right,
+    section,
+    since,
+)
 from incload_assets.monitoring.table_page import landing, landings_of, outcome, phases, reason
 from incload_assets.monitoring.view import View
 from resources.failures import masked
@@ -112,7 +123,7 @@ def _window(row: LoadRow, view: View, links: Links, *, alone: bool) -> Markup:
     title = f"{row.table} {row.window}"
     if alone:
         return section(title, told)
-    return section(title, folded(f"window-{row.window}", row.outcome, told))
+    return section(title, folded(identifier(f"window-{row.table}-{row.window}"), row.outcome, told))
 
 
 def _quarantined(row: LoadRow) -> str | None:
@@ -125,6 +136,8 @@ def _proof(row: LoadRow) -> Child:
     found = json.loads(row.proof)
     if not found:
         return None
-    hashes = [found.get(name) for name in ("log_hash", "table_hash")]
-    verdict = "log and table agree" if len(set(hashes)) == 1 and not found.get("pending") else "log and table differ"
-    return joined(f"{verdict}: ", ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found.items()))
+    verdict = ""
+    if {"log_hash", "table_hash", "pending"} <= found.keys():
+        same = found["log_hash"] == found["table_hash"] and not found["pending"]
+        verdict = "log and table agree: " if same else "log and table differ: "
+    return joined(verdict, ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found.items()))

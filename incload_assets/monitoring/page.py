@@ -10,7 +10,7 @@ from incload_assets.monitoring.human import ago, over, several, shown
 from incload_assets.monitoring.load_row import COUNTS, PHASES
 from incload_assets.monitoring.markup import Child, Markup, element, joined
 from incload_assets.monitoring.panels import Dashboard, Panel
-from incload_assets.monitoring.parts import Links, folded, frame, listing, marked, notice, right, swatch
+from incload_assets.monitoring.parts import Links, folded, frame, identifier, listing, marked, notice, right, swatch
 from incload_assets.monitoring.view import View
 
 SPOKEN: Mapping[str, Mapping[float, str]] = {
@@ -26,6 +26,7 @@ ORDER = (
 """The order of columns; others come after these, by name."""
 QUIET = 3
 """From this many rows on, rows that all have the same value are folded."""
+_WIDE = 'class="panel wide'
 BEATS = timedelta(minutes=5)
 """A daemon of Dagster that gave no sign of life for this long is missed."""
 
@@ -43,7 +44,7 @@ def dashboard_page(dashboard: Dashboard, view: View, links: Links) -> str:
     return frame(
         dashboard.title.partition(": ")[2].capitalize() or dashboard.title,
         element("div", [_panel(panel, view, links) for panel in numbers], class_="numbers") if numbers else None,
-        _in_columns([_panel(panel, view, links) for panel in others]),
+        _in_groups([_panel(panel, view, links) for panel in others]),
         at=view.at,
         tab=dashboard.name,
         about=dashboard.about,
@@ -51,10 +52,9 @@ def dashboard_page(dashboard: Dashboard, view: View, links: Links) -> str:
     )
 
 
-def _in_columns(panels: Sequence[Markup]) -> list[Markup]:
-    """Panels in columns, except those that need the width of the page."""
-    grouped = groupby(panels, key=lambda panel: 'class="panel wide' in panel)
-    return [element("div", [*group], class_="wide" if wide else "columns") for wide, group in grouped]
+def _in_groups(panels: Sequence[Markup]) -> list[Markup]:
+    """Panels side by side, except those that need the width of the page."""
+    return [element("div", [*group], class_="group") for _, group in groupby(panels, key=lambda p: _WIDE in p)]
 
 
 def notices(view: View) -> list[Markup]:
@@ -124,7 +124,7 @@ class _Grid:
         self.columns = sorted({labels[1:] for labels in known}, key=_in_order)
         self.rows = {first: {labels[1:]: values.get(labels) for labels in known if labels[:1] == (first,)}
                      for first in {labels[0] if labels else "" for labels in known}}  # fmt: skip
-        self.identity = "".join(c if c.isalnum() else "-" for c in panel.title.lower())
+        self.identity = identifier(panel.title)
         self.top = max((abs(value) for value in values.values()), default=0.0)
 
     @property

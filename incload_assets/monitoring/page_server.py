@@ -160,12 +160,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_HEAD = do_GET
 
+    def _refuse(self) -> None:
+        self._answer(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "These pages are only read.\n")
+
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _refuse
+
     def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
         body = text.encode()
         with suppress(ConnectionError):  # the browser has gone
             self.send_response(status)
             for name, value in {**HEADERS, "Content-Type": f"{kind}; charset=utf-8"}.items():
                 self.send_header(name, value)
+            if status is HTTPStatus.METHOD_NOT_ALLOWED:
+                self.send_header("Allow", "GET, HEAD")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             if self.command != "HEAD":
@@ -173,8 +180,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _is_meant(self) -> bool:
         """Whether a request names this machine; otherwise a web page elsewhere has its own name lead here."""
-        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
-        return not self.server.local or host in LOOPBACK
+        if not self.server.local:
+            return True
+        with suppress(ValueError):
+            return urlsplit(f"//{self.headers.get('Host', '')}").hostname in LOOPBACK
+        return False
 
     def log_message(self, format: str, *args: object) -> None:
         """Requests are not logged."""

@@ -106,9 +106,16 @@ def notice(*children: Child) -> Markup:
     return element("p", children, class_="notice", role="status")
 
 
-def section(title: str, *children: Child, wide: bool = True) -> Markup:
+def section(title: str, *children: Child) -> Markup:
     """A part of a page with a heading."""
-    return element("section", element("h2", title), children, class_="panel wide" if wide else "panel")
+    identity = f"{identifier(title)}-title"
+    heading = element("h2", title, id=identity)
+    return element("section", heading, children, class_="panel wide", aria_labelledby=identity)
+
+
+def identifier(text: str) -> str:
+    """A text as the identity of an element."""
+    return "".join(c if c.isalnum() else "-" for c in text.lower())
 
 
 def listing(caption: str, heads: Sequence[Child], rows: Sequence[Sequence[Child]], *, fold: str) -> Markup:
