@@ -41,6 +41,7 @@ class Settings(BaseSettings):
             are shown in seconds.
         monitoring: Folder with the rules that ``incload monitoring render`` wrote, for ``incload ready``.
         prometheus_url: Address of a Prometheus that evaluates the rules, for ``incload ready``.
+        dashboard_url: Address of ``incload dashboard``, to which the tables in the Dagster UI link; None: no link.
         samples: Whether the sample shop and its tables are part of the code location.
         trace_url: Address of a run's trace, with ``{trace_id}`` in it; the metadata of loads link to it.
 
@@ -70,6 +71,7 @@ class Settings(BaseSettings):
     price_per_hour: float = Field(0.0, ge=0, allow_inf_nan=False)
     monitoring: Path | None = None
     prometheus_url: str | None = Field(None, pattern=r"^https?://", repr=False)
+    dashboard_url: str | None = Field(None, pattern=r"^https?://[^@\s]+$")
     samples: bool = True
     trace_url: str | None = None
 

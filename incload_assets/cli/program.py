@@ -9,6 +9,7 @@ from typer.exceptions import TyperException
 from incload_assets.cli import screen
 from incload_assets.cli.check import check
 from incload_assets.cli.compact import compact
+from incload_assets.cli.dashboard import dashboard
 from incload_assets.cli.demo import demo
 from incload_assets.cli.dev import dev
 from incload_assets.cli.docs import docs
@@ -62,6 +63,7 @@ program.command()(history)
 program.command()(rebuild)
 program.command()(metrics)
 program.add_typer(monitoring, name="monitoring")
+program.command()(dashboard)
 program.command()(game_day)
 program.command()(stop)
 program.command()(docs)

@@ -74,7 +74,8 @@ class Alerts:
     def of(self, mode: str) -> list[str]:
         """The names of the alerts on a failure mode that fire now."""
         with self._lock:
-            return sorted({labels["alertname"] for labels in self._firing.values() if labels.get("failure_mode") == mode})
+            names = {of["alertname"] for of in self._firing.values()}
+            return sorted(names)
 
 
 class Watched(Scratch):
