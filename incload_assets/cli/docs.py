@@ -14,6 +14,7 @@ PAGES = (
     "write_strategies",
     "how_a_load_works",
     "operating",
+    "dashboards",
     "production",
     "cost",
     "how_to_extend",
