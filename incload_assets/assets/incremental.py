@@ -16,8 +16,8 @@ from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import INTERVAL, Declaration, Freshness, Quarantine, RowFunction, Table
 from incload_assets.declaration.write import Write
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
-from incload_assets.monitoring.addresses import address_of
 from incload_assets.writes.merge import Merge
+from resources.page_addresses import address_of
 from resources.settings import current_settings
 
 

@@ -18,6 +18,7 @@ PAGES = (
     "traces_and_lineage",
     "runbooks",
     "service_levels",
+    "dashboards",
     "production",
     "cost",
     "how_to_extend",

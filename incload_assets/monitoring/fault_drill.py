@@ -127,9 +127,7 @@ def _played(scratch: Watched, fault: Fault, mode: str, alerts: Alerts) -> Outcom
         return Outcome(
             fault=fault, alerts=found, detected=noticed - began, wrong=f"{still} fire although the table is right"
         )
-    return Outcome(
-        fault=fault, alerts=found, detected=noticed - began, recovered=time.monotonic() - noticed
-    )
+    return Outcome(fault=fault, alerts=found, detected=noticed - began, recovered=time.monotonic() - noticed)
 
 
 def _wait(until: Callable[[], bool], seconds: float) -> bool:

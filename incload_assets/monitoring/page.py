@@ -41,10 +41,12 @@ def dashboard_page(dashboard: Dashboard, view: View, links: Links) -> str:
     """
     numbers = [panel for panel in dashboard.panels if panel.shape == "number"]
     others = [panel for panel in dashboard.panels if panel.shape != "number"]
+    told, empty = ([p for p in others if bool(view.values(p.query)) is filled] for filled in (True, False))
     return frame(
         dashboard.title.partition(": ")[2].capitalize() or dashboard.title,
         element("div", [_panel(panel, view, links) for panel in numbers], class_="numbers") if numbers else None,
-        _in_groups([_panel(panel, view, links) for panel in others]),
+        _in_groups([_panel(panel, view, links) for panel in told]),
+        _in_groups([_panel(panel, view, links) for panel in empty]),
         at=view.at,
         tab=dashboard.name,
         about=dashboard.about,
@@ -146,9 +148,9 @@ class _Grid:
         told = sorted({self._text(value) for name in calm for value in self._present(name)} or {"no value now"})
         time = f" in {self._span}" if self.panel.query.increase and self.lines else ""
         noun = (self.panel.query.by or ("value",))[0]
-        said = f"{'The other' if loud else 'All'} {several(len(calm), noun)}: {' or '.join(told)}{time}."
+        said = f"{'The other' if loud else 'All'} {several(len(calm), noun)}: {' or '.join(told)}{time}"
         rest = self._table(calm, f"{self.identity}-calm")
-        return joined(table, element("p", said, class_="quiet"), folded(f"{self.identity}-all", "show them", rest))
+        return joined(table, folded(f"{self.identity}-all", said, rest))
 
     def _table(self, names: Sequence[str], fold: str) -> Markup:
         return listing(self.panel.title, self._heads(), [self._row(name) for name in names], fold=fold)

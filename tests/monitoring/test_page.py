@@ -5,7 +5,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+import dagster as dg
 import pytest
+from pydantic import ValidationError
 
 from incload_assets.declaration.window import window_of
 from incload_assets.monitoring.charts import lines
@@ -20,6 +22,7 @@ from incload_assets.monitoring.parts import Links
 from incload_assets.monitoring.table_page import table_page
 from incload_assets.monitoring.view import View, look, steps
 from incload_assets.progress.observed import Observed
+from resources.settings import Settings
 from tests.support.html import Node, parsed
 from tests.support.made_up_loads import MadeUp, made_up, row, timed, weeks
 from tests.support.made_up_tables import asset, declared, table_of
@@ -94,7 +97,7 @@ def test_a_late_table_is_marked_and_those_that_are_not_are_folded(view: View) ->
     assert "alarm" in str(overdue.attributes["class"])
     late = row_of(overdue, "guests")
     assert "needs attention" in late.text and late.all("rect", **{"class": "worry"})
-    assert f"The other {len(TABLES) - 1} tables: 0 s." in overdue.text
+    assert f"The other {len(TABLES) - 1} tables: 0 s" in overdue.text
     assert "rooms" in overdue.one("details", id="overdue-all").text
 
 
@@ -133,7 +136,7 @@ def test_a_panel_says_what_it_lacks_or_that_all_is_quiet() -> None:
     panel = Panel(title="Waiting", help="How many.", query=Query(metric="m"), shape="table")
     assert "No data yet." in single(panel).text
     quiet = single(panel, *(({"table": f"t{n}"}, 0) for n in range(5)))
-    assert "All 5 tables: 0." in quiet.text and len(quiet.one("details").all("tr")) == 6
+    assert "All 5 tables: 0" in quiet.text and len(quiet.one("details").all("tr")) == 6
     loud = single(panel, *(({"table": f"t{n}"}, n) for n in range(5)))
     assert not loud.all("details") and len(loud.all("tr")) == 6
 
@@ -323,3 +326,21 @@ def test_a_single_value_over_time_is_a_dot() -> None:
     drawn = parsed(lines([(0, [(NOW, 4.0)])], NOW, NOW, 4.0, "one"))
     first, second = str(drawn.one("polyline").attributes["points"]).split()
     assert first == second
+
+
+def test_a_table_in_dagster_links_to_its_page_and_its_code_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain_asset = asset("guests")
+    monkeypatch.setenv("INCLOAD_DASHBOARD_URL", "http://127.0.0.1:3070/")
+    linked = asset("guests")
+    [before], [after] = plain_asset.metadata_by_key.values(), linked.metadata_by_key.values()
+    assert "dashboard" not in before
+    assert after["dashboard"] == dg.MetadataValue.url("http://127.0.0.1:3070/table/guests")
+    assert {name: value for name, value in after.items() if name != "dashboard"} == before
+    assert plain_asset.code_versions_by_key == linked.code_versions_by_key
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "http://user:secret@host", "nothing"])
+def test_an_address_of_the_page_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError, match="dashboard_url") as refused:
+        Settings(dashboard_url=url)
+    assert "secret" not in str(refused.value)
