@@ -8,6 +8,7 @@ What production does over minutes happens here at once: checks run after each ev
 """
 
 import json
+import re
 import shutil
 import subprocess
 import tempfile
@@ -15,10 +16,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -33,7 +34,10 @@ PROGRAMS = {"prometheus": "prometheus", "prometheus-alertmanager": "alertmanager
 """The programs by their names on Debian, with their names elsewhere."""
 DETECTED_WITHIN, RECOVERED_WITHIN = 60.0, 300.0
 """The targets, in seconds: from a fault to its alert, and from the alert until all is well."""
+GROWTH = "15s"
+"""What takes the place of the hours and days over which rules look at the growth of counters."""
 _POLL = 0.2
+_RANGE, _OFFSET = re.compile(r"\[\d+[smhdw]\]"), re.compile(r"offset \d+[smhdw]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,24 +75,20 @@ class Alerts:
                 else:
                     self._firing.pop(alert["fingerprint"], None)
 
-    def of(self, mode: str) -> list[str]:
-        """The names of the alerts on a failure mode that fire now."""
+    def of(self, fault: Fault) -> list[str]:
+        """The names of the alerts on a fault that fire now."""
         with self._lock:
-            names = {of["alertname"] for of in self._firing.values()}
-            return sorted(names)
+            return sorted({labels["alertname"] for labels in self._firing.values()} & {*fault.alerts})
 
 
-class Watched(Scratch):
+class Watched(Scratch, Protocol):
     """A scratch table that can also be looked at: its checks can be run, and its metrics are served."""
+
+    target: str
+    """Host and port of its metrics."""
 
     def look(self) -> None:
         """Runs all checks of the table, and its sensor."""
-        raise NotImplementedError
-
-    @property
-    def target(self) -> str:
-        """Host and port of its metrics."""
-        raise NotImplementedError
 
 
 def play(scratch: Watched, faults: Sequence[Fault] = FAULTS) -> Iterator[Outcome]:
@@ -103,31 +103,27 @@ def play(scratch: Watched, faults: Sequence[Fault] = FAULTS) -> Iterator[Outcome
     """
     with watching(scratch) as alerts:
         scratch.look()
-        for number, fault in enumerate(faults, 1):
-            yield _played(scratch, fault, f"F{number}", alerts)
+        for fault in faults:
+            yield _played(scratch, fault, alerts)
 
 
-def _played(scratch: Watched, fault: Fault, mode: str, alerts: Alerts) -> Outcome:
-    if not _wait(lambda: not alerts.of(mode), RECOVERED_WITHIN):
-        return Outcome(fault=fault, wrong=f"alerts on {mode} fire before anything is wrong: {alerts.of(mode)}")
+def _played(scratch: Watched, fault: Fault, alerts: Alerts) -> Outcome:
+    if not _wait(lambda: not alerts.of(fault), RECOVERED_WITHIN):
+        return Outcome(fault=fault, wrong=f"{', '.join(alerts.of(fault))} fires before anything is wrong")
     began = time.monotonic()
     fault.inject(scratch)
     scratch.look()
-    if not _wait(lambda: bool(alerts.of(mode)), DETECTED_WITHIN):
-        return Outcome(fault=fault, wrong=f"no alert on {mode} within {DETECTED_WITHIN:.0f} s")
-    noticed, found = time.monotonic(), alerts.of(mode)
+    if not _wait(lambda: bool(alerts.of(fault)), DETECTED_WITHIN):
+        return Outcome(fault=fault, wrong=f"none of {', '.join(fault.alerts)} within {DETECTED_WITHIN:.0f} s")
+    noticed = time.monotonic()
+    found = Outcome(fault=fault, alerts=alerts.of(fault), detected=noticed - began)
     fault.remedy(scratch)
     if fault.is_there(scratch):
-        return Outcome(
-            fault=fault, alerts=found, detected=noticed - began, wrong="the table is still wrong after the remedy"
-        )
+        return replace(found, wrong="the table is still wrong after the remedy")
     scratch.look()
-    if not _wait(lambda: not alerts.of(mode), RECOVERED_WITHIN):
-        still = alerts.of(mode)
-        return Outcome(
-            fault=fault, alerts=found, detected=noticed - began, wrong=f"{still} fire although the table is right"
-        )
-    return Outcome(fault=fault, alerts=found, detected=noticed - began, recovered=time.monotonic() - noticed)
+    if not _wait(lambda: not alerts.of(fault), RECOVERED_WITHIN):
+        return replace(found, wrong=f"{', '.join(alerts.of(fault))} fires although the table is right")
+    return replace(found, recovered=time.monotonic() - noticed)
 
 
 def _wait(until: Callable[[], bool], seconds: float) -> bool:
@@ -154,7 +150,7 @@ def watching(scratch: Watched) -> Iterator[Alerts]:
         route = {"receiver": "drill", "group_by": ["..."], "group_wait": "0s", "group_interval": "1s"}
         receiver = {"name": "drill", "webhook_configs": [{"url": webhook, "send_resolved": True}]}
         _write(folder / "alertmanager.yaml", {"route": route, "receivers": [receiver]})
-        _write(folder / "rules.yaml", _at_once(rules([scratch.table])))
+        _write(folder / "rules.yaml", at_once(rules([scratch.table])))
         config = prometheus(scratch.target)
         config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
         config["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [f"127.0.0.1:{manager}"]}]}]}
@@ -181,11 +177,17 @@ def watching(scratch: Watched) -> Iterator[Alerts]:
         yield alerts
 
 
-def _at_once(rendered: dict[str, Any]) -> dict[str, Any]:
-    """The rules, without the times for which a condition has to hold."""
+def at_once(rendered: dict[str, Any]) -> dict[str, Any]:
+    """The rules for a drill: conditions need not last, and growth is that of some seconds instead of a day.
+
+    Example:
+        >>> at_once({"groups": [{"rules": [{"expr": "increase(x_total[1d]) > 0", "for": "1h"}]}]})
+        {'groups': [{'rules': [{'expr': 'increase(x_total[15s]) > 0'}]}]}
+    """
     for group in rendered["groups"]:
         for rule in group["rules"]:
             rule.pop("for", None)
+            rule["expr"] = _OFFSET.sub(f"offset {GROWTH}", _RANGE.sub(f"[{GROWTH}]", rule["expr"]))
     return rendered
 
 
@@ -213,6 +215,16 @@ def _webhook(alerts: Alerts) -> Iterator[str]:
             yield f"http://127.0.0.1:{server.server_port}/"
         finally:
             server.shutdown()
+
+
+def require_programs() -> None:
+    """Checks that Prometheus and Alertmanager are installed, before anything is done.
+
+    Raises:
+        IncrementalLoadError: One is not.
+    """
+    for name in PROGRAMS:
+        program(name)
 
 
 def program(name: str) -> str:

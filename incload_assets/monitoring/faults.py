@@ -23,6 +23,8 @@ from incload_assets.monitoring.row_trace import RowTrace, matching, trace_row
 from resources.lake import Lake
 
 Record = Mapping[str, Any]
+LATE = 20
+"""The number of rows that come late: enough to be told from the few that always do."""
 _SECONDS = 120.0
 _POLL_SECONDS = 0.005
 
@@ -30,7 +32,8 @@ _POLL_SECONDS = 0.005
 class Scratch(Protocol):
     """A table that faults are injected into.
 
-    Its key is ``id`` (string), its sequence ``seq`` (bigint, seconds since 1970), and it has a ``name`` (string). Its
+    Its key is ``id`` (string), its sequence ``seq`` (a time, or a bigint), given in seconds since 1970, and it has a
+    ``name`` (string). Its
     three windows are over and loaded. Its quarantine tolerates at most half of a window's rows.
     """
 
@@ -98,7 +101,8 @@ class Fault:
     Args:
         runbook: The anchor of its section of the runbooks; also its name.
         about: What is done, in a sentence without its full stop.
-        sign: What shows it once the checks have run; None: no metric does, only the trace of a row.
+        sign: What shows it once the checks have run; None: only the trace of a row, or the alert.
+        alerts: The names of the alerts that show it; one of them is enough.
         inject: Does it.
         remedy: Does what the runbook says.
         is_there: Whether the table is still wrong, or lacks what was delivered, by reading it.
@@ -107,6 +111,7 @@ class Fault:
     runbook: str
     about: str
     sign: Sign | None
+    alerts: Sequence[str]
     inject: Callable[[Scratch], None]
     remedy: Callable[[Scratch], None]
     is_there: Callable[[Scratch], bool]
@@ -181,7 +186,8 @@ def _correct_type(scratch: Scratch) -> None:
 
 
 def _deliver_late(scratch: Scratch) -> None:
-    scratch.deliver(scratch.windows[0], "late", [_record("late", 1)])
+    scratch.deliver(scratch.windows[0], "late", [_record("late", 1), *(_record(f"late {n}", 1) for n in range(LATE))])
+    _load(scratch, scratch.windows[0])
 
 
 def _restore(scratch: Scratch) -> None:
@@ -245,7 +251,8 @@ def _correct_date(scratch: Scratch) -> None:
 
 
 def _is_ahead(scratch: Scratch) -> bool:
-    return any(seq > time.time() for seq in _rows(scratch, "ahead")["seq"].to_pylist())
+    sequences = _rows(scratch, "ahead")["seq"].to_pylist()
+    return any((seq.timestamp() if isinstance(seq, datetime) else seq) > time.time() for seq in sequences)
 
 
 FAULTS = (
@@ -253,6 +260,7 @@ FAULTS = (
         runbook="missed-updates",
         about="another writer deletes a row of the table",
         sign=_failed("reconciliation"),
+        alerts=("IncloadRowsDiffer",),
         inject=_remove_behind,
         remedy=lambda scratch: _load(scratch, *_windows_of(scratch, "first 3")),
         is_there=lambda scratch: _trace(scratch, "first 3").agrees is not True,
@@ -261,6 +269,7 @@ FAULTS = (
         runbook="duplicate-writes",
         about="another writer appends a row of the table again",
         sign=_failed("uniqueness"),
+        alerts=("IncloadDuplicates",),
         inject=_write_again,
         remedy=_delete_and_load,
         is_there=lambda scratch: _rows(scratch, "second 3").num_rows != 1,
@@ -269,16 +278,16 @@ FAULTS = (
         runbook="schema-break",
         about="a file has text in a column of numbers",
         sign=_failed("quarantine"),
+        alerts=("IncloadSchemaBreak", "IncloadQuarantine"),
         inject=_change_type,
         remedy=_correct_type,
         is_there=lambda scratch: _rows(scratch, "broken 8").num_rows != 1,
     ),
     Fault(
         runbook="late-arrivals",
-        about="a file arrives for the oldest window",
-        sign=Sign(
-            query=Query(metric="incload_mismatches", where={"kind": "drifted"}, fold="max"), bad="at least", limit=1
-        ),
+        about="rows arrive for the oldest window, and its sensor has it loaded again",
+        sign=Sign(query=Query(metric="incload_backfilled_rows_total"), bad="at least", limit=LATE),
+        alerts=("IncloadLateArrivals",),
         inject=_deliver_late,
         remedy=lambda scratch: _load(scratch, scratch.windows[0]),
         is_there=lambda scratch: _rows(scratch, "late").num_rows != 1,
@@ -287,6 +296,7 @@ FAULTS = (
         runbook="checkpoint-loss",
         about="the table is restored to a version before its last load, so that the checkpoint is ahead of it",
         sign=_failed("rollback"),
+        alerts=("IncloadCheckpointLoss",),
         inject=_restore,
         remedy=lambda scratch: _load(scratch, *scratch.windows),
         is_there=lambda scratch: _rows(scratch, "restored").num_rows != 1,
@@ -295,6 +305,7 @@ FAULTS = (
         runbook="partial-commit",
         about="a load is killed between its ingestion and its merge",
         sign=_failed("reconciliation"),
+        alerts=("IncloadRowsDiffer",),
         inject=_kill,
         remedy=lambda scratch: _load(scratch, scratch.windows[1]),
         is_there=lambda scratch: _trace(scratch, "killed").agrees is not True,
@@ -303,6 +314,7 @@ FAULTS = (
         runbook="clock-skew",
         about="a row is dated a year ahead, so that no later change of its key can win",
         sign=None,
+        alerts=("IncloadClockSkew",),
         inject=_date_ahead,
         remedy=_correct_date,
         is_there=_is_ahead,
