@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
 from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
 from dagster._core.storage.tags import (  # these have no public names
     BACKFILL_ID_TAG,
@@ -86,16 +88,20 @@ class _Collector:
 
     def rows(self, loads: LoadsTable) -> list[LoadRow]:
         """The loads that the table lacks, oldest first."""
-        seen = loads.columns(["table", "window", "instance", "event", "run_id", "outcome", "ended_at"]).to_pylist()
-        here = [row for row in seen if row["instance"] == self.identity]
-        failures = [row for row in here if row["outcome"] != "loaded"]
-        known = {(row["run_id"], row["table"], row["window"]) for row in failures}
-        since = max((row["ended_at"] for row in failures), default=None)
+        seen = loads.columns(["table", "window", "instance", "event", "run_id", "outcome", "ended_at"])
+        here = seen.filter(pc.field("instance") == self.identity)
+        failures = here.filter(pc.field("outcome") != "loaded")
+        since = pc.max(failures["ended_at"]).as_py()
+        if since is not None:  # none that ended before is looked at again
+            failures = failures.filter(
+                pc.field("ended_at") >= pa.scalar(since - 2 * OVERLAP, failures["ended_at"].type)
+            )
+        known = {(row["run_id"], row["table"], row["window"]) for row in failures.to_pylist()}
         rows = [
-            *self._loaded(after=max((row["event"] for row in here), default=0)),
+            *self._loaded(after=pc.max(here["event"]).as_py() or 0),
             *(row for row in self._failed(since) if (row.run_id, row.table, row.window) not in known),
         ]
-        if not seen:
+        if not seen.num_rows:
             rows = [*self._logged({(row.table, row.window) for row in rows if row.outcome == "loaded"}), *rows]
         return sorted(rows, key=lambda row: (row.ended_at, row.event))
 

@@ -1,7 +1,7 @@
 """The windows of a table that were due at an instant, counted by the calendar alone."""
 
 from bisect import bisect_right
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 import dagster as dg
@@ -16,14 +16,7 @@ def due_times(table: Table, at: datetime) -> list[datetime]:
         table: The declaration.
         at: The instant, aware.
     """
-    definition, hour = table.partitions_def, at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    ends = list(_ends(definition, hour))
-    if not ends:
-        ends = list(_ends.__wrapped__(definition, at))
-    while ends and (following := definition.get_next_partition_window(ends[-1])) and following.end <= at:
-        ends.append(following.end.astimezone(UTC))
-    times = [end + table.due_after for end in ends]
-    return times[: bisect_right(times, at)]
+    return [end + table.due_after for end in _ended(table.partitions_def, at - table.due_after)]
 
 
 def count_due(table: Table, after: datetime, at: datetime) -> int:
@@ -33,8 +26,25 @@ def count_due(table: Table, after: datetime, at: datetime) -> int:
         >>> count_due(daily, datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 31, tzinfo=UTC))  # doctest: +SKIP
         30
     """
-    times = due_times(table, at)
-    return len(times) - bisect_right(times, after)
+    ends = _ended(table.partitions_def, at - table.due_after)
+    return len(ends) - bisect_right(ends, after - table.due_after)
+
+
+@lru_cache(maxsize=64)
+def _ended(definition: dg.TimeWindowPartitionsDefinition, at: datetime) -> tuple[datetime, ...]:
+    """The ends of the windows that were over at an instant, oldest first."""
+    ends = _ends(definition, at.astimezone(UTC).replace(minute=0, second=0, microsecond=0))
+    if not ends:
+        ends = _ends.__wrapped__(definition, at)
+    while ends and (following := definition.get_next_partition_window(ends[-1])) and following.end <= at:
+        ends = (*ends, following.end.astimezone(UTC))
+    return ends[: bisect_right(ends, at)]
+
+
+def window_length(table: Table, at: datetime) -> timedelta:
+    """The length of the newest windows that were over at an instant; zero if there are fewer than two."""
+    ends = due_times(table, at)[-2:]
+    return ends[-1] - ends[0] if ends else timedelta()
 
 
 @lru_cache(maxsize=4096)

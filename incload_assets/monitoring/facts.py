@@ -1,6 +1,6 @@
 """Everything that metrics are made of, gathered from storage: no source is read, and no Spark is needed."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -10,17 +10,21 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 from dagster._core.definitions.run_request import InstigatorType  # these have no public names
+from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from incload_assets.checks.registry import check_names
 from incload_assets.declaration.table import Table
+from incload_assets.monitoring.due_windows import window_length
 from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow
 from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.progress.observed import Observed, observed_in, source_sensor_name
 from incload_assets.progress.request_tags import TABLE_TAG
 from incload_assets.progress.verdicts import last_verdict, seen_at
 from resources.lake import Lake
+from resources.settings import current_settings
 
+_INSTANT = pa.timestamp("us", "UTC")
 CHANGED = ("inserted", "updated", "deleted")
 COLLECTED_WITHIN = timedelta(minutes=5)
 """A load is in ``_loads`` this long after its end at the latest; windows that were due since are not judged yet."""
@@ -75,10 +79,11 @@ class TableFacts:
         first: When the table was loaded for the first time; None if never.
         newest: When it was loaded last.
         newest_window: End of the newest window that is loaded.
-        recent: The attempts since the start of the period of the objectives, oldest first.
+        recent: The attempts that the last two periods of the objectives depend on, oldest first.
         watch: The table's sensor.
         checks: The last results of its checks, by name.
         under_way: Number of runs of the table by status, ``queued`` or ``started``.
+        backfills: Number of Dagster's backfills of the table that are not finished.
     """
 
     table: Table
@@ -94,6 +99,7 @@ class TableFacts:
     watch: Watch = Watch(running=False)
     checks: Mapping[str, Check] = field(default_factory=dict)
     under_way: Mapping[str, int] = field(default_factory=dict)
+    backfills: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,11 +110,15 @@ class Facts:
         at: The instant, aware.
         tables: The facts by table name.
         heartbeats: When each of Dagster's daemons last gave a sign of life, by type.
+        price_per_hour: Price of an hour of the computing that a load occupies; 0: unknown.
+        shared: What was computed from the facts of a table and is needed again, by table name.
     """
 
     at: datetime
     tables: Mapping[str, TableFacts]
     heartbeats: Mapping[str, datetime] = field(default_factory=dict)
+    price_per_hour: float = 0.0
+    shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at: datetime) -> Facts:
@@ -123,12 +133,13 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
     tables = list(tables)
     names = [table.name for table in tables]
     history = _History(LoadsTable(lake), names, at)
-    since = at - 2 * max((table.slo.period for table in tables), default=timedelta())
+    since = min((_relevant_since(table, at) for table in tables), default=at)
     recent: dict[str, list[LoadRow]] = defaultdict(list)
     for row in LoadsTable(lake).rows(since=since, tables=names):
         if row.ended_at <= at:
             recent[row.table].append(row)
     watches, checks, under_way = _watches(instance), _checks(instance, tables), _under_way(instance)
+    backfills = _backfills(instance)
     return Facts(
         at=at,
         tables={
@@ -138,6 +149,7 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
                 watch=watches.get(source_sensor_name(table), Watch(running=False)),
                 checks=checks.get(table.name, {}),
                 under_way=under_way.get(table.name, {}),
+                backfills=backfills[table.key],
                 **history.of(table.name),
             )
             for table in tables
@@ -145,7 +157,13 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
         heartbeats={
             kind: datetime.fromtimestamp(beat.timestamp, UTC) for kind, beat in instance.get_daemon_heartbeats().items()
         },
+        price_per_hour=current_settings().price_per_hour,
     )
+
+
+def _relevant_since(table: Table, at: datetime) -> datetime:
+    """The start of the period before the present one, earlier by the time in which its first window may be loaded."""
+    return at - 2 * table.slo.period - table.due_after - window_length(table, at)
 
 
 class _History:
@@ -155,7 +173,7 @@ class _History:
         summed = [*COUNTS, "bytes", *PHASES, "seconds"]
         needed = ["table", "window", "window_end", "due_at", "ended_at", "outcome", "error_class", *summed]
         rows = loads.columns(needed, tables=names)
-        rows = rows.filter(pc.field("ended_at") <= pa.scalar(at, pa.timestamp("us", "UTC")))
+        rows = rows.filter(pc.field("ended_at") <= pa.scalar(at, _INSTANT))
         loaded = rows.filter(pc.field("outcome") == "loaded")
         self.loads: dict[str, dict[tuple[str, str], int]] = defaultdict(dict)
         counted = rows.group_by(["table", "outcome", "error_class"]).aggregate([([], "count_all")])
@@ -163,13 +181,10 @@ class _History:
             self.loads[row["table"]][row["outcome"], row["error_class"]] = row["count_all"]
         sums = rows.group_by("table").aggregate([(name, "sum") for name in summed])
         self.totals = {row["table"]: {name: row[f"{name}_sum"] for name in summed} for row in sums.to_pylist()}
-        in_time = loaded.filter(pc.field("ended_at") <= pc.field("due_at")).group_by(["table", "window", "due_at"])
         ends = loaded.group_by("table").aggregate([("ended_at", "min"), ("ended_at", "max"), ("window_end", "max")])
         self.ends = {row["table"]: row for row in ends.to_pylist()}
-        self.on_time: dict[str, int] = defaultdict(int)
-        for row in in_time.aggregate([]).to_pylist():
-            first = self.ends[row["table"]]["ended_at_min"]
-            self.on_time[row["table"]] += first < row["due_at"] <= at - COLLECTED_WITHIN
+        in_time = _on_time(loaded, ends, at - COLLECTED_WITHIN).to_pylist()
+        self.on_time = {row["table"]: row["count_all"] for row in in_time}
         self.late = {row["table"]: row for row in _late(loaded).to_pylist()}
 
     def of(self, table: str) -> dict[str, Any]:
@@ -185,6 +200,14 @@ class _History:
             "newest": ends.get("ended_at_max"),
             "newest_window": ends.get("window_end_max"),
         }
+
+
+def _on_time(loaded: pa.Table, ends: pa.Table, until: datetime) -> pa.Table:
+    """The number of windows, by table, that were loaded when they were due, until an instant."""
+    decided = (pc.field("ended_at") <= pc.field("due_at")) & (pc.field("due_at") <= pa.scalar(until, _INSTANT))
+    windows = loaded.filter(decided).group_by(["table", "window", "due_at"]).aggregate([])
+    since_first = windows.join(ends, "table").filter(pc.field("ended_at_min") < pc.field("due_at"))
+    return since_first.group_by("table").aggregate([([], "count_all")])
 
 
 def _late(loaded: pa.Table) -> pa.Table:
@@ -253,3 +276,11 @@ def _under_way(instance: dg.DagsterInstance) -> dict[str, dict[str, int]]:
         if (name := run.tags.get(TABLE_TAG)) is not None:
             found[name]["queued" if run.status is dg.DagsterRunStatus.QUEUED else "started"] += 1
     return found
+
+
+def _backfills(instance: dg.DagsterInstance) -> Counter[dg.AssetKey]:
+    """The number of unfinished backfills by table."""
+    unfinished = BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING])
+    return Counter(
+        key for backfill in instance.get_backfills(filters=unfinished) for key in set(backfill.asset_selection or ())
+    )

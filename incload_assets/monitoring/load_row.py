@@ -1,9 +1,9 @@
 """A row of the lake's table ``_loads``: one attempt to load one window, successful or not."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from datetime import datetime, timedelta
+from collections.abc import Iterable
+from dataclasses import MISSING, dataclass, fields
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_type_hints
 
 import pyarrow as pa
@@ -113,6 +113,13 @@ class LoadRow:
         return None if self.asked_at is None else self.ended_at - self.asked_at
 
     @property
+    def began(self) -> datetime:
+        """When the load began. Of a failed attempt that is not recorded: when its run was requested."""
+        if self.outcome != "loaded":
+            return min(self.asked_at or self.ended_at, self.ended_at)
+        return min((start for _, start, _ in self.spans), default=self.ended_at - timedelta(seconds=self.seconds))
+
+    @property
     def spans(self) -> list[tuple[str, datetime, timedelta]]:
         """The parts of the load's phases: name, start and duration, in order."""
         return [
@@ -145,9 +152,22 @@ def as_rows(found: pa.Table) -> list[LoadRow]:
     Args:
         found: With at least the columns of :data:`SCHEMA` that have no default.
     """
-    known: Sequence[str] = [name for name in found.schema.names if name in SCHEMA.names]
-    return [LoadRow(**_given(row)) for row in found.select(known).to_pylist()]
+    defaults = {field.name: None if field.default is MISSING else field.default for field in fields(LoadRow)}
+    names = [name for name in found.schema.names if name in defaults]
+    values = [_values(found[name], defaults[name]) for name in names]
+    rows = []
+    for of_one in zip(*values, strict=True):
+        row = object.__new__(LoadRow)  # its own constructor takes five times as long, which a year of loads feels
+        vars(row).update(defaults)
+        vars(row).update(zip(names, of_one, strict=True))
+        rows.append(row)
+    return rows
 
 
-def _given(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if value is not None}
+def _values(column: pa.ChunkedArray, default: Any) -> list[Any]:
+    """The values of a column, with the default for NULL; by column is several times as fast as by row."""
+    if pa.types.is_timestamp(column.type):
+        naive = column.cast(pa.timestamp("us")).to_numpy().astype(object)
+        return [default if value is None else value.replace(tzinfo=UTC) for value in naive]
+    values = column.to_pylist()
+    return values if not column.null_count else [default if value is None else value for value in values]

@@ -4,12 +4,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import dagster as dg
+
+from incload_assets.declaration.slo import Criticality
 from incload_assets.monitoring.due_windows import count_due
 from incload_assets.monitoring.facts import COLLECTED_WITHIN, Facts, TableFacts
 from incload_assets.monitoring.load_row import COUNTS, PHASES
+from incload_assets.monitoring.period import Period, period_of
+from incload_assets.monitoring.slis import INDICATORS, QUANTILES, burnt, quantile, slis_with_target
+from incload_assets.sources.upstream.tables import Tables
 
 Kind = Literal["gauge", "counter"]
 Values = Iterator[tuple[tuple[str, ...], float]]
+
+URGENCY: Mapping[Criticality, int] = {"high": 2, "normal": 1, "low": 0}
+AT_LEAST_0 = ("ContractViolation", "ReconciliationFailed", "SchemaMismatch", "SparkUnavailable")
+"""Kinds of errors that are counted from 0 on: the first error of a kind would otherwise not be a growth."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +74,15 @@ def _info(t: TableFacts, _: Facts) -> Values:
         yield (t.table.criticality, owner), 1
 
 
+def _upstream(t: TableFacts, facts: Facts) -> Values:
+    source = t.table.source
+    for upstream in source.of if isinstance(source, Tables) else ():
+        name = dg.AssetKey(upstream.path).to_user_string()
+        known = facts.tables.get(name)
+        as_critical = known is not None and URGENCY[known.table.criticality] >= URGENCY[t.table.criticality]
+        yield (name, "yes" if as_critical else "no"), 1
+
+
 def _windows(t: TableFacts, _: Facts) -> Values:
     if t.watch.seen is not None:
         for status, count in t.watch.seen.windows.items():
@@ -109,9 +128,9 @@ def _loads(t: TableFacts, _: Facts) -> Values:
 
 
 def _errors(t: TableFacts, _: Facts) -> Values:
-    for (outcome, kind), count in t.loads.items():
-        if outcome == "failed":
-            yield (kind,), count
+    counts = dict.fromkeys(AT_LEAST_0, 0) | {kind: n for (outcome, kind), n in t.loads.items() if outcome == "failed"}
+    for kind, count in counts.items():
+        yield (kind,), count
 
 
 def _rows(t: TableFacts, _: Facts) -> Values:
@@ -166,9 +185,59 @@ def _lag_records(t: TableFacts, _: Facts) -> Values:
         yield (), t.watch.seen.waiting_records
 
 
+def _period(t: TableFacts, facts: Facts) -> Period:
+    """The present period, computed once for all metrics of a table."""
+    name = t.table.name
+    if name not in facts.shared:
+        facts.shared[name] = period_of(t, facts.at)
+    found: Period = facts.shared[name]
+    return found
+
+
+def _freshness(t: TableFacts, facts: Facts) -> Values:
+    waits = _period(t, facts).waits
+    for share in QUANTILES:
+        if (seconds := quantile(waits, share)) is not None:
+            yield (f"{share:g}",), seconds
+
+
+def _slis(t: TableFacts, facts: Facts) -> Values:
+    for sli in slis_with_target(_period(t, facts)):
+        if sli.target is not None and sli.value is not None:
+            yield (sli.name,), sli.value
+
+
+def _targets(t: TableFacts, _: Facts) -> Values:
+    for indicator in INDICATORS:
+        if (target := indicator.target(t.table)) is not None:
+            yield (indicator.name,), target
+
+
+def _burnt(t: TableFacts, facts: Facts) -> Values:
+    if (share := burnt(_period(t, facts))) is not None:
+        yield (), share
+
+
+def _late(t: TableFacts, facts: Facts) -> Values:
+    seen = t.watch.seen
+    if t.first is None:
+        return
+    if seen is not None and seen.verdict != "undeclared":
+        yield (), float(seen.verdict == "late")
+        return
+    due = _period(t, facts).due
+    yield (), float(bool(due) and not any(row.window_end == due[-1] and row.outcome == "loaded" for row in t.recent))
+
+
 METRICS: tuple[Metric, ...] = (
     Metric(
         name="incload_table_info", help="1 for each owner of a table.", labels=("criticality", "owner"), values=_info
+    ),
+    Metric(
+        name="incload_upstream_info",
+        help="1 for each table that a table is derived from, and whether that one is at least as critical.",
+        labels=("upstream", "as_critical"),
+        values=_upstream,
     ),
     Metric(
         name="incload_windows",
@@ -275,6 +344,11 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(name="incload_runs", help="Runs of the table now.", labels=("status",), values=_under_way),
     Metric(
+        name="incload_backfills",
+        help="Backfills of the table that are under way.",
+        values=lambda t, _: iter([((), t.backfills)]),
+    ),
+    Metric(
         name="incload_sensor_running",
         help="0 if somebody has stopped the table's sensor.",
         values=lambda t, _: iter([((), float(t.watch.running))]),
@@ -294,6 +368,31 @@ METRICS: tuple[Metric, ...] = (
         help="When a window of the table was last loaded.",
         values=lambda t, _: iter([((), t.newest.timestamp())] if t.newest else []),
     ),
+    Metric(
+        name="incload_freshness_seconds",
+        help="How long windows and news of the period of the objectives waited to be loaded.",
+        labels=("quantile",),
+        values=_freshness,
+    ),
+    Metric(
+        name="incload_sli",
+        help="Indicators that have an objective, over its period.",
+        labels=("sli",),
+        values=_slis,
+    ),
+    Metric(name="incload_slo_target", help="The objectives.", labels=("sli",), values=_targets),
+    Metric(
+        name="incload_budget_burnt_ratio",
+        help="Share of the period's allowed missed windows that is used up.",
+        values=_burnt,
+    ),
+    Metric(
+        name="incload_cost_total",
+        help="Time of all loads at the declared price of an hour; 0 if none is declared.",
+        kind="counter",
+        values=lambda t, facts: iter([((), t.totals.get("seconds", 0) / 3600 * facts.price_per_hour)]),
+    ),
+    Metric(name="incload_late", help="1 if the latest due window is overdue.", values=_late),
 )
 """The metrics of tables."""
 

@@ -9,6 +9,7 @@ from tests.benchmarks.rows.big import big
 from tests.benchmarks.rows.by_key import history, state
 from tests.benchmarks.rows.first import cold, days, first
 from tests.benchmarks.rows.memory import memory
+from tests.benchmarks.rows.metrics import metrics
 from tests.benchmarks.rows.other_tools import by_dlt, full_reload, without_spark
 from tests.benchmarks.rows.quiet import replay, sensor, tables
 from tests.benchmarks.rows.runs import backfill, run
@@ -30,6 +31,7 @@ ROWS: dict[str, Row] = {
     "replay": replay,
     "sensor": sensor,
     "tables": tables,
+    "metrics": metrics,
     "state": state,
     "history": history,
     "versions": versions,

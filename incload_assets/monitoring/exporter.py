@@ -1,0 +1,167 @@
+"""The metrics in Prometheus's text format, gathered anew for each scrape.
+
+Nothing is kept between scrapes: counters come from ``_loads``, which outlives this process and the records of runs in
+Dagster. If lake or Dagster's storage do not answer, the scrape succeeds with ``incload_up 0`` and without the series of
+the tables. An HTTP error would look to Prometheus as if this process were gone, which has another remedy.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+
+import dagster as dg
+from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import now
+from incload_assets.monitoring.collect import collect
+from incload_assets.monitoring.facts import Facts, gather
+from incload_assets.monitoring.metrics import HEARTBEAT, METRICS, OBSERVED, samples
+from resources.lake import Lake
+
+UP = "incload_up"
+GATHERING = "incload_gathering_seconds"
+WHOLE = {
+    UP: "0 if lake or Dagster's storage did not answer; the series of the tables are left out then.",
+    GATHERING: "How long it took to gather the metrics.",
+    OBSERVED: "When the metrics were gathered.",
+    HEARTBEAT: "When each of Dagster's daemons last gave a sign of life.",
+}
+"""The metrics that are not of a table, by name, with their help."""
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What one gathering found.
+
+    Args:
+        facts: The facts; None if they could not be gathered.
+        seconds: How long it took.
+    """
+
+    facts: Facts | None
+    seconds: float
+
+
+class Exporter(Collector):
+    """A collector for prometheus-client that gathers when it is asked; scrapes at the same time share a gathering.
+
+    Args:
+        instance: The instance with checks, sensors and runs.
+        tables: The tables.
+        lake: The lake.
+        report: Called with an error that made a gathering fail, and with None at the first success after it.
+
+    Example:
+        >>> Exporter(instance, [orders], lake).text()  # doctest: +SKIP
+        '# HELP incload_up ...'
+    """
+
+    def __init__(
+        self,
+        instance: dg.DagsterInstance,
+        tables: Iterable[Table],
+        lake: Lake,
+        report: Callable[[Exception | None], None] = lambda _: None,
+    ) -> None:
+        self.instance, self.tables, self.lake, self.report = instance, list(tables), lake, report
+        self._lock, self._ended, self._last, self._failed = threading.Lock(), 0.0, Gathered(None, 0.0), False
+
+    def describe(self) -> Iterator[Family]:
+        """No names: to know them, prometheus-client would gather when the collector is registered."""
+        return iter(())
+
+    def collect(self) -> Iterator[Family]:
+        """The metrics now."""
+        return families(self._gathered())
+
+    def text(self) -> str:
+        """The metrics now, as a scrape gets them."""
+        return generate_latest(registry_of(self)).decode()
+
+    def _gathered(self) -> Gathered:
+        """The facts now; if another scrape was gathering them when this one came, what that one found."""
+        came = time.monotonic()
+        with self._lock:
+            if self._ended < came:
+                self._last = self._gather()
+                self._ended = time.monotonic()
+            return self._last
+
+    def _gather(self) -> Gathered:
+        began = time.monotonic()
+        facts, error = None, None
+        try:
+            collect(self.instance, self.tables, self.lake)
+            facts = gather(self.instance, self.tables, self.lake, now())
+        except Exception as raised:  # whatever it is, the next scrape may succeed
+            error = raised
+        if (error is not None) or self._failed:
+            self.report(error)
+        self._failed = error is not None
+        return Gathered(facts, time.monotonic() - began)
+
+
+def families(found: Gathered) -> Iterator[Family]:
+    """The metrics in prometheus-client's model.
+
+    Args:
+        found: What was gathered.
+    """
+    facts = found.facts
+    yield _whole(UP, [({}, float(facts is not None))])
+    yield _whole(GATHERING, [({}, found.seconds)])
+    if facts is None:
+        return
+    yield _whole(OBSERVED, [({}, facts.at.timestamp())])
+    beats = sorted(facts.heartbeats.items())
+    yield _whole(HEARTBEAT, [({"daemon": kind}, at.timestamp()) for kind, at in beats])
+    known = {metric.name: metric for metric in METRICS}
+    for name, of_one in groupby(samples(facts), key=lambda sample: sample.metric):
+        family = Family(name.removesuffix("_total"), known[name].help, known[name].kind)
+        for sample in of_one:
+            family.add_sample(name, {**sample.labels}, sample.value)
+        yield family
+
+
+def _whole(name: str, values: Sequence[tuple[dict[str, str], float]]) -> Family:
+    family = Family(name, WHOLE[name], "gauge")
+    for labels, value in values:
+        family.add_sample(name, labels, value)
+    return family
+
+
+def registry_of(exporter: Exporter) -> CollectorRegistry:
+    """A registry with nothing but an exporter."""
+    registry = CollectorRegistry()
+    registry.register(exporter)
+    return registry
+
+
+@contextmanager
+def served(exporter: Exporter, host: str, port: int) -> Iterator[int]:
+    """The metrics at ``http://HOST:PORT/metrics`` for as long as the block runs.
+
+    Args:
+        exporter: What is served.
+        host: The address to listen at.
+        port: The port; 0: a free one.
+
+    Yields:
+        The port.
+
+    Raises:
+        OSError: Address or port are not available.
+    """
+    server, thread = start_http_server(port, host, registry_of(exporter))
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

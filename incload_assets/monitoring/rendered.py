@@ -1,0 +1,74 @@
+"""The files for Prometheus, Alertmanager and Grafana: written at once, and only if they have changed."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import yaml
+
+from resources.errors import IncrementalLoadError
+
+HEADER = "# Written by `incload monitoring render` from the declarations of tables; what is changed here is lost.\n"
+_OURS = (HEADER, '"uid": "incload-')
+"""What files that we have written contain."""
+
+
+def as_yaml(content: Mapping[str, Any]) -> str:
+    """The content of a YAML file."""
+    return HEADER + yaml.dump(dict(content), Dumper=_Plain, sort_keys=False, width=120, allow_unicode=True)
+
+
+class _Plain(yaml.SafeDumper):
+    """A dumper that repeats what occurs twice, because aliases are hard to read."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def write(folder: Path, files: Mapping[str, str]) -> list[str]:
+    """Writes files into a folder; others in it are left alone.
+
+    Each file is replaced at once, so that a program that reads it meanwhile gets the old or the new one.
+
+    Args:
+        folder: The folder; created if it is not there.
+        files: The texts by path below the folder.
+
+    Returns:
+        The paths of the files that have changed.
+
+    Raises:
+        IncrementalLoadError: A file of that name was written by somebody else; nothing is written then.
+    """
+    texts = {name: _read(folder / name) for name in files}
+    for name, text in texts.items():
+        if text and not any(mark in text for mark in _OURS):
+            raise IncrementalLoadError(
+                f"{folder / name} was not written by incload",
+                rule="files of others are left alone",
+                remedy="move it away, or choose another folder",
+            )
+    changed = [name for name, text in files.items() if texts[name] != text]
+    for name in changed:
+        _replace(folder / name, files[name])
+    return changed
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+def _replace(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", encoding="utf-8", delete=False) as file:
+        try:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            os.chmod(file.name, 0o644)  # other accounts read it
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
