@@ -250,8 +250,8 @@ def _checks(instance: dg.DagsterInstance, tables: Sequence[Table]) -> dict[str, 
         record = records.get(key)
         if record is None:
             continue
-        told = record.evaluation
-        if told is not None and record.event is not None:
+        told = record.evaluation  # of a load that failed before its checks: only their plan
+        if isinstance(told, dg.AssetCheckEvaluation) and record.event is not None:
             at = seen_at(told.metadata) or datetime.fromtimestamp(record.event.timestamp, UTC)
             found[name][key.name] = _check(told.passed, told.severity, at, told.description, told.metadata)
         elif (verdict := last_verdict(instance, key)) is not None:

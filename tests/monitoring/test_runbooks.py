@@ -15,6 +15,7 @@ from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, checks_for, reconc
 from incload_assets.checks.kinds import with_runbook
 from incload_assets.cli.docs import sections
 from incload_assets.code_location import incremental_definitions
+from incload_assets.monitoring.alerts import ALERTS, Alert
 from incload_assets.monitoring.metrics import HEARTBEAT, METRICS
 from resources import errors
 from resources.settings import Settings
@@ -63,6 +64,11 @@ def test_each_check_names_a_section(name: str) -> None:
     assert f"`{name}`" in SECTIONS[runbook], "the section names the check"
 
 
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_each_alert_leads_to_a_section_that_names_it(alert: Alert) -> None:
+    assert f"`{alert.name}`" in SECTIONS[alert.runbook]
+
+
 def test_the_description_of_each_check_in_the_ui_ends_with_its_runbook(tmp_path: Path) -> None:
     with house(tmp_path, Settings(spark="sc://127.0.0.1:9")) as h:
         specs = [spec for checks in checks_for(h.table) for spec in checks.check_specs]
@@ -76,7 +82,7 @@ def test_metrics_errors_and_checks_that_the_page_names_are_there() -> None:
     metrics = {metric.name for metric in METRICS} | {HEARTBEAT}
     assert {code for code in PAGE.code if re.fullmatch(r"incload_[a-z_]+", code)} - metrics == set()
     named = {code for code in PAGE.code if re.fullmatch(r"(?:[A-Z][a-z]+){2,}", code)}
-    others = {"QueryByTime", "Several"}
+    others = {"QueryByTime", "Several"} | {alert.name for alert in ALERTS}
     assert {name for name in named - others if not hasattr(errors, name)} == set()
 
 
