@@ -27,8 +27,8 @@ def slo(
     from incload_assets.cli.slo_view import as_data, details, overview
     from incload_assets.declaration.window import now
     from incload_assets.monitoring.collect import collect
-    from incload_assets.monitoring.facts import gather
-    from incload_assets.monitoring.slis import slis
+    from incload_assets.monitoring.facts import checks_at, gather
+    from incload_assets.monitoring.slis import CHECKS, slis
     from resources.lake import Lake
     from resources.settings import Settings
 
@@ -37,7 +37,10 @@ def slo(
         chosen = [project.table(table)] if table else [project.tables[name] for name in sorted(project.tables)]
         collect(project.instance, project.tables.values(), lake)
         facts = gather(project.instance, chosen, lake, now())
-    found = [(one, slis(facts.tables[one.name], facts.at, facts.price_per_hour)) for one in chosen]
+        found = []
+        for one in chosen:
+            earlier = checks_at(project.instance, one, CHECKS, facts.at - one.slo.period)
+            found.append((one, slis(facts.tables[one.name], facts.at, facts.price_per_hour, earlier)))
     if as_json:
         screen.print_json(json.dumps([as_data(*each, facts.at) for each in found]))
     elif table:

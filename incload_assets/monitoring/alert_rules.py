@@ -44,6 +44,11 @@ class AlertRule:
         return all(_matches(operator, value, table) for operator, value in _OF_TABLE.findall(self.expression))
 
     @property
+    def names_tables(self) -> bool:
+        """Whether it is for tables that it names, not for whatever table there is."""
+        return self._named is not None or _OF_TABLE.search(self.expression) is not None
+
+    @property
     def _named(self) -> str | None:
         """The table in its labels; None if there is none, or a template that the series fill."""
         name = self.labels.get("table")

@@ -20,7 +20,7 @@ from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow
 from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.progress.observed import Observed, observed_in, source_sensor_name
 from incload_assets.progress.request_tags import TABLE_TAG
-from incload_assets.progress.verdicts import last_verdict, seen_at
+from incload_assets.progress.verdicts import last_verdict, seen_at, verdict_at
 from resources.lake import Lake
 from resources.settings import current_settings
 
@@ -255,11 +255,25 @@ def _checks(instance: dg.DagsterInstance, tables: Sequence[Table]) -> dict[str, 
             at = seen_at(told.metadata) or datetime.fromtimestamp(record.event.timestamp, UTC)
             found[name][key.name] = _check(told.passed, told.severity, at, told.description, told.metadata)
         elif (verdict := last_verdict(instance, key)) is not None:
-            at, result = verdict
-            found[name][key.name] = _check(
-                result.passed, result.severity, at, result.description, result.metadata or {}
-            )
+            found[name][key.name] = _check_of(*verdict)
     return found
+
+
+def checks_at(instance: dg.DagsterInstance, table: Table, names: Iterable[str], at: datetime) -> dict[str, Check]:
+    """The results that checks of a table had at an instant in the past, by name.
+
+    Args:
+        instance: The instance with the checks.
+        table: The declaration.
+        names: The names of the checks.
+        at: The instant, aware.
+    """
+    found = {name: verdict_at(instance, dg.AssetCheckKey(table.key, name), at) for name in names}
+    return {name: _check_of(*verdict) for name, verdict in found.items() if verdict is not None}
+
+
+def _check_of(at: datetime, result: dg.AssetCheckResult) -> Check:
+    return _check(result.passed, result.severity, at, result.description, result.metadata or {})
 
 
 def _check(

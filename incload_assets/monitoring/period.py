@@ -2,13 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
 from incload_assets.declaration.window import known_windows
 from incload_assets.monitoring.due_windows import due_times
-from incload_assets.monitoring.facts import COLLECTED_WITHIN, TableFacts
+from incload_assets.monitoring.facts import COLLECTED_WITHIN, Check, TableFacts, Watch
 from incload_assets.monitoring.load_row import LoadRow
 
 
@@ -31,11 +31,14 @@ class Period:
     present: bool = True
     price_per_hour: float = 0.0
 
-    @property
-    def before(self) -> "Period":
-        """The period before."""
+    def before(self, checks: Mapping[str, Check]) -> "Period":
+        """The period before.
+
+        Args:
+            checks: The results that the table's checks had at its end.
+        """
         return Period(
-            facts=self.facts,
+            facts=replace(self.facts, checks=checks, watch=Watch(running=False)),
             since=self.since - (self.until - self.since),
             until=self.since,
             present=False,

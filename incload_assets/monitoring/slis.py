@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import ceil
+from types import MappingProxyType
 from typing import Literal
 
 from incload_assets.declaration.table import Table
-from incload_assets.monitoring.facts import CHANGED, TableFacts
+from incload_assets.monitoring.facts import CHANGED, Check, TableFacts
 from incload_assets.monitoring.period import Period, period_of
 
 Unit = Literal["seconds", "share", "records", "rows", "bytes", "attempts", "price", "price/GB", "seconds/GB"]
@@ -16,6 +17,9 @@ GB = 1e9
 LATE_SHARE = 0.05
 """The share of windows and changes that may wait for longer than promised."""
 QUANTILES = (0.5, 0.95, 0.99)
+RECONCILIATION, UNIQUENESS = "reconciliation", "uniqueness"
+CHECKS = (RECONCILIATION, UNIQUENESS)
+"""The checks whose results are indicators."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +75,6 @@ class Indicator:
         at_least: See :class:`Sli`.
         budget: Computes the share of the error budget that is left.
         parts: Computes what the number is the sum of.
-        now: Whether the number is of the present, not of a period: it has no trend then.
     """
 
     name: str
@@ -81,23 +84,28 @@ class Indicator:
     at_least: bool = False
     budget: Callable[[Period], float | None] = lambda _: None
     parts: Callable[[Period], Mapping[str, float]] = lambda _: {}
-    now: bool = False
 
 
-def slis(facts: TableFacts, at: datetime, price_per_hour: float = 0.0) -> list[Sli]:
+def slis(
+    facts: TableFacts,
+    at: datetime,
+    price_per_hour: float = 0.0,
+    earlier: Mapping[str, Check] = MappingProxyType({}),
+) -> list[Sli]:
     """The indicators of a table over the period of its objectives, each as listed in :data:`INDICATORS`.
 
     Args:
         facts: The facts of the table.
         at: The instant at which they were gathered, aware.
         price_per_hour: Price of an hour of the computing that a load occupies; 0: costs are in seconds.
+        earlier: The results that the checks in :data:`CHECKS` had a period ago, by name, for the trend.
 
     Example:
         >>> {sli.name: sli.value for sli in slis(facts, at)}["success"]  # doctest: +SKIP
         0.9677419354838710
     """
     present = period_of(facts, at, price_per_hour)
-    before = present.before if facts.first is not None and facts.first < present.since else None
+    before = present.before(earlier) if facts.first is not None and facts.first < present.since else None
     return [_sli(indicator, present, before) for indicator in INDICATORS]
 
 
@@ -119,7 +127,7 @@ def _sli(indicator: Indicator, present: Period, before: Period | None) -> Sli:
         target=indicator.target(present.facts.table),
         at_least=indicator.at_least,
         budget=indicator.budget(present),
-        before=None if before is None or indicator.now else indicator.value(before),
+        before=None if before is None else indicator.value(before),
         parts=indicator.parts(present),
     )
 
@@ -179,14 +187,14 @@ def _number(period: Period, check: str, name: str) -> float | None:
 
 
 def _missing(period: Period) -> float | None:
-    compared, missing = (_number(period, "reconciliation", f"rows_{name}") for name in ("compared", "missing"))
+    compared, missing = (_number(period, RECONCILIATION, f"rows_{name}") for name in ("compared", "missing"))
     return min(missing / compared, 1.0) if compared and missing is not None else None
 
 
 def _duplicates(period: Period) -> float | None:
-    rows = _number(period, "uniqueness", "rows")
+    rows = _number(period, UNIQUENESS, "rows")
     for what in ("key", "unique"):
-        repeated, affected = (_number(period, "uniqueness", f"{what}_{n}") for n in ("repeated", "rows_affected"))
+        repeated, affected = (_number(period, UNIQUENESS, f"{what}_{n}") for n in ("repeated", "rows_affected"))
         if repeated is not None and affected is not None:
             return (affected - repeated) / rows if rows else 0.0
     return None
@@ -257,7 +265,6 @@ INDICATORS: tuple[Indicator, ...] = (
         value=_missing,
         target=lambda table: table.slo.missing,
         budget=_share_left(_missing, lambda table: table.slo.missing),
-        now=True,
     ),
     Indicator(
         name="duplicates",
@@ -265,14 +272,12 @@ INDICATORS: tuple[Indicator, ...] = (
         value=_duplicates,
         target=lambda table: table.slo.duplicates,
         budget=_share_left(_duplicates, lambda table: table.slo.duplicates),
-        now=True,
     ),
     Indicator(
         name="reconciliation_seconds",
         unit="seconds",
-        value=lambda period: _number(period, "reconciliation", "seconds"),
+        value=lambda period: _number(period, RECONCILIATION, "seconds"),
         target=lambda table: table.slo.reconciliation.total_seconds(),
-        now=True,
     ),
     Indicator(
         name="recovery_seconds",
@@ -280,9 +285,9 @@ INDICATORS: tuple[Indicator, ...] = (
         value=_recovery,
         target=lambda table: table.slo.recovery.total_seconds(),
     ),
-    Indicator(name="lag_records", unit="records", value=_lag_records, now=True),
-    Indicator(name="lag_seconds", unit="seconds", value=_lag_seconds, now=True),
-    Indicator(name="lag_bytes", unit="bytes", value=_lag_bytes, now=True),
+    Indicator(name="lag_records", unit="records", value=_lag_records),
+    Indicator(name="lag_seconds", unit="seconds", value=_lag_seconds),
+    Indicator(name="lag_bytes", unit="bytes", value=_lag_bytes),
     Indicator(
         name="errors",
         unit="attempts",

@@ -19,7 +19,41 @@ _WITH_VERDICT = {AssetCheckExecutionRecordStatus.SUCCEEDED, AssetCheckExecutionR
 
 def last_verdict(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> tuple[datetime, dg.AssetCheckResult] | None:
     """The last result of a check, with the time of its observation; None if it never had a result."""
-    record = _last(instance, key, _WITH_VERDICT)  # each load that failed since has left a record without a result
+    return _verdict_of(key, _last(instance, key, _WITH_VERDICT))  # loads that failed since have left no result
+
+
+def verdict_at(
+    instance: dg.DagsterInstance, key: dg.AssetCheckKey, at: datetime
+) -> tuple[datetime, dg.AssetCheckResult] | None:
+    """The last result that a check had at an instant in the past, as :func:`last_verdict`.
+
+    Records cannot be asked for by time, and each load has left one: it is found by halving the range of their numbers.
+
+    Args:
+        instance: The instance with the check results.
+        key: The check's key.
+        at: The instant, aware.
+    """
+    found, newest = None, _last(instance, key, _WITH_VERDICT)
+    low, high = 1, newest.id + 1 if newest else 1
+    while low < high:
+        middle = (low + high) // 2
+        record = _last(instance, key, _WITH_VERDICT, up_to=middle)
+        if record is not None and _told_at(record) > at.timestamp():
+            high = record.id
+        else:
+            found, low = record or found, middle + 1
+    return _verdict_of(key, found)
+
+
+def _told_at(record: AssetCheckExecutionRecord) -> float:
+    """When a record got its result, in seconds since 1970; its creation is stored in whole seconds."""
+    return record.event.timestamp if record.event is not None else record.create_timestamp
+
+
+def _verdict_of(
+    key: dg.AssetCheckKey, record: AssetCheckExecutionRecord | None
+) -> tuple[datetime, dg.AssetCheckResult] | None:
     found = record.evaluation if record else None
     if record is None or record.event is None or found is None:
         return None
@@ -100,10 +134,15 @@ def evaluation_of(key: dg.AssetCheckKey, result: dg.AssetCheckResult) -> dg.Asse
 
 
 def _last(
-    instance: dg.DagsterInstance, key: dg.AssetCheckKey, status: set[AssetCheckExecutionRecordStatus] | None = None
+    instance: dg.DagsterInstance,
+    key: dg.AssetCheckKey,
+    status: set[AssetCheckExecutionRecordStatus] | None = None,
+    up_to: int | None = None,
 ) -> AssetCheckExecutionRecord | None:
+    """The newest record of a check, or the newest up to a number."""
+    storage, before = instance.event_log_storage, None if up_to is None else up_to + 1
     history: list[AssetCheckExecutionRecord] = list(
-        instance.event_log_storage.get_asset_check_execution_history(key, limit=1, status=status)
+        storage.get_asset_check_execution_history(key, limit=1, cursor=before, status=status)
     )
     return history[0] if history else None
 

@@ -34,6 +34,7 @@ def test_agreement_drift_and_a_table_changed_by_hand(
         rows = windows(agrees)
         assert [rows[key(n)]["verdict"] for n in (1, 2)] == ["agrees", "agrees"]
         assert [(rows[key(n)]["rows at source"], rows[key(n)]["rows in log"]) for n in (1, 2)] == [(3, 3), (3, 3)]
+        assert (agrees.metadata["rows_compared"].value, agrees.metadata["rows_missing"].value) == (6, 0)
         assert all(
             row["source hash"] == row["log hash"] and row["hash in log"] == row["hash in table"]
             for row in rows.values()
@@ -52,6 +53,7 @@ def test_agreement_drift_and_a_table_changed_by_hand(
         pending = reconciliation(spark, h.look(), ReconciliationConfig(partitions=[key(2)]))
         assert (pending.passed, pending.severity) == (False, dg.AssetCheckSeverity.ERROR)
         assert pending.metadata["keys_pending"].value == 1
+        assert (pending.metadata["rows_compared"].value, pending.metadata["rows_missing"].value) == (3, 1)
         assert windows(pending)[key(2)]["verdict"] == "1 key pending"
 
         assert h.load(1, 2) == [True, True]

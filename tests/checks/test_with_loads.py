@@ -15,7 +15,7 @@ from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, check
 from incload_assets.checks.registry import light_checks
 from incload_assets.progress.checkpoint import PARTITION_TAG
 from incload_assets.progress.request_tags import RANGE_END_TAG, RANGE_START_TAG
-from incload_assets.progress.verdicts import last_finding
+from incload_assets.progress.verdicts import last_finding, last_verdict, measured_in
 from resources.settings import Settings
 from tests.support.guest_table import House, guest, house, key
 
@@ -61,6 +61,8 @@ def test_a_load_repeats_the_last_verdict_of_the_checks_that_are_too_dear_for_it(
         h.deliver(3, guest("3", day=3))
         assert h.run(tags={RANGE_START_TAG: key(2), RANGE_END_TAG: key(3)}).success
         assert shown(h, "reconciliation") == ("FAILED", repeated)
+        known = last_verdict(h.instance, dg.AssetCheckKey(h.table.key, "reconciliation"))
+        assert known is not None and (measured_in(known[1]) or 0) > 0, "how long it took is repeated, too"
 
 
 def test_what_the_reconciliation_finds_while_loads_go_on_is_not_hidden_by_what_they_repeat(

@@ -113,6 +113,7 @@ RULES = {
                     "labels": {"severity": "page"},
                 },
                 {"alert": "OrdersLate", "expr": 'incload_late{table="orders"} > 0'},
+                {"alert": "SourceDown", "expr": "incload_source_up == 0"},
                 {"alert": "Disk", "expr": "node_filesystem_avail_bytes < 1"},
             ],
         }
@@ -127,11 +128,11 @@ def test_alerts_are_those_of_the_rendered_folder_that_watch_the_table(found: Fou
     (tmp_path / "rules.yaml").write_text("a: [")
     assert "holds no rules of Prometheus" in found("alerts loaded", settings=settings)[1]
     (tmp_path / "rules.yaml").write_text(json.dumps(RULES))  # JSON is YAML
-    assert found("alerts loaded", settings=settings) == (True, "1 of 3 rules that are rendered watch the table")
+    assert found("alerts loaded", settings=settings) == (True, "2 of 4 rules that are rendered watch the table")
     other = table_with(DAYS, name="rooms")
     assert found("alerts loaded", other, settings=settings) == (
         False,
-        "0 of 3 rules that are rendered watch the table",
+        "1 of 4 rules that are rendered watch the table",
     )
 
 
@@ -208,7 +209,7 @@ def test_alerts_are_those_that_a_prometheus_has_loaded(found: Found, prometheus:
     settings = Settings(prometheus_url=f"{prometheus}/")
     assert found("alerts loaded", settings=settings) == (
         True,
-        "1 of 3 rules that are loaded by Prometheus watch the table",
+        "2 of 4 rules that are loaded by Prometheus watch the table",
     )
     assert not found("alerts loaded", table_with(DAYS, name="rooms"), settings=settings)[0]
 

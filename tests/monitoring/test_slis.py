@@ -9,15 +9,17 @@ import dagster as dg
 import pytest
 
 from incload_assets.assets import Freshness
+from incload_assets.declaration import window
 from incload_assets.declaration.slo import Slo
 from incload_assets.declaration.table import Table
-from incload_assets.monitoring.facts import Check, Facts, TableFacts, Watch, gather
+from incload_assets.monitoring.facts import Check, Facts, TableFacts, Watch, checks_at, gather
 from incload_assets.monitoring.load_row import LoadRow
 from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.metrics import samples
 from incload_assets.monitoring.period import period_of
 from incload_assets.monitoring.slis import INDICATORS, Sli, quantile, slis
 from incload_assets.progress.observed import Observed
+from incload_assets.progress.verdicts import evaluation_of
 from resources.lake import Lake
 from tests.support.documents import DOCS, Page
 from tests.support.literal_loads import at, attempt, facts_of, table_with
@@ -130,7 +132,32 @@ def test_the_next_month_is_compared_with_it() -> None:
     assert (later["errors"].value, later["errors"].trend) == (0, -3)
     assert later["cost"].before == 3_960
     assert later["freshness_p95"].before == 86_400
-    assert later["missing"].trend is None
+    assert (later["missing"].value, later["missing"].trend) == (None, None)
+
+
+def test_results_of_checks_are_compared_with_those_of_a_period_ago() -> None:
+    now, fewer = NOW + timedelta(days=31), {**CHECKS["reconciliation"].values, "rows_missing": 4}
+    newer = {**CHECKS, "reconciliation": replace(CHECKS["reconciliation"], values=fewer)}
+    later = {sli.name: sli for sli in slis(facts_of(MONTH, JANUARY, checks=newer), now, earlier=CHECKS)}
+    assert (later["missing"].before, later["missing"].trend) == (10 / 40_000, pytest.approx(-6 / 40_000))
+    assert later["duplicates"].trend == 0
+
+
+def test_the_result_of_a_check_at_an_instant_is_the_last_one_until_then() -> None:
+    key = dg.AssetCheckKey(MONTH.key, "uniqueness")
+    with dg.instance_for_test() as instance:
+        instants = []
+        for number in range(7):
+            other = dg.AssetCheckKey(dg.AssetKey("another"), "uniqueness")
+            for of in (key, other):
+                metadata = {"rows": dg.MetadataValue.int(number)}
+                result = dg.AssetCheckResult(asset_key=of.asset_key, check_name=of.name, passed=True, metadata=metadata)
+                instance.report_runless_asset_event(evaluation_of(of, result))
+            instants.append(window.now())
+        known = [checks_at(instance, MONTH, ["uniqueness"], instant) for instant in instants]
+        assert [found["uniqueness"].values["rows"] for found in known] == [*range(7)]
+        assert checks_at(instance, MONTH, ["uniqueness"], instants[0] - timedelta(hours=1)) == {}
+        assert checks_at(instance, MONTH, ["reconciliation"], instants[-1]) == {}
 
 
 def test_without_a_price_costs_are_seconds() -> None:
