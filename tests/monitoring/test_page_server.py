@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
 
+import dagster as dg
 import pytest
 
 from incload_assets.declaration.window import window_of
@@ -15,6 +16,8 @@ from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.page_server import EVERY_SECONDS, REMEMBERED, Looks, PageServer, looks
 from incload_assets.monitoring.view import View, look
 from resources.errors import SourceUnavailable
+from resources.settings import Settings
+from tests.support.guest_table import guest, house, key
 from tests.support.html import parsed
 from tests.support.made_up_loads import MadeUp, made_up, row, weeks
 from tests.support.made_up_tables import declared
@@ -188,3 +191,29 @@ def test_the_proof_of_an_older_version_is_shown_as_it_is(world: MadeUp) -> None:
     with served(Looks(lambda _: replace(view)), LoadsTable(world.lake)) as server:
         status, _, text = asked(server, f"/load/{one.run_id}")
     assert status == 200 and "keys 4" in text and "agree" not in text
+
+
+def test_real_loads_are_shown_with_their_time_their_proof_and_why_rows_are_in_quarantine(
+    tmp_path: Path, spark_settings: Settings
+) -> None:
+    (tmp_path / "dagster").mkdir()
+    with (
+        dg.DagsterInstance.local_temp(str(tmp_path / "dagster")) as instance,
+        house(tmp_path, spark_settings, instance=instance) as h,
+    ):
+        h.deliver(1, guest("1"), guest("2"), guest("3", "Secret Name", room=0))
+        h.deliver(2, guest("4", "Secret Name", room=0, day=2))
+        assert h.load(1, 2, 1) == [True, False, True]
+        h.run(dg.AssetSelection.all_asset_checks())
+        with served(looks(h.instance, {"guests": h.table}, h.lake), LoadsTable(h.lake)) as server:
+            table = asked(server, "/table/guests")[2]
+            runs = {str(a.attributes["href"]) for a in parsed(table).all("a") if "/load/" in str(a.attributes["href"])}
+            pages = [asked(server, run)[2] for run in runs]
+    assert len(runs) == 3 and "Secret Name" not in "".join([table, *pages])
+    text = parsed(table).text
+    assert "room" in text.partition("Reasons")[2] and "ContractViolation" in text
+    assert "None: each window was loaded once" not in text and f"{key(1)} 2 " in text
+    assert sum("log and table agree" in page for page in pages) == 2
+    charts = [svg for page in pages for svg in parsed(page).all("svg")]
+    drawn = [{rect.attributes["class"] for rect in chart.all("rect")} for chart in charts]
+    assert {f"c{n}" for n in range(5)} <= max(drawn, key=len), "all phases of the first load"
