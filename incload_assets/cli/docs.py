@@ -14,6 +14,7 @@ PAGES = (
     "write_strategies",
     "how_a_load_works",
     "operating",
+    "monitoring",
     "production",
     "cost",
     "how_to_extend",
