@@ -9,6 +9,7 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from incload_assets.assets.incremental import table_of
 from incload_assets.automation import orphaned_runs, source_sensor
 from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for
+from incload_assets.checks.reconciliation_schedules import reconciliation_schedules
 from incload_assets.declaration.table import Table
 from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.jobs import schedule_of
@@ -16,11 +17,13 @@ from incload_assets.monitoring.sensor import loads_sensor
 from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.request_tags import SERIALIZED_TAG, TABLE_TAG
+from incload_assets.recovery.jobs import rebuild_job
 from resources.errors import DeclarationError
 from resources.lake import Lake
 from resources.settings import Settings
 from resources.spark.resource import SparkResource
 
+RECONCILIATION = "check_reconciliation"
 CHECK_SCHEDULES = {
     "check_tables": (
         "*/10 * * * *",
@@ -32,7 +35,7 @@ CHECK_SCHEDULES = {
         tuple(TABLE_CHECKS),
         "Reads the keys of every table, and the logs of tables with several sources",
     ),
-    "check_reconciliation": ("40 4 * * *", ("reconciliation",), "Reads the sources again and compares"),
+    RECONCILIATION: ("40 4 * * *", ("reconciliation",), "Reads the sources again and compares"),
 }
 """Jobs over the checks of all tables, by name: cron schedule (UTC), checks, and description."""
 
@@ -66,9 +69,20 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
     return dg.Definitions(
         assets=assets,
         asset_checks=[check for table in tables.values() for check in checks_for(table)],
-        jobs=[*jobs.values(), *check_jobs, *(job for job, _ in maintenance)],
+        jobs=[
+            *jobs.values(),
+            *check_jobs,
+            *(job for job, _ in maintenance),
+            *([rebuild_job(tables.values())] if tables else []),
+        ],
         schedules=[
             *map(_check_schedule, check_jobs),
+            *(
+                each
+                for job in check_jobs
+                if job.name == RECONCILIATION
+                for each in reconciliation_schedules(tables.values(), job)
+            ),
             *(schedule_of(job, cron) for job, cron in maintenance),
         ],
         sensors=[

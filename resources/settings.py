@@ -37,7 +37,13 @@ class Settings(BaseSettings):
         kafka: Fetch the jars for tables that read from Kafka; by default only for the sample shop, if available. With
             ``false`` the shop runs without Kafka, too.
         warm_runs: Whether runs are forked from a process that has loaded the code location.
+        price_per_hour: Price of an hour of the computing that a load occupies, in whatever currency; 0: unknown, costs
+            are shown in seconds.
+        monitoring: Folder with the rules that ``incload monitoring render`` wrote, for ``incload ready``.
+        prometheus_url: Address of a Prometheus that evaluates the rules, for ``incload ready``.
+        dashboard_url: Address of ``incload dashboard``, to which the tables in the Dagster UI link; None: no link.
         samples: Whether the sample shop and its tables are part of the code location.
+        trace_url: Address of a run's trace, with ``{trace_id}`` in it; the metadata of loads link to it.
 
     Raises:
         ValidationError: A value is invalid; the message names the field.
@@ -62,7 +68,12 @@ class Settings(BaseSettings):
     s3: bool = False
     kafka: bool | None = None
     warm_runs: bool = True
+    price_per_hour: float = Field(0.0, ge=0, allow_inf_nan=False)
+    monitoring: Path | None = None
+    prometheus_url: str | None = Field(None, pattern=r"^https?://", repr=False)
+    dashboard_url: str | None = Field(None, pattern=r"^https?://[^@\s]+$")
     samples: bool = True
+    trace_url: str | None = None
 
     @field_validator("spark")
     @classmethod
@@ -70,6 +81,13 @@ class Settings(BaseSettings):
         if value not in ("local", "in-process") and not value.startswith("sc://"):
             raise ValueError("INCLOAD_SPARK is 'local', 'in-process' or the sc://… address of a Spark Connect server")
         return value
+
+    @field_validator("trace_url")
+    @classmethod
+    def _link(cls, value: str | None) -> str | None:
+        if value and not (value.startswith(("http://", "https://")) and "{trace_id}" in value):
+            raise ValueError("INCLOAD_TRACE_URL is an http address with {trace_id} in it")
+        return value or None
 
     @cached_property
     def home_root(self) -> Path:

@@ -42,14 +42,17 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
             "check_uniqueness",
             "compact_files",
             "load_items",
+            "rebuild_checkpoints",
             "vacuum_tables",
         ],
-        "sensors": ["orphaned_runs", "watch_items"],
+        "sensors": ["collect_loads", "orphaned_runs", "watch_items"],
         "schedules": [
             "check_reconciliation_schedule",
             "check_tables_schedule",
             "check_uniqueness_schedule",
             "compact_files_schedule",
+            "reconcile_monthly",
+            "reconcile_weekly",
             "vacuum_tables_schedule",
         ],
     }
@@ -134,7 +137,7 @@ def test_tables_whose_sensors_would_have_one_name_are_refused() -> None:
 
 def test_tables_with_similar_names_have_places_of_their_own() -> None:
     definitions = incremental_definitions([items_asset(name="item"), items_asset(name="items")], Settings())
-    assert names(definitions)["sensors"] == ["orphaned_runs", "watch_item", "watch_items"]
+    assert names(definitions)["sensors"] == ["collect_loads", "orphaned_runs", "watch_item", "watch_items"]
 
 
 def test_two_assets_with_one_key_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 import pytest
 import typer
+from dagster._cli import create_dagster_cli
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from typer.core import TyperGroup
@@ -41,6 +42,8 @@ from tests.support.documents import DOCS, PAGES, PROJECT, README, Page, document
 from tests.support.guest_table import job_of
 
 COMMANDS = typer.main.get_command(program)
+OF_THE_SYSTEM = {"df", "du", "pg_isready"}
+"""Programs of the operating system and of PostgreSQL that a page may call."""
 FIRST, SECOND = dg.DailyPartitionsDefinition("2026-01-01"), dg.HourlyPartitionsDefinition("2026-01-01-00:00")
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -126,6 +129,15 @@ def parse(arguments: list[str]) -> None:
         context = command.make_context(name, rest, parent=context)
 
 
+def read_by_dagster(arguments: list[str]) -> None:
+    """Read the arguments of ``dagster`` as it reads them, and do nothing; it is a program of click."""
+    command: Any = create_dagster_cli()
+    context = command.make_context("dagster", list(arguments))
+    while hasattr(command, "commands"):
+        name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        context = command.make_context(name, rest, parent=context)
+
+
 @each_page
 def test_links_pictures_and_anchors_are_there(page: Page) -> None:
     anchors = {other.path: other.anchors for other in PAGES}
@@ -189,6 +201,10 @@ def test_commands_can_be_read(page: Page) -> None:
                 assert_setting(name, value)
         elif Path(words[0]).name == "incload":
             parse(words[1:])
+        elif words[0] == "dagster":
+            read_by_dagster(words[1:])
+        elif words[0] in OF_THE_SYSTEM:
+            assert len(words) > 1, words
         elif words[0] == ".ci/test":
             assert all((PROJECT / path).exists() for path in words), words
         elif "install" in words:

@@ -17,6 +17,8 @@ from incload_assets.declaration.table import INTERVAL, Declaration, Freshness, Q
 from incload_assets.declaration.write import Write
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
 from incload_assets.writes.merge import Merge
+from resources.page_addresses import address_of
+from resources.settings import current_settings
 
 
 def incremental_asset(
@@ -157,6 +159,8 @@ def table_of(asset: dg.AssetsDefinition) -> Table | None:
 
 
 def _shown(table: Table) -> dict[str, Any]:
+    """The metadata of a table's asset; it is no part of the code's version."""
+    dashboard = current_settings().dashboard_url
     columns = [
         dg.TableColumn(
             field.name,
@@ -179,4 +183,5 @@ def _shown(table: Table) -> dict[str, Any]:
         "write": type(table.write).__name__,
         "partition_by": table.write.partition_by or "none (state table)",
         **({"buckets": table.write.buckets} if table.write.buckets else {}),
+        **({"dashboard": dg.MetadataValue.url(address_of(table.name, dashboard))} if dashboard else {}),
     }

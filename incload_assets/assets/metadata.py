@@ -17,6 +17,7 @@ from incload_assets.delta.sql import col
 from incload_assets.load.load import LoadReport
 from incload_assets.load.reconcile import sum_of, unsigned
 from resources.lake import Lake, bytes_in, data_files
+from resources.settings import current_settings
 
 SAMPLE_ROWS = 5
 SHOWN_CHARACTERS = 120
@@ -24,7 +25,9 @@ SHOWN_CHARACTERS = 120
 Metadata = dict[str, dg.MetadataValue]
 
 
-def metadata_of(spark: SparkSession, table: Table, lake: Lake, reports: Sequence[LoadReport]) -> dict[str, Metadata]:
+def metadata_of(
+    spark: SparkSession, table: Table, lake: Lake, reports: Sequence[LoadReport], run_id: str = ""
+) -> dict[str, Metadata]:
     """The metadata of materializations by partition key; the UI plots its numbers over time.
 
     Args:
@@ -32,11 +35,13 @@ def metadata_of(spark: SparkSession, table: Table, lake: Lake, reports: Sequence
         table: The declaration.
         lake: The lake with the table.
         reports: Reports of loads that were reconciled with the same version of the log.
+        run_id: The Dagster run; empty: none, and so no trace.
     """
     keys = [report.window.key for report in reports]
     samples, size = _samples(spark, table, lake, reports), _bytes(table, lake, keys)
     return {
-        key: _metadata(table, lake, report, samples[key], size[key]) for key, report in zip(keys, reports, strict=True)
+        key: _metadata(table, lake, report, samples[key], size[key]) | _trace(run_id)
+        for key, report in zip(keys, reports, strict=True)
     }
 
 
@@ -92,6 +97,15 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
         "checks": dg.MetadataValue.url(f"/assets/{path}?view=checks"),
         "sample": sample,
     }
+
+
+def _trace(run_id: str) -> Metadata:
+    """The identifier of the run's trace, and where to see it if the settings say."""
+    trace_id, address = run_id.replace("-", ""), current_settings().trace_url
+    shown: Metadata = {"trace_id": dg.MetadataValue.text(trace_id)} if trace_id else {}
+    if trace_id and address:
+        shown["trace"] = dg.MetadataValue.url(address.replace("{trace_id}", trace_id))
+    return shown
 
 
 def _commit(report: LoadReport) -> str:

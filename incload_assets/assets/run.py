@@ -66,7 +66,7 @@ def _load_each(
     left = dict(windows)
     try:
         for reports in _load_together(context, table, spark, list(windows.values())):
-            metadata_by_key = metadata_of(spark, table, lake, reports)
+            metadata_by_key = metadata_of(spark, table, lake, reports, context.run.run_id)
             for report in reports:
                 _log(context, table, report, metadata_by_key[report.window.key])
                 del left[report.window.key]
@@ -89,7 +89,7 @@ def _load_each(
                 rewrite_compacted=REWRITE_COMPACTED_TAG in context.run.tags,
                 info=context.log.info,
             )
-            metadata = metadata_of(spark, table, lake, [report])[key]
+            metadata = metadata_of(spark, table, lake, [report], context.run.run_id)[key]
         except Exception as error:
             failures[key] = _translated(context, table, f"{table.name} {key}", error)
             context.log.error(f"{table.name} {key}: {failures[key]}")

@@ -1,31 +1,42 @@
 """The check ``clock``: the skew of the source's clock, and rows dated in the future."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
+import pyspark.sql.types as T
 
+from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.kinds import LightCheck
-from incload_assets.checks.observation import Observation, result, several, spoken
+from incload_assets.checks.observation import Observation, result, several, some, spoken
+from incload_assets.declaration.table import Table
 from resources.errors import IncrementalLoadError
+from resources.lake import data_files
 
 NAME = "clock"
 SECOND = timedelta(seconds=1)
+TOLERANCE = timedelta(minutes=5)
+"""How far a change may be dated ahead of our clock: clocks differ."""
 DESCRIPTION = "The source's clock differs from ours by no more than its lag allows, and no row is dated in the future."
 
 
 def clock(look: Observation) -> dg.AssetCheckResult:
-    """How far the source's clock is from ours, and how many rows are dated after it; WARN if either is wrong."""
-    if look.trouble is not None:
+    """How far the source's clock is from ours, and what is dated after it; WARN if either is wrong.
+
+    Changes that are dated in the future win over all that come before that time, so that a wrong clock of one writer
+    makes the right changes of others stale. They are found by the statistics of the log's files.
+    """
+    has_times = look.table.source.has_row_times
+    if look.trouble is not None and has_times:
         return result(look, NAME, False, f"The source could not be checked: {look.trouble}")
     try:
-        clocks = look.table.source.clocks(look.table.name)
+        clocks = look.table.source.clocks(look.table.name) if has_times else []
     except IncrementalLoadError as error:
         return result(look, NAME, False, f"The source could not be checked: {error}")
     skew = max((clock.skew for clock in clocks), key=abs, default=timedelta())
     apart = [clock for clock in clocks if abs(clock.skew) > clock.allowed]
     ahead = sum(clock.ahead for clock in clocks)
     away = f"{spoken(abs(skew))} {'ahead of' if skew > timedelta() else 'behind'} " if abs(skew) >= SECOND else ""
-    told = [f"The source's clock is {away}ours."]
+    told = [f"The source's clock is {away}ours."] if clocks else []
     if apart:
         told.append(f"Its lag allows {spoken(apart[0].allowed)}. What to do: set the clocks, or declare a longer lag.")
     if ahead:
@@ -34,16 +45,46 @@ def clock(look: Observation) -> dg.AssetCheckResult:
             f"{several(ahead, 'row')} dated in the future, from {first} on. They are loaded when that time has come; "
             "no load waits for them. What to do: correct them at the source if the time is wrong."
         )
+    if windows := sorted(_dated_ahead(look)):
+        told.append(
+            f"Changes in {some(windows)} have a {look.table.changes.sequence_by[0]!r} in the future, so that no change "
+            "of their keys counts until then. What to do: have them corrected at the source, and load these again."
+        )
     metadata = {
+        "windows_in_the_future": dg.MetadataValue.int(len(windows)),
         "skew_seconds": dg.MetadataValue.float(round(skew.total_seconds(), 3)),
         "rows_in_the_future": dg.MetadataValue.int(ahead),
     }
-    return result(look, NAME, not apart and not ahead, " ".join(told), metadata)
+    return result(
+        look,
+        NAME,
+        not apart and not ahead and not windows,
+        " ".join(told) or "No change is dated in the future.",
+        metadata,
+    )
+
+
+def _dated_ahead(look: Observation) -> set[str]:
+    """The partition keys of windows in whose changes the sequence is a time in the future."""
+    delta = look.lake.delta(ChangeLog(look.table, look.lake).uri) if _has_dated_changes(look.table) else None
+    if delta is None:
+        return set()
+    newest, latest = f"max.{look.table.changes.sequence_by[0]}", look.now + TOLERANCE
+    files = data_files(delta).to_pylist()
+    dated = [(file["partition._window"], file.get(newest)) for file in files]
+    return {key for key, at in dated if isinstance(at, datetime) and at.replace(tzinfo=at.tzinfo or UTC) > latest}
+
+
+def _has_dated_changes(table: Table) -> bool:
+    """Whether the order of changes is one of times."""
+    first = table.changes.sequence_by[:1]
+    return bool(first) and first[0] in table.columns and isinstance(table.type_of(first[0]), T.TimestampType)
 
 
 CHECK = LightCheck(
     name=NAME,
     description=DESCRIPTION,
+    runbook="clock-skew",
     evaluate=clock,
-    applies_to=lambda table: table.source.has_row_times,
+    applies_to=lambda table: table.source.has_row_times or _has_dated_changes(table),
 )

@@ -90,6 +90,7 @@ def _result(table: Table, passed: bool, description: str, metadata: dict[str, dg
 CHECK = TableCheck(
     name=NAME,
     description=DESCRIPTION,
+    runbook="duplicate-writes",
     evaluate=conflicts,
     applies_to=can_conflict,
 )

@@ -7,6 +7,7 @@ import dagster as dg
 
 from incload_assets.checks import reconciliation
 from incload_assets.checks.evaluations import Evaluations
+from incload_assets.checks.kinds import with_runbook
 from incload_assets.checks.observation import look
 from incload_assets.checks.registry import LIGHT_CHECKS, TABLE_CHECKS, light_checks, table_checks
 from incload_assets.checks.with_loads import verdict_by_itself, verdict_with_load
@@ -43,7 +44,7 @@ def _cheap(table: Table) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(
         name=_step(table, "checks"),
         specs=[
-            dg.AssetCheckSpec(name, asset=table.key, description=LIGHT_CHECKS[name].description)
+            dg.AssetCheckSpec(name, asset=table.key, description=LIGHT_CHECKS[name].shown)
             for name in light_checks(table)
         ],
         can_subset=True,
@@ -68,7 +69,7 @@ def _whole(table: Table, name: str) -> dg.AssetChecksDefinition:
 
     @dg.multi_asset_check(
         name=_step(table, name),
-        specs=[dg.AssetCheckSpec(name, asset=table.key, description=found.description)],
+        specs=[dg.AssetCheckSpec(name, asset=table.key, description=found.shown)],
         can_subset=True,  # so that the result may be left out
         required_resource_keys={"spark", "lake"},
     )
@@ -85,11 +86,11 @@ def _whole(table: Table, name: str) -> dg.AssetChecksDefinition:
 
 
 def _reconciliation(table: Table) -> dg.AssetChecksDefinition:
-    name = reconciliation.NAME
+    name, described = reconciliation.NAME, with_runbook(reconciliation.DESCRIPTION, reconciliation.RUNBOOK)
 
     @dg.multi_asset_check(
         name=_step(table, name),
-        specs=[dg.AssetCheckSpec(name, asset=table.key, description=reconciliation.DESCRIPTION)],
+        specs=[dg.AssetCheckSpec(name, asset=table.key, description=described)],
         can_subset=True,  # so that the result may be left out
         required_resource_keys={"spark", "lake"},
     )

@@ -61,6 +61,7 @@ def _todo(look: Observation, window: WindowProgress) -> str:
 CHECK = LightCheck(
     name=NAME,
     description=DESCRIPTION,
+    runbook="missed-updates",
     evaluate=freshness,
     applies_to=lambda table: table.freshness is not None,
 )

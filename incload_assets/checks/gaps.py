@@ -87,5 +87,6 @@ def _described(
 CHECK = LightCheck(
     name=NAME,
     description=DESCRIPTION,
+    runbook="missed-updates",
     evaluate=gaps,
 )

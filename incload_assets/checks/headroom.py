@@ -46,6 +46,7 @@ def headroom(look: Observation) -> dg.AssetCheckResult:
 CHECK = LightCheck(
     name=NAME,
     description=DESCRIPTION,
+    runbook="missed-updates",
     evaluate=headroom,
     applies_to=lambda table: table.source.expires_rows,
 )

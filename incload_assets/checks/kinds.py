@@ -12,6 +12,16 @@ from incload_assets.progress.verdicts import as_seen
 from resources.lake import Lake
 
 
+def with_runbook(description: str, runbook: str) -> str:
+    """A description that ends with a pointer to a section of the runbooks, if there is one.
+
+    Example:
+        >>> with_runbook("No row is dated in the future.", "clock-skew")
+        'No row is dated in the future. Runbook: `incload docs runbooks clock-skew`.'
+    """
+    return f"{description} Runbook: `incload docs runbooks {runbook}`." if runbook else description
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Check:
     """The declaration that both kinds share.
@@ -19,12 +29,19 @@ class _Check:
     Args:
         name: Of the check.
         description: For people.
+        runbook: Anchor of the section of the runbooks for a bad result; empty: there is none.
         applies_to: Whether a table has the check; one that does not apply would always be green.
     """
 
     name: str
     description: str
+    runbook: str = ""
     applies_to: Callable[[Table], bool] = every_table
+
+    @property
+    def shown(self) -> str:
+        """The description with a pointer to the runbook."""
+        return with_runbook(self.description, self.runbook)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -107,5 +107,6 @@ def _sample(look: Observation, keys: list[str]) -> list[dict[str, Any]]:
 CHECK = LightCheck(
     name=NAME,
     description=DESCRIPTION,
+    runbook="schema-break",
     evaluate=quarantine,
 )

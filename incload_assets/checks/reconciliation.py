@@ -39,6 +39,7 @@ from incload_assets.declaration.window import Window
 
 NAME = "reconciliation"
 DESCRIPTION = "Source, change log and table agree when the source is read again; on demand or schedule, not with loads."
+RUNBOOK = "missed-updates"
 
 RECENT = 7
 
@@ -180,7 +181,9 @@ def _verdict(
         "windows_compared": dg.MetadataValue.int(len(rows)),
         "windows_drifted": dg.MetadataValue.int(len(drifted)),
         "windows_differing": dg.MetadataValue.int(len(differing)),
-        "keys_pending": dg.MetadataValue.int(sum(int(str(row[COLUMNS.index("keys pending")] or 0)) for row in rows)),
+        "keys_pending": dg.MetadataValue.int(sum(_number(row, "keys pending") for row in rows)),
+        "rows_compared": dg.MetadataValue.int(sum(map(_rows_of, rows))),
+        "rows_missing": dg.MetadataValue.int(sum(map(_missing_in, rows))),
         "windows": records(COLUMNS, rows),
         FOUND: dg.MetadataValue.json(found),
     }
@@ -196,6 +199,23 @@ def _verdict(
         description=_described(look, found, compared, len(rows)),
         metadata=metadata,
     )
+
+
+def _number(row: Sequence[object], column: str) -> int:
+    """A number of a comparison; 0 where nothing was counted."""
+    return int(str(row[COLUMNS.index(column)] or 0))
+
+
+def _rows_of(row: Sequence[object]) -> int:
+    """The rows of a compared window: at the source, or the keys in the log if the source was not read again."""
+    return max(_number(row, "rows at source"), _number(row, "keys"))
+
+
+def _missing_in(row: Sequence[object]) -> int:
+    """The rows of a compared window that the table lacks: 1 at least if source and log differ in equal numbers."""
+    hashes = {str(row[COLUMNS.index(column)] or "") for column in ("source hash", "log hash")}
+    lacking = _number(row, "rows at source") - _number(row, "rows in log")
+    return _number(row, "keys pending") + max(lacking, int(len(hashes) > 1))
 
 
 def _keys(look: Observation, found: Found, *kinds: str) -> list[str]:

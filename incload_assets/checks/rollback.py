@@ -44,5 +44,6 @@ def rollback(look: Observation) -> dg.AssetCheckResult:
 CHECK = LightCheck(
     name=NAME,
     description=DESCRIPTION,
+    runbook="checkpoint-loss",
     evaluate=rollback,
 )

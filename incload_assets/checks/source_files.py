@@ -78,6 +78,7 @@ def _unseen(look: Observation, trouble: str) -> dg.AssetCheckResult:
 CHECK = LightCheck(
     name=NAME,
     description=DESCRIPTION,
+    runbook="resync",
     evaluate=source_files,
     applies_to=lambda table: table.source.names_what_it_holds(),
 )

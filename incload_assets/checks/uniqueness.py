@@ -114,6 +114,7 @@ def _cells(row: Row, table: Table, columns: Sequence[str]) -> list[object]:
 CHECK = TableCheck(
     name=NAME,
     description=DESCRIPTION,
+    runbook="duplicate-writes",
     evaluate=uniqueness,
     applies_to=lambda table: bool(rules(table)),
 )

@@ -142,5 +142,6 @@ def _sizes(look: Observation) -> list[tuple[Window, int]]:
 CHECK = LightCheck(
     name=NAME,
     description=DESCRIPTION,
+    runbook="missed-updates",
     evaluate=volume,
 )

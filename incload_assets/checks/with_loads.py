@@ -1,5 +1,6 @@
 """Checks in a run that also loads: after a load of several partitions, and for checks too expensive for every load."""
 
+import time
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -22,7 +23,15 @@ from incload_assets.checks.registry import LIGHT_CHECKS, TABLE_CHECKS, check_nam
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.progress.status import rows_of
-from incload_assets.progress.verdicts import as_seen, evaluation_of, have_the_last_word, last_verdict, repeated
+from incload_assets.progress.verdicts import (
+    as_measured,
+    as_seen,
+    evaluation_of,
+    have_the_last_word,
+    last_verdict,
+    measured_in,
+    repeated,
+)
 from resources.lake import Lake
 
 LARGE = 5_000_000
@@ -100,13 +109,14 @@ def verdict_by_itself(
     Windows with earlier findings are compared, too, because their findings would otherwise be lost. Windows that other
     runs loaded during the comparison are compared again.
     """
+    began = time.monotonic()
     seen = look(context.instance, table, context.resources.lake, windows.now())
     last = last_verdict(context.instance, dg.AssetCheckKey(table.key, reconciliation.NAME))
     known = windows_in(found_in(*last), *BY_ROWS) if last else set[str]()
     with context.resources.spark.session() as spark:
         result = reconciliation.reconciliation(spark, seen, config, context.log.info, known)
     result = _look_again(context, table, seen.now, result) or result
-    return as_seen(result, windows.now())
+    return as_measured(as_seen(result, windows.now()), time.monotonic() - began)
 
 
 def _of_the_whole(context: Context, table: Table, name: str, last: Verdict | None) -> dg.AssetCheckResult | None:
@@ -141,7 +151,8 @@ def _look_again(
     seen = look(context.instance, table, context.resources.lake, windows.now())
     if seen.trouble is not None:
         return None
-    return reconciliation.look_again(context.resources.spark.session, seen, verdict, found, loaded, context.log.info)
+    again = reconciliation.look_again(context.resources.spark.session, seen, verdict, found, loaded, context.log.info)
+    return as_measured(again, measured_in(verdict))
 
 
 def _is_large(table: Table, lake: Lake) -> bool:

@@ -55,8 +55,13 @@ def attend(dagster: DagsterProcess, spark: subprocess.Popen[str] | None, began: 
     screen.say("Dagster has ended. Servers that it used stay for a while; `incload stop` ends them.")
 
 
-def require_free(host: str, port: int) -> None:
+def require_free(host: str, port: int, command: str = "dev") -> None:
     """Checks that a port is free.
+
+    Args:
+        host: The address to listen on.
+        port: The port.
+        command: The command that needs it.
 
     Raises:
         IncrementalLoadError: The port is in use, or the address is not this machine's.
@@ -68,8 +73,8 @@ def require_free(host: str, port: int) -> None:
         except OSError as error:
             raise IncrementalLoadError(
                 f"port {port} of {host} is not available: {error.strerror or error}",
-                rule="the UI needs a port of its own",
-                remedy=f"end the program that uses it, or choose another: incload dev --port {port + 1}",
+                rule=f"{'the UI' if command == 'dev' else f'incload {command}'} needs a port of its own",
+                remedy=f"end the program that uses it, or choose another: incload {command} --port {port + 1}",
             ) from None
 
 

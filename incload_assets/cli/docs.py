@@ -1,6 +1,7 @@
 """``incload docs``: the documentation, in the terminal."""
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -14,7 +15,11 @@ PAGES = (
     "write_strategies",
     "how_a_load_works",
     "operating",
+    "service_levels",
+    "dashboards",
     "monitoring",
+    "runbooks",
+    "traces_and_lineage",
     "production",
     "cost",
     "how_to_extend",
@@ -27,8 +32,9 @@ WIDTH = 110
 
 def docs(
     page: Annotated[str | None, typer.Argument(help="Name of a page, or its beginning; none: list all pages.")] = None,
+    section: Annotated[str | None, typer.Argument(help="A section of the page, by its heading or anchor.")] = None,
 ) -> None:
-    """List the pages of the documentation, or show one.
+    """List the pages of the documentation, or show one, or one section of it.
 
     A page is formatted, and opens in a pager, where the output is a terminal; elsewhere it is printed as Markdown.
 
@@ -36,12 +42,13 @@ def docs(
     - **Spark:** not started.
     - **Dagster's instance:** not used.
 
-    Example: `incload docs sources`
+    Example: `incload docs runbooks missed-updates`
     """
     from incload_assets.cli import screen
 
     if page is not None:
-        _show((FOLDER / f"{_named(page)}.md").read_text(encoding="utf-8"))
+        text = (FOLDER / f"{_named(page)}.md").read_text(encoding="utf-8")
+        _show(text if section is None else _section(text, section))
         return
     grid = screen.grid("page")
     grid.add_column("title", no_wrap=True)
@@ -67,6 +74,25 @@ def _named(page: str) -> str:
         return found[0]
     problem = f"{page!r} may be {' or '.join(found)}" if found else f"there is no page {page!r}"
     raise typer.BadParameter(f"{problem}. The pages are {', '.join(PAGES)}.")
+
+
+def sections(text: str) -> dict[str, str]:
+    """The sections of a page by the anchor of their heading, each with the headings below it."""
+    found: dict[str, str] = {}
+    for part in re.split(r"(?m)^(?=## )", text)[1:]:
+        heading = part.partition("\n")[0].removeprefix("## ")
+        found[re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")] = part.rstrip() + "\n"
+    return found
+
+
+def _section(text: str, section: str) -> str:
+    """The section that is meant."""
+    known, wanted = sections(text), section.lower().replace(" ", "-").replace("_", "-")
+    found = [name for name in known if name == wanted] or [name for name in known if name.startswith(wanted)]
+    if len(found) == 1:
+        return known[found[0]]
+    problem = f"{section!r} may be {' or '.join(found)}" if found else f"there is no section {section!r}"
+    raise typer.BadParameter(f"{problem}. The sections are {', '.join(known)}.")
 
 
 def _show(text: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from incload_assets.cli.folder import enter_project
 from resources.local_servers.command_socket import Command, address, send
 
-COMMANDS = ("check", "compact", "load", "status")
+COMMANDS = ("check", "compact", "load", "status", "trace")
 """The commands that need the code location."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

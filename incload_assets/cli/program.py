@@ -9,16 +9,22 @@ from typer.exceptions import TyperException
 from incload_assets.cli import screen
 from incload_assets.cli.check import check
 from incload_assets.cli.compact import compact
+from incload_assets.cli.dashboard import dashboard
 from incload_assets.cli.demo import demo
 from incload_assets.cli.dev import dev
 from incload_assets.cli.docs import docs
 from incload_assets.cli.game_day import game_day
+from incload_assets.cli.history import history
 from incload_assets.cli.load import load
 from incload_assets.cli.metrics import metrics
 from incload_assets.cli.monitoring import monitoring
+from incload_assets.cli.ready import ready
+from incload_assets.cli.rebuild import rebuild
+from incload_assets.cli.slo import slo
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
 from incload_assets.cli.stop import stop
+from incload_assets.cli.trace import trace
 from resources.errors import IncrementalLoadError
 
 
@@ -49,9 +55,15 @@ program.command()(demo)
 program.command()(load)
 program.command()(status)
 program.command()(check)
+program.command()(trace)
+program.command()(slo)
+program.command()(ready)
 program.command()(compact)
+program.command()(history)
+program.command()(rebuild)
 program.command()(metrics)
 program.add_typer(monitoring, name="monitoring")
+program.command()(dashboard)
 program.command()(game_day)
 program.command()(stop)
 program.command()(docs)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import dagster as dg
 
 from incload_assets.assets.incremental import table_of
+from incload_assets.checks.reconciliation import NAME as RECONCILIATION
 from incload_assets.cli.folder import enter_project
 from incload_assets.declaration.table import Table
 from resources.errors import IncrementalLoadError
@@ -42,6 +43,16 @@ class Project:
             rule=f"the tables are {', '.join(sorted(self.tables)) or 'none yet'}",
             remedy=f"write {close[0]!r}" if close else "name one of them",
         )
+
+    def reconciling(self, table: Table) -> list[str]:
+        """The names of the schedules whose jobs have the check ``reconciliation`` of a table."""
+        code = self.definitions.get_repository_def()
+        check = dg.AssetCheckKey(table.key, RECONCILIATION)
+        return [
+            schedule.name
+            for schedule in code.schedule_defs
+            if check in code.get_job(schedule.job_name).asset_layer.asset_graph.asset_check_keys
+        ]
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from incload_assets.ingest.ingest import ingest
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.load.apply import Applied, apply_changes
 from incload_assets.load.compacted import hold_off, refuse_rewrite
-from incload_assets.load.placement import refuse_misplaced
+from incload_assets.load.placement import refuse_foreign, refuse_misplaced
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
 from incload_assets.load.reconcile import Evidence
 from incload_assets.load.tables import leave_unset
@@ -144,9 +144,10 @@ def ensure_tables(load: LoadContext) -> None:
     """Creates table and log, or adapts them to the declaration.
 
     Raises:
-        SchemaMismatch: They do not fit the declaration and cannot be adapted.
+        SchemaMismatch: They do not fit the declaration and cannot be adapted, or the table is somebody else's.
     """
     spark, table, lake = load.spark, load.table, load.lake
+    refuse_foreign(load)
     schema = table.schema
     if table.write.buckets is not None:
         comment = {"comment": "Hash of the key, modulo the number of buckets; for pruning files only"}

@@ -1,7 +1,7 @@
 """The windows of a table that were due at an instant, counted by the calendar alone."""
 
 from bisect import bisect_right
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 import dagster as dg
@@ -39,6 +39,12 @@ def _ended(definition: dg.TimeWindowPartitionsDefinition, at: datetime) -> tuple
     while ends and (following := definition.get_next_partition_window(ends[-1])) and following.end <= at:
         ends = (*ends, following.end.astimezone(UTC))
     return ends[: bisect_right(ends, at)]
+
+
+def window_length(table: Table, at: datetime) -> timedelta:
+    """The length of the newest windows that were over at an instant; zero if there are fewer than two."""
+    ends = due_times(table, at)[-2:]
+    return ends[-1] - ends[0] if ends else timedelta()
 
 
 @lru_cache(maxsize=4096)

@@ -15,12 +15,14 @@ from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from incload_assets.checks.registry import check_names
 from incload_assets.declaration.table import Table
+from incload_assets.monitoring.due_windows import window_length
 from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow
 from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.progress.observed import Observed, observed_in, source_sensor_name
 from incload_assets.progress.request_tags import TABLE_TAG
 from incload_assets.progress.verdicts import last_verdict, seen_at
 from resources.lake import Lake
+from resources.settings import current_settings
 
 _INSTANT = pa.timestamp("us", "UTC")
 CHANGED = ("inserted", "updated", "deleted")
@@ -77,7 +79,7 @@ class TableFacts:
         first: When the table was loaded for the first time; None if never.
         newest: When it was loaded last.
         newest_window: End of the newest window that is loaded.
-        recent: The attempts since the start of the period of the objectives, oldest first.
+        recent: The attempts that the last two periods of the objectives depend on, oldest first.
         watch: The table's sensor.
         checks: The last results of its checks, by name.
         under_way: Number of runs of the table by status, ``queued`` or ``started``.
@@ -108,11 +110,15 @@ class Facts:
         at: The instant, aware.
         tables: The facts by table name.
         heartbeats: When each of Dagster's daemons last gave a sign of life, by type.
+        price_per_hour: Price of an hour of the computing that a load occupies; 0: unknown.
+        shared: What was computed from the facts of a table and is needed again, by table name.
     """
 
     at: datetime
     tables: Mapping[str, TableFacts]
     heartbeats: Mapping[str, datetime] = field(default_factory=dict)
+    price_per_hour: float = 0.0
+    shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at: datetime) -> Facts:
@@ -127,7 +133,7 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
     tables = list(tables)
     names = [table.name for table in tables]
     history = _History(LoadsTable(lake), names, at)
-    since = at - 2 * max((table.slo.period for table in tables), default=timedelta())
+    since = min((_relevant_since(table, at) for table in tables), default=at)
     recent: dict[str, list[LoadRow]] = defaultdict(list)
     for row in LoadsTable(lake).rows(since=since, tables=names):
         if row.ended_at <= at:
@@ -151,7 +157,13 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
         heartbeats={
             kind: datetime.fromtimestamp(beat.timestamp, UTC) for kind, beat in instance.get_daemon_heartbeats().items()
         },
+        price_per_hour=current_settings().price_per_hour,
     )
+
+
+def _relevant_since(table: Table, at: datetime) -> datetime:
+    """The start of the period before the present one, earlier by the time in which its first window may be loaded."""
+    return at - 2 * table.slo.period - table.due_after - window_length(table, at)
 
 
 class _History:

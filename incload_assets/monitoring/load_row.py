@@ -113,6 +113,13 @@ class LoadRow:
         return None if self.asked_at is None else self.ended_at - self.asked_at
 
     @property
+    def began(self) -> datetime:
+        """When the load began. Of a failed attempt that is not recorded: when its run was requested."""
+        if self.outcome != "loaded":
+            return min(self.asked_at or self.ended_at, self.ended_at)
+        return min((start for _, start, _ in self.spans), default=self.ended_at - timedelta(seconds=self.seconds))
+
+    @property
     def spans(self) -> list[tuple[str, datetime, timedelta]]:
         """The parts of the load's phases: name, start and duration, in order."""
         return [

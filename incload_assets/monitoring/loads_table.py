@@ -41,6 +41,7 @@ class LoadsTable:
         since: datetime | None = None,
         tables: Collection[str] | None = None,
         windows: Collection[str] | None = None,
+        runs: Collection[str] | None = None,
     ) -> pa.Table:
         """Columns of the rows, in no order; no rows if there is no table.
 
@@ -49,6 +50,7 @@ class LoadsTable:
             since: Only loads that ended at this instant or later, aware.
             tables: Only loads of these tables.
             windows: Only loads of these partition keys.
+            runs: Only loads of these runs, by their identifiers.
         """
         delta = self.open()
         if delta is None:
@@ -60,6 +62,8 @@ class LoadsTable:
             wanted &= pc.field("table").isin(pa.array(list(tables), pa.string()))
         if windows is not None:
             wanted &= pc.field("window").isin(pa.array(list(windows), pa.string()))
+        if runs is not None:
+            wanted &= pc.field("run_id").isin(pa.array(list(runs), pa.string()))
         return delta.to_pyarrow_dataset().to_table(columns=[*names], filter=wanted)
 
     def rows(
@@ -68,9 +72,10 @@ class LoadsTable:
         since: datetime | None = None,
         tables: Collection[str] | None = None,
         windows: Collection[str] | None = None,
+        runs: Collection[str] | None = None,
     ) -> list[LoadRow]:
         """The rows, oldest first; arguments as in :meth:`columns`."""
-        found = self.columns(SCHEMA.names, since=since, tables=tables, windows=windows)
+        found = self.columns(SCHEMA.names, since=since, tables=tables, windows=windows, runs=runs)
         return sorted(as_rows(found), key=lambda row: (row.ended_at, row.event))
 
     def append(self, rows: Sequence[LoadRow], after: int) -> bool:

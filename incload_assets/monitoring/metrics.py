@@ -10,6 +10,8 @@ from incload_assets.declaration.slo import Criticality
 from incload_assets.monitoring.due_windows import count_due
 from incload_assets.monitoring.facts import COLLECTED_WITHIN, Facts, TableFacts
 from incload_assets.monitoring.load_row import COUNTS, PHASES
+from incload_assets.monitoring.period import Period, period_of
+from incload_assets.monitoring.slis import INDICATORS, QUANTILES, burnt, quantile, slis_with_target
 from incload_assets.sources.upstream.tables import Tables
 
 Kind = Literal["gauge", "counter"]
@@ -183,6 +185,50 @@ def _lag_records(t: TableFacts, _: Facts) -> Values:
         yield (), t.watch.seen.waiting_records
 
 
+def _period(t: TableFacts, facts: Facts) -> Period:
+    """The present period, computed once for all metrics of a table."""
+    name = t.table.name
+    if name not in facts.shared:
+        facts.shared[name] = period_of(t, facts.at)
+    found: Period = facts.shared[name]
+    return found
+
+
+def _freshness(t: TableFacts, facts: Facts) -> Values:
+    waits = _period(t, facts).waits
+    for share in QUANTILES:
+        if (seconds := quantile(waits, share)) is not None:
+            yield (f"{share:g}",), seconds
+
+
+def _slis(t: TableFacts, facts: Facts) -> Values:
+    for sli in slis_with_target(_period(t, facts)):
+        if sli.target is not None and sli.value is not None:
+            yield (sli.name,), sli.value
+
+
+def _targets(t: TableFacts, _: Facts) -> Values:
+    for indicator in INDICATORS:
+        if (target := indicator.target(t.table)) is not None:
+            yield (indicator.name,), target
+
+
+def _burnt(t: TableFacts, facts: Facts) -> Values:
+    if (share := burnt(_period(t, facts))) is not None:
+        yield (), share
+
+
+def _late(t: TableFacts, facts: Facts) -> Values:
+    seen = t.watch.seen
+    if t.first is None:
+        return
+    if seen is not None and seen.verdict != "undeclared":
+        yield (), float(seen.verdict == "late")
+        return
+    due = _period(t, facts).due
+    yield (), float(bool(due) and not any(row.window_end == due[-1] and row.outcome == "loaded" for row in t.recent))
+
+
 METRICS: tuple[Metric, ...] = (
     Metric(
         name="incload_table_info", help="1 for each owner of a table.", labels=("criticality", "owner"), values=_info
@@ -322,6 +368,31 @@ METRICS: tuple[Metric, ...] = (
         help="When a window of the table was last loaded.",
         values=lambda t, _: iter([((), t.newest.timestamp())] if t.newest else []),
     ),
+    Metric(
+        name="incload_freshness_seconds",
+        help="How long windows and news of the period of the objectives waited to be loaded.",
+        labels=("quantile",),
+        values=_freshness,
+    ),
+    Metric(
+        name="incload_sli",
+        help="Indicators that have an objective, over its period.",
+        labels=("sli",),
+        values=_slis,
+    ),
+    Metric(name="incload_slo_target", help="The objectives.", labels=("sli",), values=_targets),
+    Metric(
+        name="incload_budget_burnt_ratio",
+        help="Share of the period's allowed missed windows that is used up.",
+        values=_burnt,
+    ),
+    Metric(
+        name="incload_cost_total",
+        help="Time of all loads at the declared price of an hour; 0 if none is declared.",
+        kind="counter",
+        values=lambda t, facts: iter([((), t.totals.get("seconds", 0) / 3600 * facts.price_per_hour)]),
+    ),
+    Metric(name="incload_late", help="1 if the latest due window is overdue.", values=_late),
 )
 """The metrics of tables."""
 

@@ -6,6 +6,7 @@ import dagster as dg
 
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.collect import collect
+from incload_assets.monitoring.emitters import emitters
 
 NAME = "collect_loads"
 INTERVAL_SECONDS = 30
@@ -26,7 +27,8 @@ def loads_sensor(tables: Sequence[Table]) -> dg.SensorDefinition:
         required_resource_keys={"lake"},
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        count = collect(context.instance, tables, context.resources.lake)
+        lake = context.resources.lake
+        count = collect(context.instance, tables, lake, emitters(tables, lake, context.log.warning))
         return dg.SkipReason(f"{count} loads recorded")
 
     return sensor

@@ -12,6 +12,8 @@ from dagster._core.storage.asset_check_execution_record import (  # has no publi
 
 AT = "evaluated_at"
 """Metadata: the time of the observation behind a result, ISO 8601."""
+SECONDS = "seconds"
+"""Metadata: how long the evaluation by itself took, without the windows that loads made it compare again since."""
 _WITH_VERDICT = {AssetCheckExecutionRecordStatus.SUCCEEDED, AssetCheckExecutionRecordStatus.FAILED}
 
 
@@ -41,6 +43,19 @@ def seen_at(metadata: Mapping[str, Any]) -> datetime | None:
 def as_seen(result: dg.AssetCheckResult, at: datetime) -> dg.AssetCheckResult:
     """A result with the time of its observation in its metadata."""
     return result._replace(metadata={**(result.metadata or {}), AT: dg.MetadataValue.text(at.isoformat())})
+
+
+def as_measured(result: dg.AssetCheckResult, seconds: float | None) -> dg.AssetCheckResult:
+    """A result with the duration of its evaluation in its metadata; unchanged if that is unknown."""
+    if seconds is None:
+        return result
+    return result._replace(metadata={**(result.metadata or {}), SECONDS: dg.MetadataValue.float(round(seconds, 3))})
+
+
+def measured_in(result: dg.AssetCheckResult) -> float | None:
+    """The duration of a result's evaluation, in seconds; None if it is unknown."""
+    value = (result.metadata or {}).get(SECONDS)
+    return value.value if isinstance(value, dg.FloatMetadataValue) else None
 
 
 def repeated(when: datetime, verdict: dg.AssetCheckResult) -> dg.AssetCheckResult:

@@ -5,21 +5,25 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from pyspark.sql import SparkSession
 
-from incload_assets.checks.clock import clock
+from incload_assets.assets import Changes
+from incload_assets.checks.clock import CHECK, clock
 from incload_assets.checks.observation import Observation
 from incload_assets.declaration.source import Clock
 from incload_assets.progress.progress import SourceState
 from resources.errors import SourceUnavailable
 from resources.lake import Lake
 from tests.support.literal_source import LiteralSource
-from tests.support.tables import make
+from tests.support.tables import StampedItem, day, item, make
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
 
 class Dated(LiteralSource):
     """Its clocks are given."""
+
+    has_row_times = True
 
     told: list[Clock]
 
@@ -28,6 +32,8 @@ class Dated(LiteralSource):
 
 
 class Down(LiteralSource):
+    has_row_times = True
+
     def clocks(self, table: str) -> list[Clock]:
         raise SourceUnavailable(f"{table}: the database is down", remedy="start it")
 
@@ -73,3 +79,25 @@ def test_a_source_that_does_not_answer_says_so(tmp_path: Path) -> None:
     found = checked(tmp_path, Down({}))
     assert not found.passed
     assert (found.description or "").startswith("The source could not be checked: items: the database is down.")
+
+
+def test_windows_whose_changes_are_dated_in_the_future_are_found_without_reading_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    by_time = Changes(keys=["id"], sequence_by=["at"])
+    loaded = make(spark, tmp_path, contract=StampedItem, changes=by_time)
+    now = datetime.now(UTC)
+    for number, at in enumerate((now - MINUTE, now + MINUTE, now + timedelta(days=400)), start=1):
+        loaded.content[day(number)] = [item(f"a{number}", "x", 1, at=at.isoformat())]
+        loaded.load(number)
+    with dg.DagsterInstance.ephemeral() as instance:
+        found = clock(Observation(loaded.table, loaded.lake, instance, now, SourceState([], {}, {}), []))
+    assert not found.passed and found.metadata is not None
+    assert found.metadata["windows_in_the_future"].value == 1
+    assert f"Changes in {day(3)} have a 'at' in the future" in (found.description or "")
+
+
+def test_tables_ordered_by_a_time_have_the_check_and_others_only_if_their_source_has_times(tmp_path: Path) -> None:
+    by_time = make(None, tmp_path, contract=StampedItem, changes=Changes(keys=["id"], sequence_by=["at"])).table  # type: ignore[arg-type]
+    assert CHECK.applies_to(by_time)
+    assert not CHECK.applies_to(make(None, tmp_path).table)  # type: ignore[arg-type]

@@ -15,8 +15,9 @@ import typer
 from typer.core import TyperGroup
 from typer.testing import CliRunner
 
-from incload_assets.cli.docs import FOLDER, PAGES, summary
+from incload_assets.cli.docs import FOLDER, PAGES, sections, summary
 from incload_assets.cli.program import program
+from tests.support.documents import Page
 from tests.test_documentation import parse
 
 HEAVY = {"dagster", "pyspark", "pandas", "pandera", "deltalake", "pyarrow", "psycopg", "confluent_kafka"}
@@ -61,6 +62,25 @@ def test_a_summary_is_the_title_and_the_first_sentence() -> None:
 @pytest.mark.parametrize("name", ["sources", "Sources", "sources.md", "sour"])
 def test_a_page_is_printed_as_it_is_where_no_person_reads_it(name: str) -> None:
     assert shown(name).stdout == (FOLDER / "sources.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["missed-updates", "Missed updates", "missed"])
+def test_one_section_of_a_page_is_shown_by_its_heading(name: str) -> None:
+    done = shown("runbooks", name)
+    assert done.exit_code == 0 and done.stdout.startswith("## Missed updates\n")
+    assert "## Duplicate writes" not in done.stdout and done.stdout in (FOLDER / "runbooks.md").read_text()
+
+
+def test_a_section_that_is_not_there_is_refused_with_the_names() -> None:
+    refused = shown("runbooks", "explosion")
+    told = " ".join(re.sub(r"[│╭╰─╮╯]", " ", refused.stderr).split())
+    assert refused.exit_code == 2 and "there is no section 'explosion'" in told and "duplicate-writes" in told
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_sections_of_a_page_are_by_the_anchors_of_its_headings(page: str) -> None:
+    found = sections((FOLDER / f"{page}.md").read_text())
+    assert set(found) <= Page(FOLDER / f"{page}.md").anchors
 
 
 def test_a_dash_is_an_underscore() -> None:

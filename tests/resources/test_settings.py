@@ -71,3 +71,11 @@ def test_s3_configuration_names_the_endpoint_and_no_credentials(monkeypatch: pyt
     }
     assert not {"the-key", "the-secret"} & set(conf.values())
     assert not [name for name in spark_conf(Settings(lake="/lake", landing="/landing")) if "s3" in name]
+
+
+@pytest.mark.parametrize("value", ["https://traces.example/", "javascript:{trace_id}"])
+def test_the_address_of_traces_is_a_link_with_a_place_for_the_trace(value: str) -> None:
+    assert Settings(trace_url="https://traces.example/{trace_id}").trace_url == "https://traces.example/{trace_id}"
+    assert Settings(trace_url="").trace_url is None
+    with pytest.raises(ValidationError, match="trace_id"):
+        Settings(trace_url=value)

@@ -1,21 +1,32 @@
 """The pictures of the documentation: ``python -m tests.ui.pictures`` takes them of the sample shop in the real UI.
 
 It takes some minutes: a shop opens in a clone of its own, with its PostgreSQL, its Kafka and a Spark, and its tables
-are loaded. With the address of a UI that is up, such as ``http://127.0.0.1:3000``, they are taken there. Look at each
-picture before you commit it.
+are loaded. With the address of a UI that is up, such as ``http://127.0.0.1:3000``, they are taken there. With the
+word ``dashboards`` only those of ``incload dashboard`` are taken, of two weeks of made-up loads of the shop's tables,
+because a shop that has just opened has no two weeks. Look at each picture before you commit it.
 """
 
+import os
 import re
 import sys
 import time
+from datetime import timedelta
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Locator, Page
 
+from incload_assets.assets.incremental import table_of
+from incload_assets.monitoring.loads_table import LoadsTable
+from incload_assets.monitoring.page_server import Looks
+from incload_assets.monitoring.panels import DASHBOARDS
+from incload_assets.monitoring.parts import Links
+from incload_assets.monitoring.view import look
 from resources.local_servers.files import free_port
 from tests.support.documents import DOCS
+from tests.support.made_up_loads import made_up, now, weeks
+from tests.support.pages import served
 from tests.support.project_copy import Clone
 from tests.ui.browser import end, open_page, wait_until_up
 
@@ -25,6 +36,10 @@ MOST_BYTES = 200_000
 LOADED_MILLISECONDS = 1_500_000
 TURNING = ("customers", "inventory", "daily_sales", "stock_levels", "customer_features")
 """Tables that are loaded late enough to be seen while they are."""
+LOUD = ("orders", "price_changes", "customers", "inventory", "events")
+"""Tables about which the dashboards have something to say."""
+NARROW, MOST_PIXELS = 1240, {"debug": 860}
+"""The width of a picture of a dashboard, and its height if it has to be cut; what has many lines is large."""
 ENVIRONMENT = {"INCLOAD_SPARK": "local", "INCLOAD_SPARK_MEMORY": "2g", "INCLOAD_KAFKA": "true"}
 
 
@@ -86,6 +101,30 @@ def take_catalog(page: Page, address: str) -> None:
     take(page, "catalog")
 
 
+def take_dashboards() -> None:
+    """The three dashboards."""
+    with TemporaryDirectory(prefix="pictures-") as folder, open_page(WIDTH, HEIGHT) as page:
+        opened = now().date() - timedelta(days=20)
+        os.environ.update(INCLOAD_HOME=folder, INCLOAD_KAFKA="true", INCLOAD_SHOP_OPENED=f"{opened}")
+        from incload_assets.definitions import defs  # reads the environment
+
+        assets = defs.get_repository_def().assets_defs_by_key.values()
+        tables = {table.name: table for asset in assets if (table := table_of(asset)) is not None}
+        names = [*LOUD, *(name for name in sorted(tables) if name not in LOUD)]
+        with made_up(Path(folder), tables, now()) as world:
+            weeks(world, names)
+            looks = Looks(lambda _: look(world.instance, [*tables.values()], world.lake, world.at))
+            with served(looks, LoadsTable(world.lake), Links("http://127.0.0.1:3000")) as server:
+                for dashboard in DASHBOARDS:
+                    page.set_viewport_size({"width": NARROW, "height": HEIGHT})
+                    page.goto(f"http://127.0.0.1:{server.server_address[1]}/{dashboard.name}")
+                    height = min(
+                        page.evaluate("document.documentElement.scrollHeight"), MOST_PIXELS.get(dashboard.name, 1060)
+                    )
+                    page.set_viewport_size({"width": NARROW, "height": height})
+                    take(page, f"dashboard_{dashboard.name.replace('-', '_')}")
+
+
 def pictures(address: str) -> None:
     """Take all pictures."""
     PICTURES.mkdir(exist_ok=True)
@@ -111,7 +150,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:] == ["dashboards"]:
+        take_dashboards()
+    elif len(sys.argv) > 1:
         pictures(sys.argv[1])
     else:
         main()
+        take_dashboards()

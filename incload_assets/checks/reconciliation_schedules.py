@@ -1,0 +1,107 @@
+"""Schedules of deeper reconciliations: the more depends on a table, the more of its windows are compared again.
+
+Every night compares the newest windows of all tables. These schedules add older ones, in runs of a bounded size, so
+that none takes hours and a failed one is repeated alone. Each run also compares what earlier ones found wrong.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
+
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.checks import reconciliation
+from incload_assets.declaration.slo import Criticality
+from incload_assets.declaration.table import Table
+from resources.lake import Lake
+
+WINDOWS_PER_RUN = 50
+"""Most windows that one run compares."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Depth:
+    """A schedule, and how many of the newest windows it compares.
+
+    Args:
+        name: Of the schedule.
+        cron: Its cron schedule, in UTC.
+        windows: Number of windows by criticality; tables of other criticalities are left out.
+    """
+
+    name: str
+    cron: str
+    windows: Mapping[Criticality, float]
+
+
+DEPTHS = (
+    Depth(name="reconcile_weekly", cron="40 5 * * 0", windows={"high": 60, "normal": 30}),
+    Depth(name="reconcile_monthly", cron="40 6 1 * *", windows={"high": inf, "normal": inf}),
+)
+"""The schedules."""
+
+
+def reconciliation_schedules(tables: Iterable[Table], job: UnresolvedAssetJobDefinition) -> list[dg.ScheduleDefinition]:
+    """The schedules over all tables.
+
+    Args:
+        tables: All incremental tables.
+        job: The job over the check ``reconciliation`` of all tables.
+    """
+    return [_schedule(depth, list(tables), job) for depth in DEPTHS]
+
+
+def run_requests(depth: Depth, tables: Iterable[Table], lake: Lake, tick: str) -> Iterator[dg.RunRequest]:
+    """The runs of one tick: newest windows first, each run of one table.
+
+    Args:
+        depth: The schedule.
+        tables: All incremental tables.
+        lake: The lake with the logs.
+        tick: Name of the tick; the same tick requests no run twice.
+    """
+    for table in tables:
+        windows = depth.windows.get(table.criticality, 0)
+        if not windows:
+            continue
+        ingested = ChangeLog(table, lake).controls()
+        keys = [key for key in reversed(table.partitions_def.get_partition_keys()) if key in ingested]
+        chosen = keys[: len(keys) if windows == inf else int(windows)]
+        for number, start in enumerate(range(0, len(chosen), WINDOWS_PER_RUN)):
+            yield _request(table, chosen[start : start + WINDOWS_PER_RUN], f"{depth.name} {tick} {table.name} {number}")
+
+
+def _request(table: Table, keys: Sequence[str], run_key: str) -> dg.RunRequest:
+    config = {"partitions": list(keys)}
+    return dg.RunRequest(
+        run_key=run_key,
+        run_config={"ops": {f"{table.identifier}__{reconciliation.NAME}": {"config": config}}},
+        asset_check_keys=[dg.AssetCheckKey(table.key, reconciliation.NAME)],
+    )
+
+
+def _schedule(depth: Depth, tables: Sequence[Table], job: UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
+    @dg.schedule(
+        name=depth.name,
+        job=job,
+        cron_schedule=depth.cron,
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        required_resource_keys={"lake"},
+        description=f"Compares more windows with their source: {_described(depth)}",
+    )
+    def schedule(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest]:
+        tick = context.scheduled_execution_time.isoformat()
+        return list(run_requests(depth, tables, context.resources.lake, tick))
+
+    return schedule
+
+
+def _described(depth: Depth) -> str:
+    parts = [
+        f"{'all' if count == inf else f'the newest {count:.0f}'} of tables of {name} criticality"
+        for name, count in depth.windows.items()
+    ]
+    return ", ".join(parts)

@@ -1,0 +1,58 @@
+"""``incload history``: every load of a table or of one partition."""
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def history(
+    table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
+    partition: Annotated[str | None, typer.Argument(help="A partition key; default: all partitions.")] = None,
+    most: Annotated[int, typer.Option("--most", min=1, help="Show this many, the newest.")] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with everything that is recorded.")] = False,
+) -> None:
+    """Show the loads of a table, newest last: when, by whom and why, from which source position, and what they changed.
+
+    - **Writes:** no table and no log. Loads that ended since the last time are recorded in the lake's table `_loads`.
+    - **Spark:** not started.
+    - **Dagster's instance:** needed.
+
+    Example: `incload history orders 2026-01-03`
+    """
+    from rich.markup import escape
+
+    from incload_assets.cli import screen
+    from incload_assets.cli.project import open_project
+    from incload_assets.cli.status_view import as_iso
+    from incload_assets.monitoring.collect import collect
+    from incload_assets.monitoring.loads_table import LoadsTable
+    from resources.lake import Lake
+    from resources.settings import Settings
+
+    with open_project() as project:
+        lake, wanted = Lake.of(Settings()), project.table(table)
+        collect(project.instance, project.tables.values(), lake)
+        windows = None if partition is None else [partition]
+        rows = LoadsTable(lake).rows(tables=[wanted.name], windows=windows)[-most:]
+    if as_json:
+        screen.print_json(json.dumps([vars(row) for row in rows], default=as_iso))
+        return
+    grid = screen.grid("ended (UTC)")
+    for name in ("partition", "run", "by", "why", "source position", "rows read", "changed", "outcome"):
+        grid.add_column(name)
+    for row in rows:
+        changed = f"+{row.inserted} ~{row.updated} -{row.deleted}"
+        good = row.outcome == "loaded"
+        grid.add_row(
+            f"{row.ended_at:%Y-%m-%d %H:%M:%S}",
+            row.window,
+            row.run_id[:8],
+            escape(row.asked_by or row.trigger),
+            row.why,
+            escape(row.position),
+            f"{row.rows_read:,}" if good else "",
+            changed if good else "",
+            "[green]loaded[/]" if good else f"[red]{row.outcome}[/] {escape(row.error_class)}",
+        )
+    screen.print_grid(grid)

@@ -1,0 +1,128 @@
+"""Whether what a table's loads send over networks is encrypted, by the configuration of each connection."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import NoReturn
+from urllib.parse import urlsplit
+
+from incload_assets.declaration.source import Source
+from incload_assets.declaration.table import Table
+from incload_assets.sources.debezium.debezium import Debezium
+from incload_assets.sources.decorator import SourceDecorator
+from incload_assets.sources.files.files import Files
+from incload_assets.sources.kafka.kafka import Kafka
+from incload_assets.sources.postgres.source import DatabaseSource
+from incload_assets.sources.several import Several
+from resources.databases import Database
+from resources.errors import IncrementalLoadError
+from resources.kafka import KafkaCluster
+from resources.object_store import S3Endpoint, is_s3
+from resources.settings import Settings
+
+ENCRYPTED_MODES = {"require", "verify-ca", "verify-full"}
+ENCRYPTED_PROTOCOLS = {"SSL", "SASL_SSL"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connection:
+    """A connection that loads of a table use.
+
+    Args:
+        what: Its other end, for people.
+        encrypted: Whether it is encrypted, or stays on this machine; None: that is unknown.
+        why: Why not, or why it is unknown.
+    """
+
+    what: str
+    encrypted: bool | None
+    why: str = ""
+
+
+def connections(table: Table, settings: Settings) -> list[Connection]:
+    """The connections of a table's loads: to the object store, databases, Kafka and Spark.
+
+    Args:
+        table: The declaration.
+        settings: The settings, with landing area, lake and Spark.
+    """
+    parts = list(_parts(table.source))
+    found = [
+        *_object_store(parts, settings),
+        *(_database(name) for name in sorted({name for part in parts for name in _databases(part)})),
+        *(_kafka(name) for name in sorted({part.cluster for part in parts if isinstance(part, Kafka)})),
+    ]
+    if settings.spark_mode == "remote":
+        address = urlsplit(settings.spark)
+        encrypted = "use_ssl=true" in address.path.lower() or _is_here(address.hostname)
+        found.append(Connection(what="Spark", encrypted=encrypted, why="INCLOAD_SPARK has no use_ssl=true"))
+    return found
+
+
+def _parts(source: Source) -> Iterator[Source]:
+    """A source and the sources inside of it."""
+    yield source
+    inner = [*source.sources.values()] if isinstance(source, Several) else []
+    for each in [*inner, *([source.source] if isinstance(source, SourceDecorator) else [])]:
+        yield from _parts(each)
+
+
+def _databases(part: Source) -> list[str]:
+    if isinstance(part, DatabaseSource):
+        return [part.database]
+    return [part.slot.database] if isinstance(part, Debezium) and part.slot is not None else []
+
+
+def _object_store(parts: list[Source], settings: Settings) -> Iterator[Connection]:
+    paths = [part.path.replace("{landing}", settings.landing_root) for part in parts if isinstance(part, Files)]
+    if any(is_s3(path) for path in (*paths, settings.lake_root)):
+        endpoint = S3Endpoint.from_env()
+        encrypted = endpoint.tls or _is_here(urlsplit(endpoint.url or "").hostname)
+        yield Connection(what="S3", encrypted=encrypted, why="the endpoint's address begins with http://")
+
+
+def _database(name: str) -> Connection:
+    def found() -> tuple[bool, str]:
+        database = Database.named(name, _unconfigured)
+        mode = database.tls.get("sslmode", "prefer")
+        return mode in ENCRYPTED_MODES or _is_here(database.host), f"sslmode is {mode}"
+
+    return _asked(f"database {name}", found)
+
+
+def _kafka(name: str) -> Connection:
+    def found() -> tuple[bool, str]:
+        cluster = KafkaCluster.named(name, _unconfigured)
+        protocol = {"security.protocol": "PLAINTEXT", **cluster.options}["security.protocol"].upper()
+        hosts = [urlsplit(f"//{server.strip()}").hostname for server in cluster.servers.split(",")]
+        return protocol in ENCRYPTED_PROTOCOLS or all(map(_is_here, hosts)), f"security.protocol is {protocol}"
+
+    return _asked(f"Kafka {name}", found)
+
+
+class _ProvidedError(Exception):
+    """A connection that the environment does not configure: the code location provides it, and may start a server."""
+
+
+def _unconfigured() -> NoReturn:
+    raise _ProvidedError
+
+
+def _asked(what: str, found: Callable[[], tuple[bool, str]]) -> Connection:
+    try:
+        encrypted, why = found()
+    except _ProvidedError:
+        return Connection(what=what, encrypted=None, why="the environment does not configure it")
+    except IncrementalLoadError as error:
+        return Connection(what=what, encrypted=None, why=str(error))
+    return Connection(what=what, encrypted=encrypted, why=why)
+
+
+def _is_here(host: str | None) -> bool:
+    """Whether a host is this machine, so that nothing leaves it."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host or "").is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,109 @@
+"""The value of a panel's query over samples, as Prometheus would compute it from the same series."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from incload_assets.monitoring.metrics import Sample
+from incload_assets.monitoring.panels import Query
+
+Reading = Mapping[str, Sequence[Sample]]
+"""The samples of one instant by the metric's name."""
+Values = Mapping[tuple[str, ...], float]
+"""Numbers by the values of the query's labels, in the order of ``by``; a label that a series lacks is empty."""
+Line = Sequence[tuple[datetime, float]]
+"""Values over time, oldest first."""
+
+
+def reading(samples: Iterable[Sample]) -> Reading:
+    """Samples by the metric's name."""
+    found: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        found[sample.metric].append(sample)
+    return dict(found)
+
+
+def evaluate(query: Query, now: Reading, before: Reading | None = None) -> Values:
+    """The values of a query at an instant.
+
+    Args:
+        query: The query.
+        now: The samples of the instant.
+        before: The samples at the start of the query's ``increase``; None if they are unknown: such a query has no
+            values then. A series that only ``now`` has began with 0.
+
+    Example:
+        >>> taken = reading([Sample("m", {"table": "a", "kind": "x"}, 1), Sample("m", {"table": "a", "kind": "y"}, 2)])
+        >>> evaluate(Query(metric="m"), taken)
+        {('a',): 3.0}
+    """
+    groups: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for labels, value in _series(query, now, before):
+        groups[tuple(labels.get(name, "") for name in query.by)].append(value)
+    values = {labels: _FOLDS[query.fold](found) for labels, found in groups.items()}
+    if query.divided_by is not None:
+        values = _divided(query, values, evaluate(query.divided_by, now, before), query.divided_by.by)
+    return {labels: value * query.times for labels, value in values.items()}
+
+
+def over_time(query: Query, readings: Mapping[datetime, Reading]) -> Mapping[tuple[str, ...], Line]:
+    """The values of a query at all instants at which it has some.
+
+    Args:
+        query: The query.
+        readings: Samples by instant, aware. The increase at an instant needs the samples at the start of that time.
+
+    Returns:
+        The values over time by the values of the query's labels.
+    """
+    lines: dict[tuple[str, ...], list[tuple[datetime, float]]] = defaultdict(list)
+    for at in sorted(readings):
+        before = readings.get(at - query.increase) if query.increase is not None else None
+        for labels, value in evaluate(query, readings[at], before).items():
+            lines[labels].append((at, value))
+    return lines
+
+
+def _series(query: Query, now: Reading, before: Reading | None) -> Iterable[tuple[Mapping[str, str], float]]:
+    """The series that a query chooses, with their values, or with their growth."""
+    chosen = [s for s in now.get(query.metric, ()) if all(_meets(s, *each) for each in query.where.items())]
+    if query.increase is None:
+        return [(sample.labels, sample.value) for sample in chosen]
+    if before is None:
+        return []
+    start = {frozenset(s.labels.items()): s.value for s in before.get(query.metric, ())}
+    return [(s.labels, _growth(start.get(frozenset(s.labels.items()), 0.0), s.value)) for s in chosen]
+
+
+def _meets(sample: Sample, label: str, wanted: str) -> bool:
+    value = sample.labels.get(label, "")
+    return value != wanted[1:] if wanted.startswith("!") else value == wanted
+
+
+def _growth(before: float, now: float) -> float:
+    """The growth of a counter; one that is smaller than before has begun again with 0."""
+    return now - before if now >= before else now
+
+
+def _divided(query: Query, values: Values, divisors: Values, by: Sequence[str]) -> dict[tuple[str, ...], float]:
+    """The values that have a divisor above 0 with the same labels, divided by it."""
+    known = {_named(by, labels): value for labels, value in divisors.items() if value > 0}
+    named = {labels: _named(query.by, labels) for labels in values}
+    return {labels: values[labels] / known[name] for labels, name in named.items() if name in known}
+
+
+def _named(names: Sequence[str], values: Sequence[str]) -> frozenset[tuple[str, str]]:
+    """Labels as a set; an empty one is as good as none."""
+    return frozenset((name, value) for name, value in zip(names, values, strict=True) if value)
+
+
+def _greatest(values: Sequence[float]) -> float:
+    return max((value for value in values if not math.isnan(value)), default=math.nan)
+
+
+def _least(values: Sequence[float]) -> float:
+    return min((value for value in values if not math.isnan(value)), default=math.nan)
+
+
+_FOLDS: Mapping[str, Callable[[Sequence[float]], float]] = {"sum": math.fsum, "max": _greatest, "min": _least}

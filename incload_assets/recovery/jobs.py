@@ -1,0 +1,54 @@
+"""Recovery from the Dagster UI: a job for each command of the same name."""
+
+from collections.abc import Iterable
+
+import dagster as dg
+from pydantic import Field
+
+from incload_assets.change_log.context import LoadContext
+from incload_assets.declaration.table import Table
+from incload_assets.maintenance.jobs import Chosen
+from incload_assets.progress.checkpoint import UPKEEP
+from incload_assets.recovery.rebuild import rebuild
+
+
+class RebuildConfig(Chosen):
+    """The tables to rebuild, and whether only to look."""
+
+    dry_run: bool = Field(default=False, description="Report nothing, only log what could be proven.")
+
+
+def rebuild_job(tables: Iterable[Table]) -> dg.JobDefinition:
+    """The job ``rebuild_checkpoints``; what it does is described in :mod:`incload_assets.recovery.rebuild`.
+
+    Args:
+        tables: All incremental tables.
+    """
+    by_name = {table.name: table for table in tables}
+
+    @dg.op(required_resource_keys={"spark", "lake"})
+    def rebuild_each(context: dg.OpExecutionContext, config: RebuildConfig) -> None:
+        if unknown := sorted(set(config.tables) - by_name.keys()):
+            raise dg.Failure(f"{', '.join(unknown)}: not among the tables ({', '.join(sorted(by_name))})")
+        for name in config.tables or sorted(by_name):
+            table, lake = by_name[name], context.resources.lake
+            if lake.delta(lake.log_uri(table.key.path)) is None:
+                continue
+            with context.resources.spark.session(name) as spark:
+                found = rebuild(LoadContext(spark, table, lake), context.instance, dry_run=config.dry_run)
+            verb = "could be rebuilt" if config.dry_run else "rebuilt"
+            context.log.info(
+                f"{name}: {len(found.proven)} {verb}, {len(found.kept)} known already, {len(found.refused)} not proven"
+            )
+            for key, why in found.refused.items():
+                context.log.warning(f"{name} {key}: {why}")
+
+    @dg.job(
+        name="rebuild_checkpoints",
+        description="Proves partitions from log and table and reports them as loaded; for a lost Dagster storage.",
+        tags=UPKEEP,
+    )
+    def job() -> None:
+        rebuild_each()
+
+    return job

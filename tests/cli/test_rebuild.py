@@ -1,0 +1,46 @@
+"""``incload history`` and ``incload rebuild``, as a person runs them."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.project_copy import Clone, readme_files
+
+HEADER = "payment_id,payer,amount,updated_at,state\n"
+PLAIN = {"INCLOAD_SAMPLES": "false"}
+TABLE = "incload_assets/tables/payments.py"
+
+
+@pytest.mark.slow
+def test_partitions_are_green_again_after_dagsters_storage_was_lost(tmp_path: Path, spark_url: str) -> None:
+    clone = Clone.of(tmp_path, spark_url)
+    clone.write(TABLE, readme_files()[TABLE])
+    for number in (1, 2):
+        row = f"{number},Ada,{number}.00,2026-01-0{number}T09:00:00Z,booked\n"
+        clone.write(f".incload/landing/payments/2026-01-0{number}.csv", HEADER + row)
+    assert clone.incload("load", "payments", "--partitions", "2026-01-01..2026-01-02", **PLAIN).returncode == 0
+
+    before = json.loads(clone.incload("history", "payments", "--json", **PLAIN).stdout)
+    shown = clone.incload("history", "payments", "2026-01-02", **PLAIN).stdout
+    for path in (clone.root / ".dagster_home").iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+    lost = clone.status("payments", **PLAIN)["loaded"]
+    landing, away = clone.root / ".incload" / "landing", clone.root / "away"
+    landing.rename(away)  # the source is not read
+    dry = clone.incload("rebuild", "--dry-run", **PLAIN)
+    done = clone.incload("rebuild", **PLAIN)
+    away.rename(landing)
+
+    assert [(row["window"], row["outcome"], row["trigger"]) for row in before] == [
+        ("2026-01-01", "loaded", "terminal"),
+        ("2026-01-02", "loaded", "terminal"),
+    ]
+    assert "2026-01-02" in shown and "2026-01-01" not in shown and "+1 ~0 -0" in shown
+    assert (dry.returncode, dry.stdout) == (0, "payments: 2 could be rebuilt, 0 known already, 0 not proven\n")
+    assert lost == []
+    assert (done.returncode, done.stdout) == (0, "payments: 2 rebuilt, 0 known already, 0 not proven\n")
+    assert clone.status("payments", **PLAIN)["loaded"] == ["2026-01-01", "2026-01-02"]
+    assert json.loads(clone.incload("history", "payments", "--json", **PLAIN).stdout) == before

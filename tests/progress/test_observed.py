@@ -1,0 +1,58 @@
+"""What a sensor keeps of each tick: statuses, since when news wait, and how far behind the table is."""
+
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from incload_assets.automation.source_sensor import source_sensor
+from incload_assets.code_location import incremental_definitions
+from incload_assets.progress.observed import Observed, observed_in
+from resources.settings import Settings
+from tests.support.guest_table import NOON, House, guest, house, key
+
+
+def tick(h: House, cursor: str | None = None) -> Observed:
+    """One tick of the table's sensor; what it keeps."""
+    sensor = source_sensor(h.table, name="watch_guests", job_name="load_guests")
+    repository = incremental_definitions([h.asset], Settings(home=h.root)).get_repository_def()
+    context = dg.build_sensor_context(h.instance, cursor=cursor, resources={"lake": h.lake}, repository_def=repository)
+    sensor.evaluate_tick(context)
+    seen = observed_in(context.cursor)
+    assert seen is not None
+    return seen
+
+
+def at(monkeypatch: pytest.MonkeyPatch, hours: float) -> None:
+    """Set the clock to some hours after noon of January 5th."""
+    module = import_module("incload_assets.automation.source_sensor")  # the package exports a function of that name
+    monkeypatch.setattr(module, "now", lambda: NOON + timedelta(hours=hours))
+
+
+def test_news_wait_since_they_were_first_seen_until_they_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with house(tmp_path, Settings(home=tmp_path)) as h:
+        at(monkeypatch, 0)
+        nothing = tick(h)
+        assert (nothing.windows["waiting"], nothing.pending, nothing.oldest) == (4, {}, timedelta(0))
+        h.deliver(3, guest("1", day=3))
+        at(monkeypatch, 1)
+        first = tick(h, nothing.as_text())
+        at(monkeypatch, 3)
+        h.deliver(4, guest("2", day=4))
+        second = tick(h, first.as_text())
+        assert list(second.pending) == [key(3), key(4)]
+        assert second.oldest == timedelta(hours=2)
+        assert second.waiting_bytes > first.waiting_bytes > 0
+        assert second.waiting_records is None  # files do not say how many records they hold
+        assert (second.verdict, second.overdue) == ("late", 9 * 3600.0)
+
+
+def test_a_cursor_that_somebody_has_set_is_as_good_as_none(tmp_path: Path) -> None:
+    for cursor in (None, "", "7", "[1]", '{"no": "observation"}', "not JSON"):
+        assert observed_in(cursor) is None
+    with house(tmp_path, Settings(home=tmp_path)) as h:
+        assert tick(h, "set by hand").windows["loaded"] == 0
