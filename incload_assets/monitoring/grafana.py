@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from grafana_foundation_sdk.builders import bargauge, dashboard, prometheus, stat, table, timeseries
-from grafana_foundation_sdk.builders.common import ReduceDataOptions
+from grafana_foundation_sdk.builders.common import ReduceDataOptions, VizLegendOptions
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
-from grafana_foundation_sdk.models.common import VizOrientation
+from grafana_foundation_sdk.models.common import LegendDisplayMode, LegendPlacement, VizOrientation
 from grafana_foundation_sdk.models.dashboard import (
     DashboardCursorSync,
     DataSourceRef,
@@ -87,14 +87,18 @@ def _bars() -> Any:
 
 
 def _table() -> Any:
-    return table.Panel().with_transformation(
-        DataTransformerConfig(id_val="organize", options={"excludeByName": {"Time": True}})
-    )
+    without_time = DataTransformerConfig(id_val="organize", options={"excludeByName": {"Time": True}})
+    return table.Panel().show_header(True).with_transformation(without_time)
+
+
+def _series() -> Any:
+    legend = VizLegendOptions().show_legend(True).placement(LegendPlacement.BOTTOM)
+    return timeseries.Panel().legend(legend.display_mode(LegendDisplayMode.LIST))
 
 
 _SHAPES: Mapping[Shape, Callable[[], Any]] = {
     "number": lambda: stat.Panel().reduce_options(ReduceDataOptions().calcs(["lastNotNull"])),
     "bars": _bars,
     "table": _table,
-    "series": timeseries.Panel,
+    "series": _series,
 }

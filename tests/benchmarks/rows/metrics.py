@@ -48,7 +48,6 @@ def metrics(bench: Bench) -> Iterator[Comparison]:
             "metrics of all tables / plain read of their loads",
             scrape,
             read,
-            bound=10,
             sizes={"tables": sizes.tables, "loads": rows},
         )
         yield replace(found, note=f"a scrape took {max(longest):.1f} s at most")
