@@ -63,22 +63,30 @@ class Alerts:
     """The alerts that Alertmanager has sent, by a webhook."""
 
     def __init__(self) -> None:
-        self._firing: dict[str, dict[str, str]] = {}
+        self._firing: dict[str, str] = {}
+        self._heard: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def take(self, message: dict[str, Any]) -> None:
         """Takes a notification."""
         with self._lock:
             for alert in message.get("alerts", ()):
+                name = alert["labels"]["alertname"]
                 if alert["status"] == "firing":
-                    self._firing[alert["fingerprint"]] = alert["labels"]
+                    self._heard[name] = time.monotonic()
+                    self._firing[alert["fingerprint"]] = name
                 else:
                     self._firing.pop(alert["fingerprint"], None)
 
-    def of(self, fault: Fault) -> list[str]:
+    def firing(self, fault: Fault) -> list[str]:
         """The names of the alerts on a fault that fire now."""
         with self._lock:
-            return sorted({labels["alertname"] for labels in self._firing.values()} & {*fault.alerts})
+            return sorted({*self._firing.values()} & {*fault.alerts})
+
+    def heard(self, fault: Fault, since: float) -> dict[str, float]:
+        """When alerts on a fault began to fire since an instant of the monotonic clock, by name."""
+        with self._lock:
+            return {name: at for name, at in self._heard.items() if name in fault.alerts and at >= since}
 
 
 class Watched(Scratch, Protocol):
@@ -108,21 +116,22 @@ def play(scratch: Watched, faults: Sequence[Fault] = FAULTS) -> Iterator[Outcome
 
 
 def _played(scratch: Watched, fault: Fault, alerts: Alerts) -> Outcome:
-    if not _wait(lambda: not alerts.of(fault), RECOVERED_WITHIN):
-        return Outcome(fault=fault, wrong=f"{', '.join(alerts.of(fault))} fires before anything is wrong")
+    if not _wait(lambda: not alerts.firing(fault), RECOVERED_WITHIN):
+        return Outcome(fault=fault, wrong=f"{', '.join(alerts.firing(fault))} fires before anything is wrong")
     began = time.monotonic()
     fault.inject(scratch)
     scratch.look()
-    if not _wait(lambda: bool(alerts.of(fault)), DETECTED_WITHIN):
+    if not _wait(lambda: bool(alerts.heard(fault, began)), DETECTED_WITHIN):
         return Outcome(fault=fault, wrong=f"none of {', '.join(fault.alerts)} within {DETECTED_WITHIN:.0f} s")
-    noticed = time.monotonic()
-    found = Outcome(fault=fault, alerts=alerts.of(fault), detected=noticed - began)
+    heard = alerts.heard(fault, began)
+    noticed = min(heard.values())
+    found = Outcome(fault=fault, alerts=sorted(heard), detected=noticed - began)
     fault.remedy(scratch)
     if fault.is_there(scratch):
         return replace(found, wrong="the table is still wrong after the remedy")
     scratch.look()
-    if not _wait(lambda: not alerts.of(fault), RECOVERED_WITHIN):
-        return replace(found, wrong=f"{', '.join(alerts.of(fault))} fires although the table is right")
+    if not _wait(lambda: not alerts.firing(fault), RECOVERED_WITHIN):
+        return replace(found, wrong=f"{', '.join(alerts.firing(fault))} fires although the table is right")
     return replace(found, recovered=time.monotonic() - noticed)
 
 
