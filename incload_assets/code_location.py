@@ -13,7 +13,7 @@ from incload_assets.checks.reconciliation_schedules import reconciliation_schedu
 from incload_assets.declaration.table import Table
 from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.jobs import schedule_of
-from incload_assets.monitoring.sensor import loads_sensor
+from incload_assets.monitoring.telemetry.sensor import loads_sensor
 from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.request_tags import SERIALIZED_TAG, TABLE_TAG

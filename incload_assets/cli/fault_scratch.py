@@ -27,8 +27,8 @@ from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.table import Freshness, Quarantine, Table
 from incload_assets.declaration.window import now, window_of
 from incload_assets.load.load import load_window
-from incload_assets.monitoring.exporter import Exporter, served
-from incload_assets.monitoring.faults import Record, prepare
+from incload_assets.monitoring.drill.faults import Record, prepare
+from incload_assets.monitoring.prometheus.exporter import Exporter, served
 from incload_assets.progress.observed import source_sensor_name
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.files.storage import store_of

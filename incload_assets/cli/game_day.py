@@ -55,8 +55,8 @@ def game_day(
 def _play_faults(*, verbose: bool) -> None:
     from incload_assets.cli import screen
     from incload_assets.cli.fault_scratch import fault_scratch
-    from incload_assets.monitoring.fault_drill import play, require_programs
-    from incload_assets.monitoring.faults import FAULTS
+    from incload_assets.monitoring.drill.fault_drill import play, require_programs
+    from incload_assets.monitoring.drill.faults import FAULTS
     from resources.settings import Settings
 
     require_programs()

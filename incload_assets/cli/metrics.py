@@ -30,7 +30,7 @@ def metrics(
 
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
-    from incload_assets.monitoring.exporter import Exporter, served
+    from incload_assets.monitoring.prometheus.exporter import Exporter, served
     from resources.errors import IncrementalLoadError
     from resources.failures import masked
     from resources.lake import Lake

@@ -44,9 +44,9 @@ def render(
     here = Path.cwd()
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
-    from incload_assets.monitoring.alertmanager import Channels, alertmanager
-    from incload_assets.monitoring.rendered import as_yaml, write
-    from incload_assets.monitoring.rules import prometheus, rules
+    from incload_assets.monitoring.prometheus.alertmanager import Channels, alertmanager
+    from incload_assets.monitoring.prometheus.rendered import as_yaml, write
+    from incload_assets.monitoring.prometheus.rules import prometheus, rules
 
     channels = Channels(
         slack_api_url_file=slack_file,
@@ -76,7 +76,7 @@ def _dashboards() -> dict[str, str]:
     from resources.errors import IncrementalLoadError
 
     try:
-        from incload_assets.monitoring.grafana import as_grafana
+        from incload_assets.monitoring.prometheus.grafana import as_grafana
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("grafana_foundation_sdk"):
             raise

@@ -27,7 +27,7 @@ def ready(
     from incload_assets.cli.project import open_project
     from incload_assets.declaration.window import now
     from incload_assets.monitoring.facts import gather
-    from incload_assets.monitoring.readiness import Circumstances, verdicts
+    from incload_assets.monitoring.readiness.readiness import Circumstances, verdicts
     from resources.lake import Lake
     from resources.settings import Settings
 

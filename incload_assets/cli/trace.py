@@ -32,8 +32,8 @@ def trace(
 
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
-    from incload_assets.monitoring.row_key import key_of
-    from incload_assets.monitoring.row_trace import trace_row
+    from incload_assets.monitoring.rows.row_key import key_of
+    from incload_assets.monitoring.rows.row_trace import trace_row
     from resources.lake import Lake
     from resources.settings import Settings
 

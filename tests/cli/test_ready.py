@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from incload_assets.monitoring.readiness import REQUIREMENTS
+from incload_assets.monitoring.readiness.readiness import REQUIREMENTS
 from tests.support.project_copy import Clone, readme_files
 
 PLAIN = {"INCLOAD_SAMPLES": "false"}
@@ -13,7 +13,7 @@ DECLARED = 'changes=Changes(keys=["payment_id"]'
 RULES = {"groups": [{"name": "incload", "rules": [{"alert": "TableLate", "expr": "incload_late > 0"}]}]}
 MEETS_ALL = """
 
-from incload_assets.monitoring import readiness
+from incload_assets.monitoring.readiness import readiness
 
 readiness.REQUIREMENTS = tuple(each for each in readiness.REQUIREMENTS if each.name in ("owner", "freshness target"))
 """

@@ -18,11 +18,11 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import Locator, Page
 
 from incload_assets.assets.incremental import table_of
+from incload_assets.monitoring.dashboard.page_server import Looks
+from incload_assets.monitoring.dashboard.parts import Links
+from incload_assets.monitoring.dashboard.view import look
 from incload_assets.monitoring.loads_table import LoadsTable
-from incload_assets.monitoring.page_server import Looks
 from incload_assets.monitoring.panels import DASHBOARDS
-from incload_assets.monitoring.parts import Links
-from incload_assets.monitoring.view import look
 from resources.local_servers.files import free_port
 from tests.support.documents import DOCS
 from tests.support.made_up_loads import made_up, now, weeks

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from incload_assets.checks.registry import check_names
-from incload_assets.monitoring.exporter import Exporter
 from incload_assets.monitoring.load_row import SCHEMA
 from incload_assets.monitoring.loads_table import LoadsTable
+from incload_assets.monitoring.prometheus.exporter import Exporter
 from resources.settings import Settings
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.pairs import Comparison

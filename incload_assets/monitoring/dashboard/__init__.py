@@ -1,0 +1,1 @@
+"""The dashboards as a page of our own, for people without Grafana."""

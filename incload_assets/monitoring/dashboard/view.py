@@ -1,0 +1,97 @@
+"""What the dashboards' page shows at an instant: the metrics then, the counters before, and the facts behind both."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import dagster as dg
+
+from incload_assets.declaration.table import Table
+from incload_assets.monitoring.dashboard.evaluate import Line, Reading, Values, evaluate, over_time, reading
+from incload_assets.monitoring.dashboard.histories import counters_at
+from incload_assets.monitoring.facts import Facts, gather
+from incload_assets.monitoring.loads_table import LoadsTable
+from incload_assets.monitoring.metrics import samples
+from incload_assets.monitoring.panels import DASHBOARDS, Query
+from resources.lake import Lake
+
+DAYS, HOURS = 14, 24
+"""The number of values over time of a query whose increase is over a day or longer, and over a shorter time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What the page shows at an instant.
+
+    Args:
+        facts: The facts.
+        now: The samples of the instant.
+        past: The counters at earlier instants, see :func:`steps`.
+        remembered: The samples of earlier looks, for gauges, of which no history is kept.
+    """
+
+    facts: Facts
+    now: Reading
+    past: Mapping[datetime, Reading] = field(default_factory=dict)
+    remembered: Mapping[datetime, Reading] = field(default_factory=dict)
+
+    @property
+    def at(self) -> datetime:
+        """The instant, aware."""
+        return self.facts.at
+
+    def values(self, query: Query) -> Values:
+        """The present values of a query."""
+        before = None if query.increase is None else self.past.get(self.at - query.increase)
+        return evaluate(query, self.now, before)
+
+    def lines(self, query: Query) -> Mapping[tuple[str, ...], Line]:
+        """The values of a query over time, until the present ones; a counter did not grow before it began."""
+        if query.increase is None:
+            return over_time(query, {**self.remembered, self.at: self.now})
+        readings = {at: self.past[at] for at in steps(query.increase, self.at) if at in self.past} | {self.at: self.now}
+        instants = sorted(readings)[1:]
+        found = {labels: dict(line) for labels, line in over_time(query, readings).items()}
+        return {labels: [(at, line.get(at, 0.0)) for at in instants] for labels, line in found.items()}
+
+
+def steps(increase: timedelta, at: datetime) -> list[datetime]:
+    """The instants at which a counter has to be known for the values of its increase over time, oldest first.
+
+    Args:
+        increase: The time over which the counter grows.
+        at: The last instant, aware.
+    """
+    count = DAYS if increase >= timedelta(days=1) else HOURS
+    return [at - number * increase for number in range(count, -1, -1)]
+
+
+def look(
+    instance: dg.DagsterInstance,
+    tables: Sequence[Table],
+    lake: Lake,
+    at: datetime,
+    remembered: Mapping[datetime, Reading] | None = None,
+) -> View:
+    """What the page shows at an instant, from storage.
+
+    Args:
+        instance: The instance with checks, sensors and runs.
+        tables: The tables.
+        lake: The lake, whose ``_loads`` is up to date.
+        at: The instant, aware.
+        remembered: The samples of earlier looks.
+    """
+    facts = gather(instance, tables, lake, at)
+    return View(
+        facts=facts,
+        now=reading(samples(facts)),
+        past=counters_at(LoadsTable(lake), tables, _instants(at)),
+        remembered=remembered or {},
+    )
+
+
+def _instants(at: datetime) -> Iterable[datetime]:
+    """The instants of which the panels of all dashboards show counters."""
+    queries = [panel.query for dashboard in DASHBOARDS for panel in dashboard.panels]
+    return {step for query in queries if query.increase is not None for step in steps(query.increase, at)}

@@ -1,0 +1,1 @@
+"""The drill: failure modes that are injected, noticed by their alerts and recovered by their runbooks."""

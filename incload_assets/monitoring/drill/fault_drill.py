@@ -1,0 +1,281 @@
+"""A drill of the operating model: each failure mode is injected for real, and its alert and its runbook have to work.
+
+A scratch table is loaded by real runs in a Dagster instance of its own, with the configured Spark and lake. A real
+Prometheus scrapes its metrics and evaluates the rendered rules, a real Alertmanager passes the alerts on, and what it
+sends is awaited. Then the remedy of the runbook is applied, until the table is right and the alert is resolved.
+
+What production does over minutes happens here at once: checks run after each event, and alerts do not wait.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import yaml
+
+from incload_assets.monitoring.drill.faults import FAULTS, Fault, Scratch
+from incload_assets.monitoring.prometheus.rules import prometheus, rules
+from resources.errors import IncrementalLoadError
+from resources.local_servers.files import free_port
+
+PROGRAMS = {"prometheus": "prometheus", "prometheus-alertmanager": "alertmanager"}
+"""The programs by their names on Debian, with their names elsewhere."""
+DETECTED_WITHIN, RECOVERED_WITHIN = 60.0, 300.0
+"""The targets, in seconds: from a fault to its alert, and from the alert until all is well."""
+GROWTH = "15s"
+"""What takes the place of the hours and days over which rules look at the growth of counters."""
+_POLL = 0.2
+_RANGE, _OFFSET = re.compile(r"\[\d+[smhdw]\]"), re.compile(r"offset \d+[smhdw]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of one fault.
+
+    Args:
+        fault: The fault.
+        alerts: The names of the alerts that arrived.
+        detected: Seconds from the fault to its alert; None if none arrived.
+        recovered: Seconds from the alert until the table was right and the alert resolved; None if that did not happen.
+        wrong: Why the drill is lost; None if it is not.
+    """
+
+    fault: Fault
+    alerts: Sequence[str] = ()
+    detected: float | None = None
+    recovered: float | None = None
+    wrong: str | None = None
+
+
+class Alerts:
+    """The alerts that Alertmanager has sent, by a webhook."""
+
+    def __init__(self) -> None:
+        self._firing: dict[str, str] = {}
+        self._heard: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Takes a notification."""
+        with self._lock:
+            for alert in message.get("alerts", ()):
+                name = alert["labels"]["alertname"]
+                if alert["status"] == "firing":
+                    self._heard[name] = time.monotonic()
+                    self._firing[alert["fingerprint"]] = name
+                else:
+                    self._firing.pop(alert["fingerprint"], None)
+
+    def firing(self, fault: Fault) -> list[str]:
+        """The names of the alerts on a fault that fire now."""
+        with self._lock:
+            return sorted({*self._firing.values()} & {*fault.alerts})
+
+    def heard(self, fault: Fault, since: float) -> dict[str, float]:
+        """When alerts on a fault began to fire since an instant of the monotonic clock, by name."""
+        with self._lock:
+            return {name: at for name, at in self._heard.items() if name in fault.alerts and at >= since}
+
+
+class Watched(Scratch, Protocol):
+    """A scratch table that can also be looked at: its checks can be run, and its metrics are served."""
+
+    target: str
+    """Host and port of its metrics."""
+
+    def look(self) -> None:
+        """Runs all checks of the table, and its sensor."""
+
+
+def play(scratch: Watched, faults: Sequence[Fault] = FAULTS) -> Iterator[Outcome]:
+    """Injects each fault, and yields what became of it.
+
+    Args:
+        scratch: The table, with its windows loaded and its metrics served.
+        faults: The failure modes, in the order of their numbers.
+
+    Raises:
+        IncrementalLoadError: Prometheus or Alertmanager are not installed, or do not start.
+    """
+    with watching(scratch) as alerts:
+        scratch.look()
+        for fault in faults:
+            yield _played(scratch, fault, alerts)
+
+
+def _played(scratch: Watched, fault: Fault, alerts: Alerts) -> Outcome:
+    if not _wait(lambda: not alerts.firing(fault), RECOVERED_WITHIN):
+        return Outcome(fault=fault, wrong=f"{', '.join(alerts.firing(fault))} fires before anything is wrong")
+    began = time.monotonic()
+    fault.inject(scratch)
+    scratch.look()
+    if not _wait(lambda: bool(alerts.heard(fault, began)), DETECTED_WITHIN):
+        return Outcome(fault=fault, wrong=f"none of {', '.join(fault.alerts)} within {DETECTED_WITHIN:.0f} s")
+    heard = alerts.heard(fault, began)
+    noticed = min(heard.values())
+    found = Outcome(fault=fault, alerts=sorted(heard), detected=noticed - began)
+    fault.remedy(scratch)
+    if fault.is_there(scratch):
+        return replace(found, wrong="the table is still wrong after the remedy")
+    scratch.look()
+    if not _wait(lambda: not alerts.firing(fault), RECOVERED_WITHIN):
+        return replace(found, wrong=f"{', '.join(alerts.firing(fault))} fires although the table is right")
+    return replace(found, recovered=time.monotonic() - noticed)
+
+
+def _wait(until: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not until():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL)
+    return True
+
+
+@contextmanager
+def watching(scratch: Watched) -> Iterator[Alerts]:
+    """A Prometheus and an Alertmanager that watch a scratch table for the block.
+
+    Raises:
+        IncrementalLoadError: They are not installed, or do not start.
+    """
+    alerts = Alerts()
+    with ExitStack() as held:
+        folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="incload-drill-")))
+        webhook = held.enter_context(_webhook(alerts))
+        manager, server = free_port(), free_port()
+        route = {"receiver": "drill", "group_by": ["..."], "group_wait": "0s", "group_interval": "1s"}
+        receiver = {"name": "drill", "webhook_configs": [{"url": webhook, "send_resolved": True}]}
+        _write(folder / "alertmanager.yaml", {"route": route, "receivers": [receiver]})
+        _write(folder / "rules.yaml", at_once(rules([scratch.table])))
+        config = prometheus(scratch.target)
+        config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+        config["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [f"127.0.0.1:{manager}"]}]}]}
+        for job in config["scrape_configs"]:
+            job.pop("scrape_timeout", None)
+        _write(folder / "prometheus.yaml", config)
+        held.enter_context(
+            _running(
+                "prometheus-alertmanager",
+                f"--config.file={folder / 'alertmanager.yaml'}",
+                f"--storage.path={folder / 'alerts'}",
+                "--cluster.listen-address=",
+                port=manager,
+            )
+        )
+        held.enter_context(
+            _running(
+                "prometheus",
+                f"--config.file={folder / 'prometheus.yaml'}",
+                f"--storage.tsdb.path={folder / 'metrics'}",
+                port=server,
+            )
+        )
+        yield alerts
+
+
+def at_once(rendered: dict[str, Any]) -> dict[str, Any]:
+    """The rules for a drill: conditions need not last, and growth is that of some seconds instead of a day.
+
+    Example:
+        >>> at_once({"groups": [{"rules": [{"expr": "increase(x_total[1d]) > 0", "for": "1h"}]}]})
+        {'groups': [{'rules': [{'expr': 'increase(x_total[15s]) > 0'}]}]}
+    """
+    for group in rendered["groups"]:
+        for rule in group["rules"]:
+            rule.pop("for", None)
+            rule["expr"] = _OFFSET.sub(f"offset {GROWTH}", _RANGE.sub(f"[{GROWTH}]", rule["expr"]))
+    return rendered
+
+
+def _write(file: Path, content: dict[str, Any]) -> None:
+    file.write_text(yaml.safe_dump(content, sort_keys=False))
+
+
+@contextmanager
+def _webhook(alerts: Alerts) -> Iterator[str]:
+    """The address that Alertmanager sends to."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            alerts.take(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing is logged."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+
+
+def require_programs() -> None:
+    """Checks that Prometheus and Alertmanager are installed, before anything is done.
+
+    Raises:
+        IncrementalLoadError: One is not.
+    """
+    for name in PROGRAMS:
+        program(name)
+
+
+def program(name: str) -> str:
+    """The path of a program.
+
+    Raises:
+        IncrementalLoadError: It is not installed.
+    """
+    found = shutil.which(name) or shutil.which(PROGRAMS[name])
+    if found is None:
+        raise IncrementalLoadError(
+            f"{PROGRAMS[name]} is not on the PATH",
+            rule="the drill of faults waits for alerts of a real Prometheus and Alertmanager",
+            remedy=f"install both, on Debian for example by apt-get install {' '.join(PROGRAMS)}",
+        )
+    return found
+
+
+@contextmanager
+def _running(name: str, *arguments: str, port: int) -> Iterator[None]:
+    command = [program(name), *arguments, f"--web.listen-address=127.0.0.1:{port}"]
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        if not _wait(lambda: server.poll() is not None or _answers(port), DETECTED_WITHIN) or server.poll() is not None:
+            raise IncrementalLoadError(
+                f"{name} did not start: exit code {server.poll()}",
+                rule="the drill of faults waits for alerts of a real Prometheus and Alertmanager",
+                remedy=f"start it by hand to see why: {name} --version",
+            )
+        yield
+    finally:
+        server.terminate()
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _answers(port: int) -> bool:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except (URLError, OSError):
+        return False

@@ -1,0 +1,323 @@
+"""The seven failure modes, injected for real into a scratch table: what shows each, and its runbook's remedy.
+
+A fault is injected, its sign is awaited, the remedy is applied, and it is over when the table is right and the sign is
+gone. What the faults work on is a :class:`Scratch`: a table of its own with three loaded windows.
+"""
+
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable, write_deltalake
+
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.declaration.table import Table
+from incload_assets.monitoring.metrics import Sample
+from incload_assets.monitoring.panels import Query
+from incload_assets.monitoring.rows.row_trace import RowTrace, matching, trace_row
+from resources.lake import Lake
+
+Record = Mapping[str, Any]
+LATE = 20
+"""The number of rows that come late: enough to be told from the few that always do."""
+_SECONDS = 120.0
+_POLL_SECONDS = 0.005
+
+
+class Scratch(Protocol):
+    """A table that faults are injected into.
+
+    Its key is ``id`` (string), its sequence ``seq`` (a time, or a bigint), given in seconds since 1970, and it has a
+    ``name`` (string). Its
+    three windows are over and loaded. Its quarantine tolerates at most half of a window's rows.
+    """
+
+    @property
+    def table(self) -> Table:
+        """The declaration."""
+
+    @property
+    def lake(self) -> Lake:
+        """The lake with the table."""
+
+    @property
+    def windows(self) -> Sequence[str]:
+        """The partition keys, oldest first."""
+
+    def deliver(self, window: str, file: str, records: Sequence[Record]) -> None:
+        """Writes a file of a window, or writes it anew; records may break the contract."""
+
+    def load(self, *windows: str) -> bool:
+        """Loads windows, each in a run; whether all were loaded."""
+
+    def start(self, window: str) -> "subprocess.Popen[str]":
+        """A process that has begun to load a window."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sign:
+    """What a metric shows while there is a fault.
+
+    Args:
+        query: The metric, for the table at least.
+        bad: Whether values ``at most`` or ``at least`` the limit are bad.
+        limit: The limit.
+    """
+
+    query: Query
+    bad: Literal["at most", "at least"]
+    limit: float
+
+    @property
+    def promql(self) -> str:
+        """A condition in Prometheus's language.
+
+        Example:
+            >>> Sign(query=Query(metric="incload_check_passed", fold="min"), bad="at most", limit=0).promql
+            'min by (table) (incload_check_passed) <= 0'
+        """
+        return f"{self.query.promql} {'<=' if self.bad == 'at most' else '>='} {self.limit:g}"
+
+    def shown(self, samples: Iterable[Sample], table: str) -> bool:
+        """Whether the metrics of a table show it."""
+        values = [
+            sample.value
+            for sample in samples
+            if sample.metric == self.query.metric
+            and {**self.query.where, "table": table}.items() <= sample.labels.items()
+        ]
+        return any(value <= self.limit if self.bad == "at most" else value >= self.limit for value in values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A failure mode.
+
+    Args:
+        runbook: The anchor of its section of the runbooks; also its name.
+        about: What is done, in a sentence without its full stop.
+        sign: What shows it once the checks have run; None: only the trace of a row, or the alert.
+        alerts: The names of the alerts that show it; one of them is enough.
+        inject: Does it.
+        remedy: Does what the runbook says.
+        is_there: Whether the table is still wrong, or lacks what was delivered, by reading it.
+    """
+
+    runbook: str
+    about: str
+    sign: Sign | None
+    alerts: Sequence[str]
+    inject: Callable[[Scratch], None]
+    remedy: Callable[[Scratch], None]
+    is_there: Callable[[Scratch], bool]
+
+
+def prepare(scratch: Scratch) -> None:
+    """Delivers and loads the rows that faults need.
+
+    Raises:
+        AssertionError: They cannot be loaded.
+    """
+    for number, window in enumerate(scratch.windows, 1):
+        scratch.deliver(window, "a", [_record(f"{name} {number}", number) for name in ("first", "second", "third")])
+    if not scratch.load(*scratch.windows):
+        raise AssertionError("the scratch table could not be loaded")
+
+
+def _record(id: str, seq: int, name: str = "x") -> Record:
+    return {"id": id, "name": name, "seq": seq}
+
+
+def _trace(scratch: Scratch, id: str) -> RowTrace:
+    return trace_row(scratch.table, scratch.lake, {"id": id}, values=True)
+
+
+def _rows(scratch: Scratch, id: str) -> pa.Table:
+    return matching(_table(scratch).to_pyarrow_dataset(), pc.field("id") == id)
+
+
+def _table(scratch: Scratch) -> DeltaTable:
+    delta = scratch.lake.delta(scratch.lake.table_uri(scratch.table.key.path))
+    assert delta is not None
+    return delta
+
+
+def _load(scratch: Scratch, *windows: str) -> None:
+    if not scratch.load(*windows):
+        raise AssertionError(f"the remedy failed: {', '.join(windows)} could not be loaded")
+
+
+def _windows_of(scratch: Scratch, id: str) -> list[str]:
+    """The windows with changes of a row, as the runbooks find them."""
+    return sorted({change.window for change in _trace(scratch, id).changes})
+
+
+def _failed(check: str) -> Sign:
+    return Sign(query=Query(metric="incload_check_passed", where={"check": check}, fold="min"), bad="at most", limit=0)
+
+
+def _remove_behind(scratch: Scratch) -> None:
+    _table(scratch).delete("id = 'first 3'")
+
+
+def _write_again(scratch: Scratch) -> None:
+    write_deltalake(_table(scratch), _rows(scratch, "second 3"), mode="append")
+
+
+def _delete_and_load(scratch: Scratch) -> None:
+    windows = _windows_of(scratch, "second 3")
+    _table(scratch).delete("id = 'second 3'")
+    _load(scratch, *windows)
+
+
+def _change_type(scratch: Scratch) -> None:
+    scratch.deliver(scratch.windows[2], "b", [{"id": f"broken {n}", "name": "x", "seq": "soon"} for n in range(9)])
+    scratch.load(scratch.windows[2])
+
+
+def _correct_type(scratch: Scratch) -> None:
+    scratch.deliver(scratch.windows[2], "b", [_record(f"broken {n}", n) for n in range(9)])
+    _load(scratch, scratch.windows[2])
+
+
+def _deliver_late(scratch: Scratch) -> None:
+    scratch.deliver(scratch.windows[0], "late", [_record("late", 1), *(_record(f"late {n}", 1) for n in range(LATE))])
+    _load(scratch, scratch.windows[0])
+
+
+def _restore(scratch: Scratch) -> None:
+    scratch.deliver(scratch.windows[1], "c", [_record("restored", 2)])
+    _load(scratch, scratch.windows[1])
+    delta = _table(scratch)
+    version = delta.version()
+    while version > 0 and _rows(scratch, "restored").num_rows:
+        version -= 1
+        _table(scratch).restore(version)
+
+
+def _kill(scratch: Scratch) -> None:
+    """Kills a load after its ingestion; if its merge was faster, there is another try with another row."""
+    for attempt in range(5):
+        name = f"try {attempt}"
+        scratch.deliver(scratch.windows[1], "killed", [_record("killed", 10 + attempt, name)])
+        kill_after_ingestion(scratch, scratch.windows[1])
+        if _trace(scratch, "killed").agrees is False:
+            return
+    raise AssertionError("no load could be killed between its ingestion and its merge")
+
+
+def kill_after_ingestion(scratch: Scratch, window: str) -> None:
+    """Starts a load of a window and kills its process as soon as the log has the ingestion.
+
+    Raises:
+        AssertionError: Nothing was ingested.
+    """
+    uri = ChangeLog(scratch.table, scratch.lake).uri
+    control = ChangeLog(scratch.table, scratch.lake).control(window)
+    before = control.landing if control else 0
+    version = scratch.lake.version(uri)
+    deadline = time.monotonic() + _SECONDS
+    with scratch.start(window) as process:
+        try:
+            while time.monotonic() < deadline:
+                now = scratch.lake.version(uri)
+                if now != version:
+                    version = now
+                    landed = ChangeLog(scratch.table, scratch.lake).control(window)
+                    if landed is not None and landed.landing > before:
+                        return
+                if process.poll() is not None:
+                    return  # it was faster
+                time.sleep(_POLL_SECONDS)
+            raise AssertionError(f"{window} was not ingested within {_SECONDS:.0f} s")
+        finally:
+            process.kill()
+
+
+def _date_ahead(scratch: Scratch) -> None:
+    ahead = int((datetime.now(UTC) + timedelta(days=365)).timestamp())
+    scratch.deliver(scratch.windows[2], "clock", [_record("ahead", ahead, "of a wrong clock")])
+    _load(scratch, scratch.windows[2])
+
+
+def _correct_date(scratch: Scratch) -> None:
+    scratch.deliver(scratch.windows[2], "clock", [_record("ahead", int(time.time()), "corrected")])
+    _load(scratch, scratch.windows[2])
+
+
+def _is_ahead(scratch: Scratch) -> bool:
+    sequences = _rows(scratch, "ahead")["seq"].to_pylist()
+    return any((seq.timestamp() if isinstance(seq, datetime) else seq) > time.time() for seq in sequences)
+
+
+FAULTS = (
+    Fault(
+        runbook="missed-updates",
+        about="another writer deletes a row of the table",
+        sign=_failed("reconciliation"),
+        alerts=("IncloadRowsDiffer",),
+        inject=_remove_behind,
+        remedy=lambda scratch: _load(scratch, *_windows_of(scratch, "first 3")),
+        is_there=lambda scratch: _trace(scratch, "first 3").agrees is not True,
+    ),
+    Fault(
+        runbook="duplicate-writes",
+        about="another writer appends a row of the table again",
+        sign=_failed("uniqueness"),
+        alerts=("IncloadDuplicates",),
+        inject=_write_again,
+        remedy=_delete_and_load,
+        is_there=lambda scratch: _rows(scratch, "second 3").num_rows != 1,
+    ),
+    Fault(
+        runbook="schema-break",
+        about="a file has text in a column of numbers",
+        sign=_failed("quarantine"),
+        alerts=("IncloadSchemaBreak", "IncloadQuarantine"),
+        inject=_change_type,
+        remedy=_correct_type,
+        is_there=lambda scratch: _rows(scratch, "broken 8").num_rows != 1,
+    ),
+    Fault(
+        runbook="late-arrivals",
+        about="rows arrive for the oldest window, and its sensor has it loaded again",
+        sign=Sign(query=Query(metric="incload_backfilled_rows_total"), bad="at least", limit=LATE),
+        alerts=("IncloadLateArrivals",),
+        inject=_deliver_late,
+        remedy=lambda scratch: _load(scratch, scratch.windows[0]),
+        is_there=lambda scratch: _rows(scratch, "late").num_rows != 1,
+    ),
+    Fault(
+        runbook="checkpoint-loss",
+        about="the table is restored to a version before its last load, so that the checkpoint is ahead of it",
+        sign=_failed("rollback"),
+        alerts=("IncloadCheckpointLoss",),
+        inject=_restore,
+        remedy=lambda scratch: _load(scratch, *scratch.windows),
+        is_there=lambda scratch: _rows(scratch, "restored").num_rows != 1,
+    ),
+    Fault(
+        runbook="partial-commit",
+        about="a load is killed between its ingestion and its merge",
+        sign=_failed("reconciliation"),
+        alerts=("IncloadRowsDiffer",),
+        inject=_kill,
+        remedy=lambda scratch: _load(scratch, scratch.windows[1]),
+        is_there=lambda scratch: _trace(scratch, "killed").agrees is not True,
+    ),
+    Fault(
+        runbook="clock-skew",
+        about="a row is dated a year ahead, so that no later change of its key can win",
+        sign=None,
+        alerts=("IncloadClockSkew",),
+        inject=_date_ahead,
+        remedy=_correct_date,
+        is_there=_is_ahead,
+    ),
+)
+"""The failure modes, in the order of their numbers."""

@@ -1,0 +1,1 @@
+"""Whether a table is ready for production."""

@@ -1,0 +1,348 @@
+"""Whether a table is ready for production: a list of requirements, each with its remedy."""
+
+import re
+import tempfile
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+from dagster._core.definitions.run_request import InstigatorType  # has no public name
+
+from incload_assets.checks import checks_for
+from incload_assets.checks.observation import spoken
+from incload_assets.checks.reconciliation import NAME as RECONCILIATION
+from incload_assets.declaration.slo import Criticality
+from incload_assets.declaration.table import Table
+from incload_assets.monitoring.facts import Facts, TableFacts
+from incload_assets.monitoring.readiness.alert_rules import AlertRule, rules_at, rules_in
+from incload_assets.monitoring.readiness.encryption import connections
+from resources.errors import IncrementalLoadError
+from resources.settings import Settings
+
+DOCS = Path(__file__).parents[2] / "docs"
+RECENTLY = timedelta(days=7)
+"""How old a reconciliation may be."""
+ALIVE = timedelta(minutes=5)
+"""How long ago daemons and sensors have given a sign of life."""
+DAEMONS = ("SENSOR", "SCHEDULER", "QUEUED_RUN_COORDINATOR")
+DURABLE = ("dagster_postgres", "dagster_mysql")
+"""The packages of Dagster's storages that outlive a machine."""
+TOLD: dict[Criticality, str] = {
+    "high": "high: somebody is paged",
+    "normal": "normal: a ticket",
+    "low": "low: nobody is told",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Circumstances:
+    """A table and everything around it that decides whether it is ready.
+
+    Args:
+        table: The declaration.
+        facts: What storage says about all tables now.
+        instance: Dagster's instance.
+        settings: The settings.
+        schedules: Names of the schedules that reconcile the table.
+        docs: The folder with the pages of the documentation.
+    """
+
+    table: Table
+    facts: Facts
+    instance: dg.DagsterInstance
+    settings: Settings
+    schedules: Collection[str] = ()
+    docs: Path = DOCS
+
+    @property
+    def own(self) -> TableFacts:
+        """What storage says about the table."""
+        return self.facts.tables[self.table.name]
+
+    @property
+    def at(self) -> datetime:
+        """The instant of the facts."""
+        return self.facts.at
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Whether a requirement is met.
+
+    Args:
+        passed: Whether it is.
+        says: What was found, for people; no secrets.
+    """
+
+    passed: bool
+    says: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requirement:
+    """Something that a table needs before others may rely on it.
+
+    Args:
+        name: A few words.
+        evaluate: Finds out whether it is met.
+        remedy: What to do if it is not.
+    """
+
+    name: str
+    evaluate: Callable[[Circumstances], Finding]
+    remedy: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """A requirement with its finding.
+
+    Args:
+        name: The requirement's name.
+        passed: Whether it is met.
+        says: What was found.
+        remedy: What to do; empty if it is met.
+    """
+
+    name: str
+    passed: bool
+    says: str
+    remedy: str = ""
+
+
+def verdicts(around: Circumstances, requirements: Sequence["Requirement"] | None = None) -> list[Verdict]:
+    """The verdict on each requirement, in their order; one that cannot be evaluated is not met.
+
+    Args:
+        around: The table and what is around it.
+        requirements: The requirements; default: :data:`REQUIREMENTS`.
+
+    Example:
+        >>> [each.name for each in verdicts(around) if not each.passed]  # doctest: +SKIP
+        ['owner', 'undo tested']
+    """
+    found = []
+    for each in REQUIREMENTS if requirements is None else requirements:
+        try:
+            finding = each.evaluate(around)
+        except IncrementalLoadError as error:
+            finding = Finding(False, str(error))
+        found.append(
+            Verdict(
+                name=each.name,
+                passed=finding.passed,
+                says=finding.says,
+                remedy="" if finding.passed else each.remedy,
+            )
+        )
+    return found
+
+
+def _freshness(around: Circumstances) -> Finding:
+    table = around.table
+    if table.freshness is None and table.slo.freshness is None:
+        return Finding(False, f"none; {spoken(table.promised)} are assumed")
+    return Finding(True, f"{spoken(table.promised)} for 95 % of windows and changes")
+
+
+def _owner(around: Circumstances) -> Finding:
+    owners = around.table.owners
+    return Finding(bool(owners), ", ".join(owners) or "none")
+
+
+def _criticality(around: Circumstances) -> Finding:
+    return Finding(True, TOLD[around.table.criticality])
+
+
+def _alerts(around: Circumstances) -> Finding:
+    settings, table = around.settings, around.table.name
+    rules: list[AlertRule]
+    if settings.prometheus_url is not None:
+        rules, where = rules_at(settings.prometheus_url), "loaded by Prometheus"
+    elif settings.monitoring is not None:
+        rules, where = rules_in(settings.monitoring), "rendered"
+    else:
+        return Finding(False, "neither INCLOAD_PROMETHEUS_URL nor INCLOAD_MONITORING is set")
+    count = sum(rule.covers(table) for rule in rules)
+    named = [rule for rule in rules if rule.names_tables]  # rendered before the table was declared, none names it
+    return Finding(
+        any(rule.covers(table) for rule in named or rules),
+        f"{count} of {len(rules)} rules that are {where} watch the table",
+    )
+
+
+def _reconciliation_scheduled(around: Circumstances) -> Finding:
+    states = around.instance.all_instigator_state(instigator_type=InstigatorType.SCHEDULE)
+    running = sorted({state.instigator_name for state in states if state.is_running} & {*around.schedules})
+    if running:
+        return Finding(True, ", ".join(running))
+    known = f"{', '.join(sorted(around.schedules))}, not running" if around.schedules else "no schedule has the check"
+    return Finding(False, known)
+
+
+def _reconciliation_green(around: Circumstances) -> Finding:
+    found = around.own.checks.get(RECONCILIATION)
+    if found is None:
+        return Finding(False, "it was never evaluated")
+    if not found.values.get("windows_compared"):
+        return Finding(False, "it compared positions only, and no rows")
+    when = f"{found.at:%Y-%m-%d %H:%M} UTC"
+    if around.at - found.at > RECENTLY:
+        return Finding(False, f"the last one was at {when}")
+    return Finding(found.passed, f"{'passed' if found.passed else 'failed'} at {when}")
+
+
+def _durable(around: Circumstances) -> Finding:
+    instance = around.instance
+    storages = (instance.run_storage, instance.event_log_storage, instance.schedule_storage)
+    kinds = sorted({type(storage).__module__.partition(".")[0] for storage in storages if storage is not None})
+    if all(kind in DURABLE for kind in kinds):
+        return Finding(True, f"{', '.join(kinds)}; whether it is backed up cannot be seen from here")
+    named = "SQLite" if any("sqlite" in type(storage).__module__ for storage in storages) else "storage in memory"
+    folder = instance.root_directory if instance.is_persistent else ""
+    where = " in a temporary folder" if folder and _is_temporary(folder) else ""
+    return Finding(False, f"{named}{where}; this version makes no backups of it")
+
+
+def _lake(around: Circumstances) -> Finding:
+    root = around.settings.lake_root
+    if "://" in root:
+        return Finding(True, f"{root.partition('://')[0]} object store")
+    return Finding(not _is_temporary(root), f"{'a temporary folder' if _is_temporary(root) else 'a folder'}: {root}")
+
+
+def _is_temporary(folder: str) -> bool:
+    """Whether a folder is where the system removes files by itself."""
+    temporary = {Path(each).resolve() for each in (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm", "/run")}
+    return any(Path(folder).resolve().is_relative_to(each) for each in temporary)
+
+
+def _tls(around: Circumstances) -> Finding:
+    found = connections(around.table, around.settings)
+    if not found:
+        return Finding(True, "its loads use no network")
+    bad = [f"{each.what}: {each.why}" for each in found if not each.encrypted]
+    good = f"{', '.join(each.what for each in found)}: encrypted, or on this machine"
+    return Finding(not bad, "; ".join(bad) or good)
+
+
+def _source_retention(around: Circumstances) -> Finding:
+    if not around.table.source.expires_rows:
+        return Finding(True, "the source removes nothing by itself")
+    found = around.own.checks.get("headroom")
+    if found is None:
+        return Finding(False, "the check headroom was never evaluated")
+    return Finding(found.passed, found.description)
+
+
+def _log_retention(around: Circumstances) -> Finding:
+    kept, needed = around.table.log_retention, max(around.table.slo.period, around.table.due_after)
+    if kept is None:
+        return Finding(True, "the log keeps everything")
+    return Finding(kept >= needed, f"the log keeps {spoken(kept)}, backfills reach back {spoken(needed)}")
+
+
+def _personal(around: Circumstances) -> Finding:
+    columns = sorted(around.table.contract.personal)
+    return Finding(not columns, f"in clear: {', '.join(columns)}" if columns else "no column is marked personal")
+
+
+def _sensor(around: Circumstances) -> Finding:
+    watch = around.own.watch
+    if not watch.running:
+        return Finding(False, "it is off, or no daemon has seen it")
+    if watch.success is None:
+        return Finding(False, "it has not succeeded yet")
+    quiet = around.at - watch.success
+    allowed = max(ALIVE, 2 * around.table.interval)
+    return Finding(quiet <= allowed, f"it succeeded {spoken(quiet)} ago")
+
+
+def _daemon(around: Circumstances) -> Finding:
+    gone = [
+        kind
+        for kind in DAEMONS
+        if kind not in around.facts.heartbeats or around.at - around.facts.heartbeats[kind] > ALIVE
+    ]
+    return Finding(not gone, f"no sign of life: {', '.join(gone)}" if gone else "all gave a sign of life")
+
+
+def _runbooks(around: Circumstances) -> Finding:
+    page = around.docs / "runbooks.md"
+    if not page.is_file():
+        return Finding(False, "there is no page of runbooks")
+    headings = re.findall(r"(?m)^#+ (.+)$", page.read_text(encoding="utf-8"))
+    anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    specs = [spec for checks in checks_for(around.table) for spec in checks.check_specs]
+    linked = {spec.name: re.findall(r"incload docs runbooks ([\w-]+)", spec.description or "") for spec in specs}
+    without = sorted(name for name, links in linked.items() if not links or not anchors.issuperset(links))
+    return Finding(not without, f"none for {', '.join(without)}" if without else f"for all {len(linked)} checks")
+
+
+def _undo(_: Circumstances) -> Finding:
+    return Finding(False, "not available in this version")
+
+
+REQUIREMENTS: tuple[Requirement, ...] = (
+    Requirement(
+        name="freshness target",
+        evaluate=_freshness,
+        remedy="declare freshness=Freshness(within=…) or slo=Slo(freshness=…)",
+    ),
+    Requirement(name="owner", evaluate=_owner, remedy='declare owners=["team:…"] or an e-mail address'),
+    Requirement(name="criticality", evaluate=_criticality, remedy="declare criticality='high', 'normal' or 'low'"),
+    Requirement(
+        name="alerts loaded",
+        evaluate=_alerts,
+        remedy="run incload monitoring render DIR, have Prometheus load DIR/rules.yaml, set INCLOAD_PROMETHEUS_URL or "
+        "INCLOAD_MONITORING=DIR",
+    ),
+    Requirement(
+        name="reconciliation scheduled",
+        evaluate=_reconciliation_scheduled,
+        remedy="start dagster-daemon, and turn the schedule on in the UI under Automation",
+    ),
+    Requirement(
+        name="reconciliation green",
+        evaluate=_reconciliation_green,
+        remedy="run incload check TABLE, and repair what it finds",
+    ),
+    Requirement(
+        name="Dagster's storage durable",
+        evaluate=_durable,
+        remedy="enable the section storage in dagster.yaml (Postgres), and back the database up",
+    ),
+    Requirement(
+        name="lake durable",
+        evaluate=_lake,
+        remedy="set INCLOAD_LAKE to s3://… or to a folder that nothing empties",
+    ),
+    Requirement(
+        name="encrypted in transit",
+        evaluate=_tls,
+        remedy="https:// in AWS_ENDPOINT_URL, ?sslmode=verify-full in INCLOAD_DATABASE_<NAME>_URL, security.protocol "
+        "SSL or SASL_SSL in INCLOAD_KAFKA_<NAME>_OPTIONS, use_ssl=true in INCLOAD_SPARK",
+    ),
+    Requirement(
+        name="source retention",
+        evaluate=_source_retention,
+        remedy="load what waits, oldest first; have the source keep more",
+    ),
+    Requirement(
+        name="log retention",
+        evaluate=_log_retention,
+        remedy="declare a longer log_retention, or a shorter slo.period",
+    ),
+    Requirement(
+        name="no personal column in clear",
+        evaluate=_personal,
+        remedy="leave the columns out, or hash them before they arrive; this version stores them as they are",
+    ),
+    Requirement(name="sensor running", evaluate=_sensor, remedy="turn it on in the UI under Automation; see its ticks"),
+    Requirement(name="daemon alive", evaluate=_daemon, remedy="start dagster-daemon run on this instance"),
+    Requirement(name="runbooks linked", evaluate=_runbooks, remedy="write the runbook, and name it in the check"),
+    Requirement(name="undo tested", evaluate=_undo, remedy="none yet: restore the table and load again, by hand"),
+)
+"""All requirements."""

@@ -1,0 +1,126 @@
+"""Where new rows of ``_loads`` are sent to: traces and lineage, each only where the environment names a receiver.
+
+Rows matter more than what is made of them: a receiver that is down, slow or wrong costs a warning, never a row. What it
+did not take is not sent again by itself; all of it is in ``_loads`` and can be sent again by hand, with the same
+identifiers.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from threading import Thread
+
+from incload_assets.declaration.table import Table
+from incload_assets.monitoring.collect import Emit
+from incload_assets.monitoring.load_row import LoadRow
+from resources.errors import IncrementalLoadError
+from resources.failures import masked
+from resources.lake import Lake
+
+LIMIT_SECONDS = 10.0
+"""Longest time that a collection waits for one receiver."""
+EXTRA = "pip install 'incload[observability]'"
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+
+Warn = Callable[[str], object]
+_log = logging.getLogger(__name__)
+
+
+def emitters(tables: Sequence[Table], lake: Lake, warn: Warn = _log.warning) -> Emit:
+    """A function that sends new rows wherever the environment says; for :func:`~.collect.collect`.
+
+    Args:
+        tables: The tables of the code location.
+        lake: The lake.
+        warn: Called with one line for each receiver that could not be reached.
+
+    Example:
+        >>> collect(instance, tables, lake, emitters(tables, lake))  # doctest: +SKIP
+        12
+    """
+
+    def emit(rows: Sequence[LoadRow]) -> None:
+        for what, sending in (("traces", _traces), ("lineage", partial(_lineage, tables, lake))):
+            try:
+                if (send := sending()) is not None:
+                    _within_limit(what, send, rows)
+            except Exception as error:
+                warn(f"{what} of {len(rows)} loads may be lost: {_described(error)}")
+
+    return emit
+
+
+def _traces() -> Emit | None:
+    """What sends traces; None if no endpoint is named, or the SDK is turned off by its own variables."""
+    named = next((name for name in _ENDPOINTS if os.environ.get(name)), None)
+    off = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    if named is None or off or os.environ.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":
+        return None
+    try:
+        from incload_assets.monitoring.telemetry.traces import (
+            send_traces,  # an extra, and imported only where it is used
+        )
+    except ImportError as error:
+        raise _not_installed(named, error) from None
+    return send_traces
+
+
+def _lineage(tables: Sequence[Table], lake: Lake) -> Emit | None:
+    """What sends lineage; None if openlineage-python is not configured by any of its own ways, or is turned off."""
+    named = _lineage_configuration()
+    if named is None or os.environ.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
+        return None
+    try:
+        from incload_assets.monitoring.telemetry.lineage import send_lineage  # an extra, as above
+    except ImportError as error:
+        raise _not_installed(named, error) from None
+    return partial(send_lineage, tables, lake)
+
+
+def _lineage_configuration() -> str | None:
+    """The variable or the file that configures a transport."""
+    variables = sorted(name for name in os.environ if name.startswith("OPENLINEAGE__TRANSPORT"))
+    files = [Path("openlineage.yml").absolute(), Path.home() / ".openlineage" / "openlineage.yml"]
+    if given := os.environ.get("OPENLINEAGE_CONFIG"):
+        files.insert(0, Path(given))
+    found = next((str(file) for file in files if file.is_file()), None)
+    return "OPENLINEAGE_URL" if os.environ.get("OPENLINEAGE_URL") else next(iter(variables), found)
+
+
+def _not_installed(named: str, error: ImportError) -> IncrementalLoadError:
+    return IncrementalLoadError(
+        f"{named} asks for them, but the package {(error.name or str(error)).partition('.')[0]} is not installed",
+        remedy=f"{EXTRA}, or remove {named}",
+    )
+
+
+def _within_limit(what: str, send: Emit, rows: Sequence[LoadRow]) -> None:
+    """Sends in a thread, so that not even a name server that does not answer holds up the collection."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            send(rows)
+        except BaseException as error:
+            raised.append(error)
+
+    thread = Thread(target=run, name=f"incload-{what}", daemon=True)
+    thread.start()
+    thread.join(LIMIT_SECONDS)
+    if thread.is_alive():
+        raise IncrementalLoadError(
+            f"their receiver took longer than {LIMIT_SECONDS:.0f} s",
+            rule="a collection waits no longer, because rows matter more",
+            remedy="nearer or faster receivers, for example an OpenTelemetry Collector on the same machine",
+        )
+    for error in raised:
+        raise error
+
+
+def _described(error: BaseException) -> str:
+    """An error for a log: of foreign ones only the kind, because their messages may quote addresses with secrets."""
+    if isinstance(error, IncrementalLoadError):
+        return masked(str(error))
+    return f"{type(error).__name__} at the receiver. Remedy: check its address and credentials."

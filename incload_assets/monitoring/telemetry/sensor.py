@@ -1,0 +1,34 @@
+"""The sensor that keeps ``_loads`` up, and sends traces and lineage of what it finds."""
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from incload_assets.declaration.table import Table
+from incload_assets.monitoring.collect import collect
+from incload_assets.monitoring.telemetry.emitters import emitters
+
+NAME = "collect_loads"
+INTERVAL_SECONDS = 30
+
+
+def loads_sensor(tables: Sequence[Table]) -> dg.SensorDefinition:
+    """A sensor that collects the loads of all tables into ``_loads``; it starts no runs.
+
+    Args:
+        tables: All tables of the code location.
+    """
+
+    @dg.sensor(
+        name=NAME,
+        minimum_interval_seconds=INTERVAL_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Records finished loads in the lake's table _loads, for `incload slo`, metrics and dashboards",
+        required_resource_keys={"lake"},
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        lake = context.resources.lake
+        count = collect(context.instance, tables, lake, emitters(tables, lake, context.log.warning))
+        return dg.SkipReason(f"{count} loads recorded")
+
+    return sensor
