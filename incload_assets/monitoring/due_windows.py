@@ -16,7 +16,8 @@ def due_times(table: Table, at: datetime) -> list[datetime]:
         table: The declaration.
         at: The instant, aware.
     """
-    return [end + table.due_after for end in _ended(table.partitions_def, at - table.due_after)]
+    wait = table.due_after
+    return [end + wait for end in _ended(table.partitions_def, at - wait)]
 
 
 def count_due(table: Table, after: datetime, at: datetime) -> int:
@@ -43,7 +44,7 @@ def _ended(definition: dg.TimeWindowPartitionsDefinition, at: datetime) -> tuple
 
 def window_length(table: Table, at: datetime) -> timedelta:
     """The length of the newest windows that were over at an instant; zero if there are fewer than two."""
-    ends = due_times(table, at)[-2:]
+    ends = _ended(table.partitions_def, at - table.due_after)[-2:]
     return ends[-1] - ends[0] if ends else timedelta()
 
 

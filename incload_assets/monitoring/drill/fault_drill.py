@@ -180,6 +180,7 @@ def watching(scratch: Watched) -> Iterator[Alerts]:
                 "prometheus",
                 f"--config.file={folder / 'prometheus.yaml'}",
                 f"--storage.tsdb.path={folder / 'metrics'}",
+                "--rules.alert.resend-delay=1s",
                 port=server,
             )
         )

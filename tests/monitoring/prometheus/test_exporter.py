@@ -9,6 +9,7 @@ from threading import Barrier, Thread
 import dagster as dg
 import pytest
 import requests
+from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from prometheus_client.parser import text_string_to_metric_families
 
 from incload_assets.declaration.table import Table
@@ -18,6 +19,8 @@ from incload_assets.monitoring.metrics import METRICS
 from incload_assets.monitoring.prometheus import exporter as exporting
 from incload_assets.monitoring.prometheus.exporter import WHOLE, Exporter, served
 from incload_assets.progress.checkpoint import ERROR_CLASSES
+from incload_assets.sources.upstream.state import UpstreamTable
+from incload_assets.sources.upstream.tables import Tables
 from resources.lake import Lake
 from resources.settings import Settings
 from tests.support.guest_table import DAYS, House, house, key
@@ -160,3 +163,30 @@ def test_windows_on_time_are_counted_once_and_only_since_the_first_load(h: House
     missed, due = found["incload_missed_windows_total", ""], found["incload_due_windows_total", ""]
     assert due - missed == 2  # the first two windows were loaded in time; the third a day late
     assert found["incload_backfilled_rows_total", ""] == 7
+
+
+def test_a_backfill_under_way_is_seen_until_it_ends(h: House) -> None:
+    exporter = Exporter(h.instance, [h.table], h.lake)
+    backfill = PartitionBackfill(
+        backfill_id="b1",
+        status=BulkActionStatus.REQUESTED,
+        from_failure=False,
+        tags={},
+        backfill_timestamp=datetime.now(UTC).timestamp(),
+        asset_selection=[h.table.key],
+    )
+    h.instance.add_backfill(backfill)
+    during = values(exporter.text())["incload_backfills", ""]
+    h.instance.update_backfill(backfill.with_status(BulkActionStatus.COMPLETED_SUCCESS))
+    assert (during, values(exporter.text())["incload_backfills", ""]) == (1, 0)
+
+
+def test_a_derived_table_names_the_tables_that_it_is_made_of_and_whether_they_are_as_critical(h: House) -> None:
+    above = UpstreamTable(name="guests", path=("guests",))
+    source = Tables(of=(above,), function=lambda guests: guests)
+    visits, bills = (
+        named(h.table, name, source=source, criticality=how) for name, how in (("visits", "normal"), ("bills", "high"))
+    )
+    text = Exporter(h.instance, [h.table, visits, bills], h.lake).text()
+    assert 'incload_upstream_info{as_critical="yes",table="visits",upstream="guests"} 1.0' in text
+    assert 'incload_upstream_info{as_critical="no",table="bills",upstream="guests"} 1.0' in text
