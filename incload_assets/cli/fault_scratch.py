@@ -21,6 +21,7 @@ from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatu
 from pyspark.sql import DataFrame
 
 from incload_assets.assets.incremental import incremental_asset, table_of
+from incload_assets.change_log.context import LoadContext
 from incload_assets.cli.drill import FOLDER
 from incload_assets.code_location import incremental_definitions, load_job_name
 from incload_assets.declaration.changes import Changes
@@ -30,6 +31,7 @@ from incload_assets.load.load import load_window
 from incload_assets.monitoring.drill.faults import Record, prepare
 from incload_assets.monitoring.prometheus.exporter import Exporter, served
 from incload_assets.progress.observed import source_sensor_name
+from incload_assets.recovery.rebuild import rebuild
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.files.storage import store_of
 from resources.lake import Lake
@@ -115,6 +117,19 @@ class FaultScratch:
             if line.strip() == _BEGINS:
                 return process
         raise AssertionError(f"a load of {window} ended with {process.wait()} before it began")
+
+    def forget(self) -> None:
+        """Removes the materializations of the table from the instance."""
+        self.instance.wipe_assets([self.table.key])
+
+    def rebuild(self) -> None:
+        """Does what ``incload rebuild`` does."""
+        with open_session(self.settings, "game day") as spark:
+            rebuild(LoadContext(spark, self.table, self.lake), self.instance)
+
+    def forgotten(self) -> bool:
+        """Whether the instance lacks the load of a window."""
+        return not {*self.windows} <= set(self.instance.get_materialized_partitions(self.table.key))
 
     def look(self) -> None:
         """Runs all checks of the table, and a tick of its sensor that requests nothing."""

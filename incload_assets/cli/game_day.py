@@ -67,13 +67,13 @@ def _play_faults(*, verbose: bool) -> None:
         fault_scratch(Settings()) as scratch,
     ):
         bar = progress.add_task("", total=len(FAULTS))
-        for number, outcome in enumerate(play(scratch), 1):
+        for outcome in play(scratch):
             progress.advance(bar)
             console.print("[red]✗[/] " if outcome.wrong else "[green]✓[/] ", end="")
             told = outcome.wrong or (
                 f"{', '.join(outcome.alerts)} after {outcome.detected:.1f} s, recovered after {outcome.recovered:.1f} s"
             )
-            console.print(f"F{number} {outcome.fault.runbook}: {outcome.fault.about}: {told}", markup=False)
+            console.print(f"{outcome.fault.mode} {outcome.fault.runbook}: {outcome.fault.about}: {told}", markup=False)
             lost = lost or outcome.wrong is not None
     if lost:
         screen.complain("the drill is lost; `incload docs runbooks` has a section for each failure mode")

@@ -58,6 +58,15 @@ class Scratch(Protocol):
     def start(self, window: str) -> "subprocess.Popen[str]":
         """A process that has begun to load a window."""
 
+    def forget(self) -> None:
+        """Removes what Dagster knows of the table's loads, as if its storage were lost."""
+
+    def rebuild(self) -> None:
+        """Proves what Dagster has lost from log and table."""
+
+    def forgotten(self) -> bool:
+        """Whether Dagster lacks the load of a window."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sign:
@@ -99,7 +108,8 @@ class Fault:
     """A failure mode.
 
     Args:
-        runbook: The anchor of its section of the runbooks; also its name.
+        mode: The failure mode, ``F1`` to ``F7``.
+        runbook: The anchor of its section of the runbooks.
         about: What is done, in a sentence without its full stop.
         sign: What shows it once the checks have run; None: only the trace of a row, or the alert.
         alerts: The names of the alerts that show it; one of them is enough.
@@ -108,6 +118,7 @@ class Fault:
         is_there: Whether the table is still wrong, or lacks what was delivered, by reading it.
     """
 
+    mode: str
     runbook: str
     about: str
     sign: Sign | None
@@ -257,6 +268,7 @@ def _is_ahead(scratch: Scratch) -> bool:
 
 FAULTS = (
     Fault(
+        mode="F1",
         runbook="missed-updates",
         about="another writer deletes a row of the table",
         sign=_failed("reconciliation"),
@@ -266,6 +278,7 @@ FAULTS = (
         is_there=lambda scratch: _trace(scratch, "first 3").agrees is not True,
     ),
     Fault(
+        mode="F2",
         runbook="duplicate-writes",
         about="another writer appends a row of the table again",
         sign=_failed("uniqueness"),
@@ -275,6 +288,7 @@ FAULTS = (
         is_there=lambda scratch: _rows(scratch, "second 3").num_rows != 1,
     ),
     Fault(
+        mode="F3",
         runbook="schema-break",
         about="a file has text in a column of numbers",
         sign=_failed("quarantine"),
@@ -284,6 +298,7 @@ FAULTS = (
         is_there=lambda scratch: _rows(scratch, "broken 8").num_rows != 1,
     ),
     Fault(
+        mode="F4",
         runbook="late-arrivals",
         about="rows arrive for the oldest window, and its sensor has it loaded again",
         sign=Sign(query=Query(metric="incload_backfilled_rows_total"), bad="at least", limit=LATE),
@@ -293,6 +308,7 @@ FAULTS = (
         is_there=lambda scratch: _rows(scratch, "late").num_rows != 1,
     ),
     Fault(
+        mode="F5",
         runbook="checkpoint-loss",
         about="the table is restored to a version before its last load, so that the checkpoint is ahead of it",
         sign=_failed("rollback"),
@@ -302,6 +318,17 @@ FAULTS = (
         is_there=lambda scratch: _rows(scratch, "restored").num_rows != 1,
     ),
     Fault(
+        mode="F5",
+        runbook="checkpoint-loss",
+        about="Dagster's storage forgets all loads of the table",
+        sign=None,
+        alerts=("IncloadCheckpointLoss",),
+        inject=lambda scratch: scratch.forget(),
+        remedy=lambda scratch: scratch.rebuild(),
+        is_there=lambda scratch: scratch.forgotten(),
+    ),
+    Fault(
+        mode="F6",
         runbook="partial-commit",
         about="a load is killed between its ingestion and its merge",
         sign=_failed("reconciliation"),
@@ -311,6 +338,7 @@ FAULTS = (
         is_there=lambda scratch: _trace(scratch, "killed").agrees is not True,
     ),
     Fault(
+        mode="F7",
         runbook="clock-skew",
         about="a row is dated a year ahead, so that no later change of its key can win",
         sign=None,
@@ -320,4 +348,4 @@ FAULTS = (
         is_there=_is_ahead,
     ),
 )
-"""The failure modes, in the order of their numbers."""
+"""What is injected, in the order of the failure modes."""

@@ -12,7 +12,7 @@ from incload_assets.monitoring.drill.faults import FAULTS
 from resources.errors import IncrementalLoadError
 from resources.settings import Settings
 
-BY_NAME = {fault.runbook: fault for fault in FAULTS}
+BY_NAME = {fault.runbook: fault for fault in reversed(FAULTS)}
 
 
 def notification(status: str, name: str, fingerprint: str = "1") -> dict[str, object]:
