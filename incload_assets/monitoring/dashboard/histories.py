@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -16,25 +16,28 @@ from incload_assets.monitoring.facts import CHANGED, COLLECTED_WITHIN, Facts, Ta
 from incload_assets.monitoring.load_row import COUNTS, PHASES
 from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.metrics import METRICS, samples
+from resources.settings import current_settings
 
 SUMMED = (*COUNTS, "bytes", *PHASES, "seconds")
 COUNTERS = tuple(metric for metric in METRICS if metric.kind == "counter")
 
 
-def counters_at(loads: LoadsTable, tables: Iterable[Table], instants: Iterable[datetime]) -> dict[datetime, Reading]:
+def counters_at(
+    loads: LoadsTable, tables: Iterable[Table], wanted: Mapping[datetime, Collection[str]]
+) -> dict[datetime, Reading]:
     """The counters of tables at instants, as they would have been read then.
 
     Args:
         loads: The history of loads.
         tables: The tables.
-        instants: The instants, aware, in any order.
+        wanted: The names of the counters by instant, aware.
 
     Example:
-        >>> counters_at(LoadsTable(lake), [orders], [yesterday, today])  # doctest: +SKIP
+        >>> counters_at(LoadsTable(lake), [orders], {yesterday: ["incload_rows_total"]})  # doctest: +SKIP
     """
-    return {
-        facts.at: reading(samples(facts, COUNTERS)) for facts in facts_at(loads, list(tables), sorted(set(instants)))
-    }
+    found = facts_at(loads, list(tables), sorted(wanted))
+    chosen = {facts.at: [counter for counter in COUNTERS if counter.name in wanted[facts.at]] for facts in found}
+    return {facts.at: reading(samples(facts, chosen[facts.at])) for facts in found}
 
 
 def facts_at(loads: LoadsTable, tables: Sequence[Table], instants: Sequence[datetime]) -> list[Facts]:
@@ -50,12 +53,13 @@ def facts_at(loads: LoadsTable, tables: Sequence[Table], instants: Sequence[date
     rows = loads.columns(needed, tables=names)
     parts = _parts(rows, instants)
     in_time = _in_time(rows)
+    price = current_settings().price_per_hour
     running, found = {name: _Sums() for name in names}, []
     for number, at in enumerate(instants):
         for part in parts.get(number, ()):
             running[part["table"]].add(part)
         told = {table.name: running[table.name].facts(table, in_time.get(table.name, ()), at) for table in tables}
-        found.append(Facts(at=at, tables=told))
+        found.append(Facts(at=at, tables=told, price_per_hour=price))
     return found
 
 

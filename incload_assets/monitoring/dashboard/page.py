@@ -9,6 +9,7 @@ from incload_assets.monitoring.dashboard.evaluate import Line, Values
 from incload_assets.monitoring.dashboard.human import ago, over, several, shown
 from incload_assets.monitoring.dashboard.markup import Child, Markup, element, joined
 from incload_assets.monitoring.dashboard.parts import (
+    MOST,
     Links,
     folded,
     frame,
@@ -28,7 +29,7 @@ SPOKEN: Mapping[str, Mapping[float, str]] = {
     "incload_check_passed": {1: "passed", 0: "failed"},
 }
 """Words for the values of metrics that are yes or no."""
-LABELS = {"in_progress": "running"}
+LABELS = {"in_progress": "running", "0.5": "p50", "0.95": "p95", "0.99": "p99"}
 ORDER = (
     "loaded", "failed", "cancelled", "missing", "drifted", "in_progress", "waiting", "queued", "started", *PHASES,
     *(name.removeprefix("rows_") for name in COUNTS),
@@ -133,7 +134,12 @@ class _Grid:
         self.panel, self.view, self.links, self.values = panel, view, links, values
         self.lines = view.lines(panel.query) if panel.shape == "series" else {}
         known = {*values, *self.lines}
-        self.columns = sorted({labels[1:] for labels in known}, key=_in_order)
+        used = {
+            labels for labels in known if values.get(labels) or any(value for _, value in self.lines.get(labels, ()))
+        }
+        self.has_lines = any(len(line) > 1 for line in self.lines.values())
+        shown = used if self.has_lines and used else known
+        self.columns = sorted({labels[1:] for labels in shown}, key=_in_order)
         self.rows = {first: {labels[1:]: values.get(labels) for labels in known if labels[:1] == (first,)}
                      for first in {labels[0] if labels else "" for labels in known}}  # fmt: skip
         self.identity = identifier(panel.title)
@@ -163,7 +169,8 @@ class _Grid:
         return joined(table, folded(f"{self.identity}-all", said, rest))
 
     def _table(self, names: Sequence[str], fold: str) -> Markup:
-        return listing(self.panel.title, self._heads(), [self._row(name) for name in names], fold=fold)
+        rows = [self._row(name) for name in names[:MOST]]
+        return listing(self.panel.title, self._heads(), rows, fold=fold, left=len(names[MOST:]))
 
     def _is_calm(self, name: str) -> bool:
         """Whether all values of a row are 0, or the good ones of yes and no, now and before."""
@@ -179,7 +186,7 @@ class _Grid:
 
     def _heads(self) -> list[Child]:
         first = (self.panel.query.by or ("",))[0]
-        colours = self.panel.shape == "series" and len(self.columns) > 1
+        colours = self.has_lines and len(self.columns) > 1
         values: list[Child] = (
             [
                 joined(
@@ -193,7 +200,7 @@ class _Grid:
         )
         if self.panel.shape == "bars":
             return [first, "", *values]
-        if self.panel.shape == "series":
+        if self.has_lines:
             return [first, self._chart_head(), *values]
         return [first, *values]
 
@@ -219,7 +226,7 @@ class _Grid:
             title = f"{name}: {self._text(value)}"
             chart = bar(share, title, worrying=worries(self.panel, value))
             return [head, element("td", chart, class_="chart"), *numbers]
-        if self.panel.shape == "series":
+        if self.has_lines:
             return [head, element("td", self._chart(name), class_="chart"), *numbers]
         return [head, *numbers]
 

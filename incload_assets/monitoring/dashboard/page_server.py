@@ -110,16 +110,30 @@ class PageServer(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], looks: Looks, loads: LoadsTable, links: Links) -> None:
         self.looks, self.loads, self.links = looks, loads, links
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self._shown: View | None = None
+        self._pages: dict[str, tuple[HTTPStatus, str]] = {}
+        self._lock = Lock()
         super().__init__(address, _Handler)
         self.local = address[0] in LOOPBACK
 
     def page(self, path: str) -> tuple[HTTPStatus, str]:
-        """The page at a path.
+        """The page at a path, drawn once for each look at storage.
 
         Args:
             path: Decoded, for example ``/table/orders``.
         """
         view = self.looks.last()
+        with self._lock:
+            if view is not self._shown:
+                self._shown, self._pages = view, {}
+            if path not in self._pages:
+                drawn = self._drawn(path, view)
+                if drawn[0] is not HTTPStatus.OK:  # there is no end of such paths
+                    return drawn
+                self._pages[path] = drawn
+            return self._pages[path]
+
+    def _drawn(self, path: str, view: View) -> tuple[HTTPStatus, str]:
         for dashboard in DASHBOARDS:
             if path == f"/{dashboard.name}" or (path == "/" and dashboard is DASHBOARDS[0]):
                 return HTTPStatus.OK, dashboard_page(dashboard, view, self.links)

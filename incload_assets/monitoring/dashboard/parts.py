@@ -12,6 +12,8 @@ from resources.page_addresses import load_path, table_path
 
 LISTED = 12
 """Rows of a list that are shown at once; the others are folded."""
+MOST = 200
+"""Rows of a list that are on the page at all."""
 REFRESH_SECONDS = 30
 TABS = {"executive": "Executive", "on-call": "On call", "debug": "Debug"}
 
@@ -118,19 +120,25 @@ def identifier(text: str) -> str:
     return "".join(c if c.isalnum() else "-" for c in text.lower())
 
 
-def listing(caption: str, heads: Sequence[Child], rows: Sequence[Sequence[Child]], *, fold: str) -> Markup:
-    """A table; rows beyond the first :data:`LISTED` are folded.
+def listing(
+    caption: str, heads: Sequence[Child], rows: Sequence[Sequence[Child]], *, fold: str, left: int = 0
+) -> Markup:
+    """A table; rows beyond the first :data:`LISTED` are folded, and those beyond :data:`MOST` are counted.
 
     Args:
         caption: What it lists, for those who cannot see it.
         heads: The columns' headings. A column whose cells are :func:`right` has a heading that is, too.
         rows: The cells; the first one of each is the row's heading.
         fold: The identity of the folded part on the page.
+        left: The number of rows that were left out already.
     """
+    left += max(len(rows) - MOST, 0)
     first = _table(caption, heads, rows[:LISTED])
     if len(rows) <= LISTED:
         return first
-    return joined(first, folded(fold, f"and {len(rows) - LISTED} more", _table(caption, heads, rows[LISTED:])))
+    rest = _table(caption, heads, rows[LISTED:MOST])
+    counted = element("p", f"{left:,} more are not shown.", class_="none") if left else None
+    return joined(first, folded(fold, f"and {len(rows[LISTED:MOST]) + left:,} more", rest, counted))
 
 
 def folded(identity: str, summary: str, *children: Child) -> Markup:

@@ -1,6 +1,7 @@
 """What the dashboards' page shows at an instant: the metrics then, the counters before, and the facts behind both."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -86,12 +87,16 @@ def look(
     return View(
         facts=facts,
         now=reading(samples(facts)),
-        past=counters_at(LoadsTable(lake), tables, _instants(at)),
+        past=counters_at(LoadsTable(lake), tables, _wanted(at)),
         remembered=remembered or {},
     )
 
 
-def _instants(at: datetime) -> Iterable[datetime]:
-    """The instants of which the panels of all dashboards show counters."""
-    queries = [panel.query for dashboard in DASHBOARDS for panel in dashboard.panels]
-    return {step for query in queries if query.increase is not None for step in steps(query.increase, at)}
+def _wanted(at: datetime) -> Mapping[datetime, set[str]]:
+    """The counters that the panels of all dashboards show, by the instants at which they have to be known."""
+    wanted: dict[datetime, set[str]] = defaultdict(set)
+    for panel in (panel for dashboard in DASHBOARDS for panel in dashboard.panels):
+        for query in filter(None, (panel.query, panel.query.divided_by)):
+            for step in steps(query.increase, at) if query.increase is not None else ():
+                wanted[step].add(query.metric)
+    return wanted

@@ -19,6 +19,9 @@ from tests.support.made_up_tables import declared
 NOW = datetime(2026, 1, 12, 9, 30, tzinfo=UTC)
 
 
+NAMES = {metric.name for metric in COUNTERS}
+
+
 def flat(found: Reading) -> dict[tuple[str, str], float]:
     return {(name, str(sorted(s.labels.items()))): s.value for name, all_ in found.items() for s in all_}
 
@@ -42,21 +45,32 @@ def loads_at_random(world: MadeUp, fate: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_counters_are_what_would_have_been_gathered(tmp_path: Path, seed: int) -> None:
-    instants = [NOW - timedelta(days=14), *(NOW - n * timedelta(hours=17) for n in range(8))]
+def test_counters_are_what_would_have_been_gathered(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INCLOAD_PRICE_PER_HOUR", "1.5")
+    cost = ("incload_cost_total", "[('table', 'guests')]")
+    instants = [NOW - timedelta(days=14), NOW, *(NOW - n * timedelta(hours=17) for n in range(1, 8))]
     with made_up(tmp_path, declared("guests", "rooms"), NOW) as world:
         loads_at_random(world, random.Random(seed))
         tables = [*world.tables.values()]
-        found = counters_at(LoadsTable(world.lake), tables, instants)
+        found = counters_at(LoadsTable(world.lake), tables, dict.fromkeys(instants, NAMES))
         assert sorted(found) == sorted(instants)
         for at in instants:
             then = reading(samples(gather(world.instance, tables, world.lake, at), COUNTERS))
             assert flat(found[at]) == pytest.approx(flat(then))
     names = Counter(name for name, _ in flat(found[NOW]))
-    assert set(names) == {metric.name for metric in COUNTERS}
+    assert set(names) == NAMES
+    assert flat(found[NOW])[cost] > 0
 
 
 def test_without_a_history_nothing_has_been_counted(tmp_path: Path) -> None:
     with made_up(tmp_path, declared("guests"), NOW) as world:
-        found = counters_at(LoadsTable(world.lake), [world.tables["guests"]], [NOW])
+        found = counters_at(LoadsTable(world.lake), [world.tables["guests"]], {NOW: NAMES})
     assert {sample.value for all_ in found[NOW].values() for sample in all_} == {0.0}
+
+
+def test_only_the_counters_that_are_wanted_at_an_instant_are_computed(tmp_path: Path) -> None:
+    before, rows = NOW - timedelta(days=1), "incload_rows_total"
+    with made_up(tmp_path, declared("guests"), NOW) as world:
+        tables = [*world.tables.values()]
+        found = counters_at(LoadsTable(world.lake), tables, {before: {rows}, NOW: {rows, "incload_loads_total"}})
+    assert {at: set(reading) for at, reading in found.items()} == {before: {rows}, NOW: {rows, "incload_loads_total"}}
