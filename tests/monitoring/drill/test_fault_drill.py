@@ -43,8 +43,9 @@ def test_faults_are_noticed_by_their_alerts_and_recovered_by_their_runbooks(
 ) -> None:
     duplicates, late = BY_NAME["duplicate-writes"], BY_NAME["late-arrivals"]
     unseen = replace(duplicates, alerts=["IncloadThatNoRuleHas"])
-    settings = spark_settings.model_copy(update={"lake": str(tmp_path / "lake")})
-    with fault_scratch(settings) as scratch:
+    monkeypatch.setenv("INCLOAD_SPARK", spark_settings.spark)  # runs have the settings of the environment
+    monkeypatch.setenv("INCLOAD_HOME", str(tmp_path))
+    with fault_scratch(Settings()) as scratch:
         first, second = play(scratch, [duplicates, late])
         monkeypatch.setattr(fault_drill, "DETECTED_WITHIN", 20.0)
         [lost] = play(scratch, [unseen])
