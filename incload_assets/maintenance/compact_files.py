@@ -11,6 +11,7 @@ that its files were only rewritten.
 """
 
 from dataclasses import dataclass
+from time import monotonic
 
 import dagster as dg
 import pyarrow.compute as pc
@@ -44,6 +45,7 @@ class FilesCompacted(Counts):
         before: Small files that were combined.
         after: Files that they were combined into.
         size: Total size of the new files in bytes.
+        read_before, read_after: Milliseconds that a query took that reads every column of these partitions.
     """
 
     partitions: int = 0
@@ -51,6 +53,8 @@ class FilesCompacted(Counts):
     before: int = 0
     after: int = 0
     size: int = 0
+    read_before: int = 0
+    read_after: int = 0
 
 
 def compact_files(load: LoadContext) -> FilesCompacted:
@@ -98,10 +102,13 @@ def _is(column: str, kind: str, value: object) -> str:
 def _compact(load: LoadContext, places: list[str]) -> FilesCompacted:
     where = "" if places == ["true"] else f" WHERE {' OR '.join(f'({place})' for place in places)}"
     sizes = {"minFileSize": SMALL_BYTES, "maxFileSize": TARGET_BYTES}
+    name = load.lake.sql_name(load.uri)
     values = {f"spark.databricks.delta.optimize.{name}": str(size) for name, size in sizes.items()}
     try:
+        before = _read_milliseconds(load, f"{name}{where}")
         with settings(load.spark, values):
-            row = load.spark.sql(f"OPTIMIZE {load.lake.sql_name(load.uri)}{where}").first()
+            row = load.spark.sql(f"OPTIMIZE {name}{where}").first()
+        after = _read_milliseconds(load, f"{name}{where}")
     except PySparkException as error:
         if lost_the_race(error):
             return FilesCompacted(busy=len(places))
@@ -109,7 +116,14 @@ def _compact(load: LoadContext, places: list[str]) -> FilesCompacted:
     assert row is not None
     done = row["metrics"]
     size = done["filesAdded"]["totalSize"] or 0
-    return FilesCompacted(len(places), 0, done["numFilesRemoved"], done["numFilesAdded"], size)
+    return FilesCompacted(len(places), 0, done["numFilesRemoved"], done["numFilesAdded"], size, before, after)
+
+
+def _read_milliseconds(load: LoadContext, rows: str) -> int:
+    """How long a query takes that reads every column of some rows."""
+    began = monotonic()
+    load.spark.sql(f"SELECT * FROM {rows}").write.format("noop").mode("overwrite").save()
+    return round(1000 * (monotonic() - began))
 
 
 def _work(context: dg.OpExecutionContext, table: Table) -> dict[str, dg.MetadataValue]:
@@ -118,6 +132,8 @@ def _work(context: dg.OpExecutionContext, table: Table) -> dict[str, dg.Metadata
     return {
         "files_before": dg.MetadataValue.int(done.before),
         "files_after": dg.MetadataValue.int(done.after),
+        "files_read_ms_before": dg.MetadataValue.int(done.read_before),
+        "files_read_ms_after": dg.MetadataValue.int(done.read_after),
         "files_bytes": dg.MetadataValue.int(done.size),
         "files_partitions_compacted": dg.MetadataValue.int(done.partitions),
         "files_partitions_busy": dg.MetadataValue.int(done.busy),

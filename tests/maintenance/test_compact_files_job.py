@@ -23,6 +23,7 @@ def test_each_table_is_observed_with_what_became_of_its_files(
         [event] = [e for e in result.all_events if e.event_type_value == "ASSET_OBSERVATION"]
         found = {name: value.value for name, value in event.asset_observation_data.asset_observation.metadata.items()}
         assert found.pop("files_bytes") > 0
+        assert found.pop("files_read_ms_before") > 0 and found.pop("files_read_ms_after") > 0
         assert found == {
             "files_before": 2,
             "files_after": 1,
