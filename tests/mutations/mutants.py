@@ -616,5 +616,20 @@ MUTANTS = [
            "return _at(changed) + until < _at(history[0])", "return False",
            ("tests/maintenance/test_vacuum.py::"
             "test_a_table_at_rest_is_left_alone_when_its_files_have_been_listed_once_more",)),
+    Mutant("rows that no load has made are not folded away", CONVERGENCE, "load.placement:refuse_foreign",
+           "if table is None or load.lake.delta(load.log.uri) is not None:", "if True:",
+           ("tests/load/test_foreign_table.py::"
+            "test_its_rows_are_left_as_they_are_and_the_error_says_what_to_do[Merge]",)),
+    Mutant("a rebuilt checkpoint is proven", CHECKPOINT, "recovery.rebuild:_doubt",
+           "if evidence.pending:", "if False:",
+           ("tests/recovery/test_rebuild.py::"
+            "test_a_partition_whose_rows_the_table_lacks_stays_open_with_the_reason",)),
+    Mutant("a rebuild reports what the log says", CHECKPOINT, "recovery.rebuild:_event",
+           "tags={DATA_VERSION_TAG: record.fingerprint}", 'tags={DATA_VERSION_TAG: "rebuilt"}',
+           ("tests/recovery/test_rebuild.py::"
+            "test_proven_partitions_are_green_with_their_data_versions_and_nothing_is_written",)),
+    Mutant("one of several collectors appends", EXPLAIN, "monitoring.collect:collect",
+           "if loads.append(rows, after=commits):", "if loads.append(rows, after=loads.commits()):",
+           ("tests/monitoring/test_collect.py::test_a_load_is_recorded_once_by_several_collectors_at_once",)),
     *MUTANTS_OF_SOURCES,
 ]  # fmt: skip
