@@ -25,14 +25,14 @@ def history(
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.status_view import as_iso
-    from incload_assets.monitoring.collect import collect
     from incload_assets.monitoring.loads_table import LoadsTable
+    from incload_assets.monitoring.telemetry.emitters import collect_and_send
     from resources.lake import Lake
     from resources.settings import Settings
 
     with open_project() as project:
         lake, wanted = Lake.of(Settings()), project.table(table)
-        collect(project.instance, project.tables.values(), lake)
+        collect_and_send(project.instance, project.tables.values(), lake)
         windows = None if partition is None else [partition]
         rows = LoadsTable(lake).rows(tables=[wanted.name], windows=windows)[-most:]
     if as_json:

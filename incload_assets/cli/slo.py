@@ -26,16 +26,16 @@ def slo(
     from incload_assets.cli.project import open_project
     from incload_assets.cli.slo_view import as_data, details, overview
     from incload_assets.declaration.window import now
-    from incload_assets.monitoring.collect import collect
     from incload_assets.monitoring.facts import checks_at, gather
     from incload_assets.monitoring.slis import CHECKS, slis
+    from incload_assets.monitoring.telemetry.emitters import collect_and_send
     from resources.lake import Lake
     from resources.settings import Settings
 
     with open_project() as project:
         lake = Lake.of(Settings())
         chosen = [project.table(table)] if table else [project.tables[name] for name in sorted(project.tables)]
-        collect(project.instance, project.tables.values(), lake)
+        collect_and_send(project.instance, project.tables.values(), lake)
         facts = gather(project.instance, chosen, lake, now())
         found = []
         for one in chosen:

@@ -16,7 +16,6 @@ import dagster as dg
 
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
-from incload_assets.monitoring.collect import collect
 from incload_assets.monitoring.dashboard.evaluate import Reading
 from incload_assets.monitoring.dashboard.load_page import load_page
 from incload_assets.monitoring.dashboard.markup import element
@@ -26,6 +25,7 @@ from incload_assets.monitoring.dashboard.table_page import table_page
 from incload_assets.monitoring.dashboard.view import View, look
 from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.panels import DASHBOARDS
+from incload_assets.monitoring.telemetry.emitters import collect_and_send
 from resources.errors import IncrementalLoadError
 from resources.failures import masked
 from resources.lake import Lake
@@ -89,7 +89,7 @@ def looks(instance: dg.DagsterInstance, tables: Mapping[str, Table], lake: Lake)
     """
 
     def take(remembered: Mapping[datetime, Reading]) -> View:
-        collect(instance, tables.values(), lake)
+        collect_and_send(instance, tables.values(), lake)
         return look(instance, [*tables.values()], lake, now(), remembered)
 
     return Looks(take)

@@ -19,9 +19,9 @@ from prometheus_client.registry import Collector
 
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
-from incload_assets.monitoring.collect import collect
 from incload_assets.monitoring.facts import Facts, gather
 from incload_assets.monitoring.metrics import HEARTBEAT, METRICS, OBSERVED, samples
+from incload_assets.monitoring.telemetry.emitters import collect_and_send
 from resources.lake import Lake
 
 UP = "incload_up"
@@ -97,7 +97,7 @@ class Exporter(Collector):
         began = time.monotonic()
         facts, error = None, None
         try:
-            collect(self.instance, self.tables, self.lake)
+            collect_and_send(self.instance, self.tables, self.lake)
             facts = gather(self.instance, self.tables, self.lake, now())
         except Exception as raised:  # whatever it is, the next scrape may succeed
             error = raised

@@ -7,13 +7,15 @@ identifiers.
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Thread
 
+import dagster as dg
+
 from incload_assets.declaration.table import Table
-from incload_assets.monitoring.collect import Emit
+from incload_assets.monitoring.collect import Emit, collect
 from incload_assets.monitoring.load_row import LoadRow
 from resources.errors import IncrementalLoadError
 from resources.failures import masked
@@ -26,6 +28,29 @@ _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT
 
 Warn = Callable[[str], object]
 _log = logging.getLogger(__name__)
+
+
+def collect_and_send(
+    instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, warn: Warn = _log.warning
+) -> int:
+    """Appends the loads that ended since the last collection to ``_loads``, and sends them on.
+
+    Whoever collects a load first has to send it; so everything but tests collects by this function.
+
+    Args:
+        instance: The instance that recorded the loads.
+        tables: The tables of the code location.
+        lake: The lake.
+        warn: Called with one line for each receiver that could not be reached.
+
+    Returns:
+        The number of rows appended.
+
+    Raises:
+        SparkUnavailable, IncrementalLoadError: The lake's object store does not answer, or refuses.
+    """
+    tables = list(tables)
+    return collect(instance, tables, lake, emitters(tables, lake, warn))
 
 
 def emitters(tables: Sequence[Table], lake: Lake, warn: Warn = _log.warning) -> Emit:

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from incload_assets.declaration.table import Table
-from incload_assets.monitoring.collect import collect
-from incload_assets.monitoring.telemetry.emitters import emitters
+from incload_assets.monitoring.telemetry.emitters import collect_and_send
 
 NAME = "collect_loads"
 INTERVAL_SECONDS = 30
@@ -27,8 +26,7 @@ def loads_sensor(tables: Sequence[Table]) -> dg.SensorDefinition:
         required_resource_keys={"lake"},
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        lake = context.resources.lake
-        count = collect(context.instance, tables, lake, emitters(tables, lake, context.log.warning))
+        count = collect_and_send(context.instance, tables, context.resources.lake, context.log.warning)
         return dg.SkipReason(f"{count} loads recorded")
 
     return sensor

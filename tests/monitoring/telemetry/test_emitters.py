@@ -1,6 +1,7 @@
 """What the collection of loads sends, and that nothing it sends to can stop it."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -100,3 +101,9 @@ def test_what_was_lost_is_sent_again_from_the_history(
         names["send_again"]([h.table], h.lake, since=NOON.replace(day=4))  # type: ignore[operator]
     assert len([span for span in received.spans if span.name == "load guests"]) == 2
     assert len(lineage_file.read_text().splitlines()) == 4
+
+
+def test_whatever_collects_loads_also_sends_them() -> None:
+    modules = (Path(__file__).parents[3] / "incload_assets").rglob("*.py")
+    taking = re.compile(r"^from incload_assets\.monitoring\.collect import .*\bcollect\b", re.MULTILINE)
+    assert [module.stem for module in modules if taking.search(module.read_text())] == ["emitters"]
