@@ -17,7 +17,7 @@ from incload_assets.monitoring.telemetry.sensor import loads_sensor
 from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.request_tags import SERIALIZED_TAG, TABLE_TAG
-from incload_assets.recovery.jobs import rebuild_job
+from incload_assets.recovery.jobs import BACKUP_CRON, backup_job, rebuild_job
 from resources.errors import DeclarationError
 from resources.lake import Lake
 from resources.settings import Settings
@@ -66,6 +66,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
     jobs = {table.name: _load_job(table) for table in tables.values()}
     check_jobs = [job for name in CHECK_SCHEDULES if (job := _check_job(name, list(tables.values()))) is not None]
     maintenance = [(done, each.cron) for each in JOBS if (done := each.definition(tables.values())) is not None]
+    backup = backup_job()
     return dg.Definitions(
         assets=assets,
         asset_checks=[check for table in tables.values() for check in checks_for(table)],
@@ -73,7 +74,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
             *jobs.values(),
             *check_jobs,
             *(job for job, _ in maintenance),
-            *([rebuild_job(tables.values())] if tables else []),
+            *([rebuild_job(tables.values()), backup] if tables else []),
         ],
         schedules=[
             *map(_check_schedule, check_jobs),
@@ -84,6 +85,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
                 for each in reconciliation_schedules(tables.values(), job)
             ),
             *(schedule_of(job, cron) for job, cron in maintenance),
+            *([schedule_of(backup, BACKUP_CRON)] if tables else []),
         ],
         sensors=[
             *(_sensor(asset, table, jobs[table.name]) for asset, table in tables.items()),

@@ -42,6 +42,7 @@ class Settings(BaseSettings):
         monitoring: Folder with the rules that ``incload monitoring render`` wrote, for ``incload ready``.
         prometheus_url: Address of a Prometheus that evaluates the rules, for ``incload ready``.
         dashboard_url: Address of ``incload dashboard``, to which the tables in the Dagster UI link; None: no link.
+        backups: Folder of the backups of Dagster's storage; default ``<home>/backups``.
         samples: Whether the sample shop and its tables are part of the code location.
         trace_url: Address of a run's trace, with ``{trace_id}`` in it; the metadata of loads link to it.
 
@@ -72,6 +73,7 @@ class Settings(BaseSettings):
     monitoring: Path | None = None
     prometheus_url: str | None = Field(None, pattern=r"^https?://", repr=False)
     dashboard_url: str | None = Field(None, pattern=r"^https?://[^@\s]+$")
+    backups: Path | None = None
     samples: bool = True
     trace_url: str | None = None
 
@@ -103,6 +105,11 @@ class Settings(BaseSettings):
     def lake_root(self) -> str:
         """Root of the Delta tables, without a trailing slash."""
         return _root(self.lake or str(self.home_root / "lake"))
+
+    @property
+    def backups_root(self) -> Path:
+        """Folder of the backups of Dagster's storage."""
+        return (self.backups or self.home_root / "backups").absolute()
 
     @property
     def uses_s3(self) -> bool:

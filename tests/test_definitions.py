@@ -37,6 +37,7 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
     assert names(definitions) == {
         "jobs": [
             "__ASSET_JOB",
+            "backup_instance",
             "check_reconciliation",
             "check_tables",
             "check_uniqueness",
@@ -47,6 +48,7 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
         ],
         "sensors": ["collect_loads", "orphaned_runs", "watch_items"],
         "schedules": [
+            "backup_instance_schedule",
             "check_reconciliation_schedule",
             "check_tables_schedule",
             "check_uniqueness_schedule",

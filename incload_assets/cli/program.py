@@ -7,6 +7,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from incload_assets.cli import screen
+from incload_assets.cli.backup import backup, restore_instance
 from incload_assets.cli.check import check
 from incload_assets.cli.compact import compact
 from incload_assets.cli.dashboard import dashboard
@@ -61,6 +62,8 @@ program.command()(ready)
 program.command()(compact)
 program.command()(history)
 program.command()(rebuild)
+program.command()(backup)
+program.command(name="restore-instance")(restore_instance)
 program.command()(metrics)
 program.add_typer(monitoring, name="monitoring")
 program.command()(dashboard)

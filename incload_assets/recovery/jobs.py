@@ -8,14 +8,42 @@ from pydantic import Field
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table
 from incload_assets.maintenance.jobs import Chosen
+from incload_assets.progress.backup import back_up, is_sqlite
 from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.recovery.rebuild import rebuild
+from resources.settings import Settings
 
 
 class RebuildConfig(Chosen):
     """The tables to rebuild, and whether only to look."""
 
     dry_run: bool = Field(default=False, description="Report nothing, only log what could be proven.")
+
+
+BACKUP_CRON = "0 2 * * *"
+"""When the storage is backed up, in UTC: before the nightly maintenance."""
+
+
+def backup_job() -> dg.JobDefinition:
+    """The job ``backup_instance``, which makes a backup of Dagster's default storage; others are left alone."""
+
+    @dg.op
+    def back_up_instance(context: dg.OpExecutionContext) -> None:
+        if not is_sqlite(context.instance):
+            context.log.info("Dagster's storage is not in SQLite files; it is backed up by its own means")
+            return
+        done = back_up(context.instance, Settings().backups_root)
+        context.log.info(f"{done.databases} databases in {done.file}; removed {len(done.removed)} older backups")
+
+    @dg.job(
+        name="backup_instance",
+        description="Saves Dagster's storage, with all checkpoints, unless it is a database with backups of its own.",
+        tags=UPKEEP,
+    )
+    def job() -> None:
+        back_up_instance()
+
+    return job
 
 
 def rebuild_job(tables: Iterable[Table]) -> dg.JobDefinition:

@@ -1,4 +1,4 @@
-"""``incload history`` and ``incload rebuild``, as a person runs them."""
+"""``incload history``, ``backup``, ``restore-instance`` and ``rebuild``, as a person runs them."""
 
 import json
 import shutil
@@ -22,12 +22,19 @@ def test_partitions_are_green_again_after_dagsters_storage_was_lost(tmp_path: Pa
         clone.write(f".incload/landing/payments/2026-01-0{number}.csv", HEADER + row)
     assert clone.incload("load", "payments", "--partitions", "2026-01-01..2026-01-02", **PLAIN).returncode == 0
 
+    saved = clone.incload("backup", "--to", "saved", **PLAIN)
     before = json.loads(clone.incload("history", "payments", "--json", **PLAIN).stdout)
     shown = clone.incload("history", "payments", "2026-01-02", **PLAIN).stdout
     for path in (clone.root / ".dagster_home").iterdir():
         if path.is_dir():
             shutil.rmtree(path)
     lost = clone.status("payments", **PLAIN)["loaded"]
+    [archive] = (clone.root / "saved").glob("dagster-*.zip")
+    restored = clone.incload("restore-instance", str(archive), **PLAIN)
+    brought_back = clone.status("payments", **PLAIN)["loaded"]
+    for path in (clone.root / ".dagster_home").iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
     landing, away = clone.root / ".incload" / "landing", clone.root / "away"
     landing.rename(away)  # the source is not read
     dry = clone.incload("rebuild", "--dry-run", **PLAIN)
@@ -40,7 +47,9 @@ def test_partitions_are_green_again_after_dagsters_storage_was_lost(tmp_path: Pa
     ]
     assert "2026-01-02" in shown and "2026-01-01" not in shown and "+1 ~0 -0" in shown
     assert (dry.returncode, dry.stdout) == (0, "payments: 2 could be rebuilt, 0 known already, 0 not proven\n")
-    assert lost == []
+    assert saved.returncode == 0 and str(archive.name) in saved.stdout
+    assert restored.stdout.startswith(f"restored {archive.name}; what was there is in ")
+    assert (lost, brought_back) == ([], ["2026-01-01", "2026-01-02"])
     assert (done.returncode, done.stdout) == (0, "payments: 2 rebuilt, 0 known already, 0 not proven\n")
     assert clone.status("payments", **PLAIN)["loaded"] == ["2026-01-01", "2026-01-02"]
     assert json.loads(clone.incload("history", "payments", "--json", **PLAIN).stdout) == before

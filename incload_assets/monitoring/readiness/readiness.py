@@ -18,6 +18,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.monitoring.facts import Facts, TableFacts
 from incload_assets.monitoring.readiness.alert_rules import AlertRule, rules_at, rules_in
 from incload_assets.monitoring.readiness.encryption import connections
+from incload_assets.progress.backup import backups, is_sqlite, made_at
 from resources.errors import IncrementalLoadError
 from resources.settings import Settings
 
@@ -27,6 +28,8 @@ RECENTLY = timedelta(days=7)
 ALIVE = timedelta(minutes=5)
 """How long ago daemons and sensors have given a sign of life."""
 DAEMONS = ("SENSOR", "SCHEDULER", "QUEUED_RUN_COORDINATOR")
+BACKED_UP_WITHIN = timedelta(days=2)
+"""How old the last backup of Dagster's storage may be."""
 DURABLE = ("dagster_postgres", "dagster_mysql")
 """The packages of Dagster's storages that outlive a machine."""
 TOLD: dict[Criticality, str] = {
@@ -203,7 +206,12 @@ def _durable(around: Circumstances) -> Finding:
     named = "SQLite" if any("sqlite" in type(storage).__module__ for storage in storages) else "storage in memory"
     folder = instance.root_directory if instance.is_persistent else ""
     where = " in a temporary folder" if folder and _is_temporary(folder) else ""
-    return Finding(False, f"{named}{where}; this version makes no backups of it")
+    newest = next(reversed(backups(around.settings.backups_root)), None)
+    if newest is None:
+        return Finding(False, f"{named}{where}, without a backup")
+    made = made_at(newest)
+    saved = f"{named}{where}, last backup at {made:%Y-%m-%d %H:%M} UTC"
+    return Finding(is_sqlite(instance) and not where and around.at - made < BACKED_UP_WITHIN, saved)
 
 
 def _lake(around: Circumstances) -> Finding:
@@ -312,7 +320,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         name="Dagster's storage durable",
         evaluate=_durable,
-        remedy="enable the section storage in dagster.yaml (Postgres), and back the database up",
+        remedy="enable the section storage in dagster.yaml (Postgres) and back it up, or run incload backup nightly",
     ),
     Requirement(
         name="lake durable",

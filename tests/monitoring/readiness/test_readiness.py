@@ -254,10 +254,21 @@ def test_a_reconciliation_counts_if_it_compared_rows_lately(found: Found) -> Non
         assert found(name, checks={"reconciliation": worse}) == (False, says)
 
 
-def test_sqlite_is_no_durable_storage_as_nothing_backs_it_up(found: Found, tmp_path: Path) -> None:
-    assert found("Dagster's storage durable") == (
-        False, "SQLite in a temporary folder; this version makes no backups of it"
+def test_sqlite_is_durable_if_it_was_backed_up_lately_and_is_not_in_a_temporary_folder(
+    found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    durable, settings = "Dagster's storage durable", Settings(backups=tmp_path / "backups")
+    assert found(durable, settings=settings) == (False, "SQLite in a temporary folder, without a backup")
+    (tmp_path / "backups").mkdir()
+    made = tmp_path / "backups" / f"dagster-{NOW:%Y%m%dT%H%M%SZ}.zip"
+    made.touch()
+    assert found(durable, settings=settings) == (
+        False, f"SQLite in a temporary folder, last backup at {NOW:%Y-%m-%d %H:%M} UTC"
     )  # fmt: skip
+    monkeypatch.setattr("incload_assets.monitoring.readiness.readiness._is_temporary", lambda _: False)
+    assert found(durable, settings=settings) == (True, f"SQLite, last backup at {NOW:%Y-%m-%d %H:%M} UTC")
+    made.rename(made.with_name(f"dagster-{NOW - timedelta(days=3):%Y%m%dT%H%M%SZ}.zip"))
+    assert not found(durable, settings=settings)[0]
     around = Circumstances(
         table=PLAIN, facts=Facts(at=NOW, tables={}), instance=dg.DagsterInstance.ephemeral(), settings=Settings()
     )

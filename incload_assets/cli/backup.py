@@ -1,0 +1,57 @@
+"""``incload backup`` and ``incload restore-instance``: Dagster's default storage, saved and put back."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def backup(
+    to: Annotated[Path | None, typer.Option("--to", help="Folder of the backups; default: INCLOAD_BACKUPS.")] = None,
+    keep: Annotated[int, typer.Option("--keep", min=1, help="Keep so many, the newest.")] = 14,
+) -> None:
+    """Save Dagster's storage, with all checkpoints, while Dagster may be running; a job does so every night.
+
+    It saves the default storage, SQLite files. Postgres is saved by its own means. Put the folder on another disk.
+
+    - **Writes:** an archive to the folder; older ones are removed. Nothing to the lake.
+    - **Spark:** not started.
+    - **Dagster's instance:** read.
+
+    Example: `incload backup --to /mnt/backups`
+    """
+    from incload_assets.cli import screen
+    from incload_assets.cli.project import open_project
+    from incload_assets.progress.backup import back_up
+    from resources.settings import Settings
+
+    with open_project() as project:
+        done = back_up(project.instance, to or Settings().backups_root, keep)
+    older = f"; removed {len(done.removed)} older" if done.removed else ""
+    screen.say(f"{done.file}: {done.databases} databases, {done.file.stat().st_size / 1e6:.1f} MB{older}")
+
+
+def restore_instance(
+    file: Annotated[Path, typer.Argument(help="An archive that `incload backup` made.")],
+) -> None:
+    """Put a backup of Dagster's storage back. Dagster must not be running.
+
+    Loads since the backup are requested again, and write only what differs; `incload rebuild` proves them without
+    reading their sources.
+
+    - **Writes:** Dagster's storage. What was there is moved aside, and the folder is named.
+    - **Spark:** not started.
+    - **Dagster's instance:** replaced.
+
+    Example: `incload restore-instance .incload/backups/dagster-20260103T024000Z.zip`
+    """
+    import os
+
+    from incload_assets.cli import screen
+    from incload_assets.cli.folder import enter_project
+    from incload_assets.progress.backup import restore
+
+    given = file.absolute()
+    enter_project()
+    replaced = restore(given, Path(os.environ["DAGSTER_HOME"]))
+    screen.say(f"restored {given.name}; what was there is in {replaced}")
