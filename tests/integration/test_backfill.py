@@ -13,6 +13,7 @@ import pytest
 
 from incload_assets.automation.orphans import fail_orphans
 from incload_assets.automation.source_sensor import look
+from incload_assets.progress.checkpoint import ERROR_CLASSES
 from resources.settings import Settings
 from tests.integration.backfill import DAYS, dated, deliver, load
 from tests.support.guest_table import House
@@ -86,8 +87,9 @@ def test_a_backfill_with_five_poisoned_days_killed_in_the_middle_is_loaded_but_f
             if bad:
                 [failure] = [event for event in outcome.all_events if event.is_step_failure]
                 shown = failure.step_failure_data.user_failure_data
-                assert shown is not None and set(shown.metadata) == set(bad)
-                assert all("room: '0' " in str(value.value) for value in shown.metadata.values()), shown
+                assert shown is not None and set(shown.metadata) == {*bad, ERROR_CLASSES}
+                assert all("room: '0' " in str(shown.metadata[day].value) for day in bad), shown
+                assert shown.metadata[ERROR_CLASSES].value == dict.fromkeys(bad, "ContractViolation")
 
         plan = look(h.instance, h.table, h.lake, datetime.now(UTC))[1]
         assert {*(ask.partition for ask in plan.asks), *plan.later, *plan.stopped} == set(POISONED)
