@@ -232,7 +232,8 @@ def check(kept: Loaded, expected: Rows, windows: list[int], records: int) -> Non
     delta = kept.lake.delta(kept.uri)
     assert delta is not None and len(expected) > len(LAST)
     found = comparable(delta.to_pyarrow_table(columns=list(kept.table.columns[:-1])))
-    assert [row for row in found if row not in expected] == [row for row in expected if row not in found], windows
+    surplus, missing = [row for row in found if row not in expected], [row for row in expected if row not in found]
+    assert surplus == missing, f"seed {os.environ['INCLOAD_TEST_SEED']}, windows loaded in the order {windows}"
     assert found == expected
     assert bool(kept.log("moved", "cdc_sequence")) == (kept.table.name == "orders")  # customers tell the whole row
 
