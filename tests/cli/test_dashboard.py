@@ -35,11 +35,23 @@ def port() -> int:
     return free_port()
 
 
+def listens_to_ctrl_c() -> None:
+    """A shell lets programs that it starts in the background ignore the signal, and what they start inherits that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def running(clone: Clone, port: int) -> Iterator["subprocess.Popen[str]"]:
     command = clone.command("dashboard", "--port", str(port), "--dagster-url", "http://127.0.0.1:3999/", "--no-open")
     environment = clone.environment(INCLOAD_SAMPLES="false")
-    with subprocess.Popen(command, cwd=clone.root, env=environment, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command,
+        cwd=clone.root,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=listens_to_ctrl_c,
+    ) as process:
         yield process
         process.kill()
 

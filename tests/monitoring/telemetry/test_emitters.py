@@ -83,7 +83,7 @@ def test_without_the_package_the_warning_names_what_asks_for_it_and_how_to_insta
     warnings: list[str] = []
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.2")
-    monkeypatch.setitem(sys.modules, f"incload_assets.monitoring.{module}", None)
+    monkeypatch.setitem(sys.modules, f"incload_assets.monitoring.telemetry.{module}", None)
     emitters([], Lake("/nowhere"), warnings.append)([load_row(1)])
     [warning] = [text for text in warnings if "is not installed" in text]
     assert f"{variable} asks for them" in warning and "pip install 'incload[observability]'" in warning
