@@ -43,7 +43,7 @@ OVERLAP = timedelta(hours=1)
 """How far back failed runs are looked at again, because a run's end may be recorded late."""
 ATTEMPTS = 5
 
-Emit = Callable[[Sequence[LoadRow]], None]
+Emit = Callable[[Sequence[LoadRow]], object]
 
 
 def collect(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, emit: Emit = lambda _: None) -> int:
@@ -90,20 +90,11 @@ class _Collector:
         """The loads that the table lacks, oldest first."""
         seen = loads.columns(["table", "window", "instance", "event", "run_id", "outcome", "ended_at"])
         here = seen.filter(pc.field("instance") == self.identity)
-        failures = here.filter(pc.field("outcome") != "loaded")
-        since = pc.max(failures["ended_at"]).as_py()
-        if since is not None:  # none that ended before is looked at again
-            failures = failures.filter(
-                pc.field("ended_at") >= pa.scalar(since - 2 * OVERLAP, failures["ended_at"].type)
-            )
-        known = {(row["run_id"], row["table"], row["window"]) for row in failures.to_pylist()}
-        rows = [
-            *self._loaded(after=pc.max(here["event"]).as_py() or 0),
-            *(row for row in self._failed(since) if (row.run_id, row.table, row.window) not in known),
-        ]
+        since = pc.max(here.filter(pc.field("outcome") != "loaded")["ended_at"]).as_py()
+        found = [*self._loaded(after=pc.max(here["event"]).as_py() or 0), *self._failed(since)]
         if not seen.num_rows:
-            rows = [*self._logged({(row.table, row.window) for row in rows if row.outcome == "loaded"}), *rows]
-        return sorted(rows, key=lambda row: (row.ended_at, row.event))
+            found += self._logged({(row.table, row.window) for row in found if row.outcome == "loaded"})
+        return sorted(_without(seen, found), key=lambda row: (row.ended_at, row.event))
 
     def _loaded(self, after: int) -> Iterator[LoadRow]:
         """The materializations since an event."""
@@ -253,6 +244,18 @@ class _Collector:
 
 
 _COUNTS = ("rows_read", "inserted", "updated", "deleted", "applied", "stale", "duplicate", "quarantined", "bytes")
+
+
+def _without(seen: pa.Table, found: Sequence[LoadRow]) -> list[LoadRow]:
+    """The loads that the table lacks, by their runs, whose identifiers no two instances share.
+
+    The identity of an instance alone does not show it: processes that ask a new instance for it at once may get
+    different ones.
+    """
+    runs = pa.array({row.run_id for row in found}, pa.string())
+    known = seen.filter(pc.is_in(seen["run_id"], value_set=runs)).select(["run_id", "table", "window", "event"])
+    have = {tuple(row.values()) for row in known.to_pylist()}
+    return [row for row in found if (row.run_id, row.table, row.window, row.event) not in have]
 
 
 def identity_of(instance: dg.DagsterInstance) -> str:

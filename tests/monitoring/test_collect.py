@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import Barrier, Thread
 
 import dagster as dg
+import pytest
 
 from incload_assets.monitoring.collect import collect
 from incload_assets.monitoring.load_row import LoadRow
@@ -38,7 +39,12 @@ def test_every_attempt_is_a_row_with_its_counts_phases_and_proof(tmp_path: Path,
 
 
 def test_a_load_is_recorded_once_by_several_collectors_at_once(tmp_path: Path, spark_settings: Settings) -> None:
-    with house(tmp_path, spark_settings) as h:
+    """Of an instance, too, that none of them has asked for its identity before."""
+    (tmp_path / "dagster").mkdir()
+    with (
+        dg.DagsterInstance.local_temp(str(tmp_path / "dagster")) as instance,  # one that threads can share
+        house(tmp_path, spark_settings, instance=instance) as h,
+    ):
         h.deliver(1, guest("1"))
         assert h.load(1, 1) == [True, True]
         start = Barrier(4)
@@ -54,6 +60,19 @@ def test_a_load_is_recorded_once_by_several_collectors_at_once(tmp_path: Path, s
             thread.join()
         rows = collected(h)
     assert len(rows) == 2 and len({row.event for row in rows}) == 2
+
+
+def test_a_collector_that_was_given_another_identity_of_the_instance_appends_nothing_again(
+    tmp_path: Path, spark_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processes that ask a new instance for it at once may each get one of their own."""
+    with house(tmp_path, spark_settings) as h:
+        h.deliver(1, guest("1"))
+        h.deliver(2, guest("3", room=0, day=2))
+        h.load(1, 2)
+        for identity in ("one", "another"):
+            monkeypatch.setattr("incload_assets.monitoring.collect.identity_of", lambda _, given=identity: given)
+            assert len(collected(h)) == 2
 
 
 def test_rows_of_runs_that_were_deleted_stay(tmp_path: Path, spark_settings: Settings) -> None:
@@ -97,7 +116,9 @@ def test_events_of_an_instance_that_was_wiped_are_not_mistaken_for_known_ones(
             assert len(collected(h)) == 4
 
 
-def test_many_small_files_are_put_together(tmp_path: Path, spark_settings: Settings, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_many_small_files_are_put_together(
+    tmp_path: Path, spark_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("incload_assets.monitoring.loads_table.FILES", 3)
     with house(tmp_path, spark_settings) as h:
         h.deliver(1, guest("1"))

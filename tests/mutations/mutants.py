@@ -628,8 +628,9 @@ MUTANTS = [
            "tags={DATA_VERSION_TAG: record.fingerprint}", 'tags={DATA_VERSION_TAG: "rebuilt"}',
            ("tests/recovery/test_rebuild.py::"
             "test_proven_partitions_are_green_with_their_data_versions_and_nothing_is_written",)),
-    Mutant("one of several collectors appends", EXPLAIN, "monitoring.collect:collect",
-           "if loads.append(rows, after=commits):", "if loads.append(rows, after=loads.commits()):",
-           ("tests/monitoring/test_collect.py::test_a_load_is_recorded_once_by_several_collectors_at_once",)),
+    Mutant("a load is recorded once, whoever collects it", EXPLAIN, "monitoring.collect:_without",
+           "not in have]", "not in set()]",
+           ("tests/monitoring/test_collect.py::"
+            "test_a_collector_that_was_given_another_identity_of_the_instance_appends_nothing_again",)),
     *MUTANTS_OF_SOURCES,
 ]  # fmt: skip
