@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
 import dagster as dg
@@ -18,6 +19,8 @@ Kind = Literal["gauge", "counter"]
 Values = Iterator[tuple[tuple[str, ...], float]]
 
 URGENCY: Mapping[Criticality, int] = {"high": 2, "normal": 1, "low": 0}
+LOOKS_FOR = timedelta(minutes=2)
+"""How long a tick of a sensor may take."""
 AT_LEAST_0 = ("ContractViolation", "ReconciliationFailed", "SchemaMismatch", "SparkUnavailable")
 """Kinds of errors that are counted from 0 on: the first error of a kind would otherwise not be a growth."""
 
@@ -174,10 +177,13 @@ def _sensor_success(t: TableFacts, _: Facts) -> Values:
         yield (), t.watch.success.timestamp()
 
 
-def _source_up(t: TableFacts, _: Facts) -> Values:
+def _source_up(t: TableFacts, facts: Facts) -> Values:
+    """1 while a tick is still looking, if the one before it succeeded: Dagster stores only when a tick began."""
     watch = t.watch
     if watch.running and watch.tick is not None:
-        yield (), float(watch.success is not None and watch.success >= watch.tick)
+        looking = facts.at - watch.tick < LOOKS_FOR
+        since = watch.tick - (t.table.interval + LOOKS_FOR if looking else timedelta(0))
+        yield (), float(watch.success is not None and watch.success >= since)
 
 
 def _lag_records(t: TableFacts, _: Facts) -> Values:
