@@ -16,7 +16,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col
 from incload_assets.load.load import LoadReport
 from incload_assets.load.reconcile import sum_of, unsigned
-from resources.lake import Lake, bytes_in, data_files
+from resources.lake import Lake
 from resources.settings import current_settings
 
 SAMPLE_ROWS = 5
@@ -37,21 +37,14 @@ def metadata_of(
         reports: Reports of loads that were reconciled with the same version of the log.
         run_id: The Dagster run; empty: none, and so no trace.
     """
-    keys = [report.window.key for report in reports]
-    samples, size = _samples(spark, table, lake, reports), _bytes(table, lake, keys)
+    samples = _samples(spark, table, lake, reports)
     return {
-        key: _metadata(table, lake, report, samples[key], size[key]) | _trace(run_id)
-        for key, report in zip(keys, reports, strict=True)
+        report.window.key: _metadata(table, lake, report, samples[report.window.key]) | _trace(run_id)
+        for report in reports
     }
 
 
-def _bytes(table: Table, lake: Lake, keys: Sequence[str]) -> dict[str, int]:
-    """The size of the windows' changes in the log, in bytes, by partition key."""
-    files = data_files(ChangeLog(table, lake).open())
-    return {key: bytes_in(files, "_window", [key]) for key in keys}
-
-
-def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMetadataValue, size: int) -> Metadata:
+def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMetadataValue) -> Metadata:
     evidence, control, merged = report.evidence, report.control, report.merged
     numbers = {
         "rows_read": evidence.rows_read,
@@ -66,7 +59,7 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
         "quarantined": evidence.quarantined,
         **({"skipped": evidence.skipped} if evidence.skipped else {}),
         "keys_withdrawn": control.replaced,
-        "bytes": size,
+        "bytes": report.size,
         "delta_version": report.table_version,
         "log_version": report.log_version,
     }

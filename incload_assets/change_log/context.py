@@ -140,6 +140,8 @@ class LoadContext:
         empties = changes.filter(kind.isin([*EMPTIES]))
         here = changes.filter(is_here & ~kind.isin([CONTROL, REJECTED]))
         deletes = self._not_older(changes.filter(~is_here & (kind == DELETE)), controls.values())
+        grouped = changes.filter(is_here).group_by("partition._window").aggregate([("size_bytes", "sum")])
+        sizes = {row["partition._window"]: row["size_bytes_sum"] for row in grouped.to_pylist()}
         others = pa.concat_tables([deletes, changes.filter(~is_here & kind.isin([*EMPTIES]))])
         moves = bytes_of(changes.filter(kind == MOVED)) > 0
         at = ReadView(
@@ -155,7 +157,7 @@ class LoadContext:
             table_bytes=table_bytes,
             near_bytes=table_bytes,
             log_bytes=bytes_of(changes),
-            windows_bytes=bytes_in(changes, "_window", keys) + bytes_of(others),
+            windows_bytes=sum(sizes.values()) + bytes_of(others),
             others_delete=others.num_rows > 0,
             empties=bytes_in(empties, "_window", keys) > 0,
             moves=moves,
@@ -164,6 +166,7 @@ class LoadContext:
             feeds=table.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true",
             near_files=None,
             window_files=parquet_files(log, self.lake.spark_uri(self.log.uri), pa.concat_tables([here, others])),
+            sizes=sizes,
         )
         values = at.partitions
         if values and (column := laid_out_by(self.table)):

@@ -1,7 +1,7 @@
 """The read view of a plan: the versions of table and log that it reads, and which of their rows it needs."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -43,6 +43,7 @@ class ReadView:
         near_files: The near files; None if only Delta can read them.
         window_files: The log's files of the windows' changes, and of truncates and possibly newer deletes of others;
             None if only Delta can read them.
+        sizes: Size in bytes of each window's files in the log, by partition key.
     """
 
     table_version: int
@@ -65,6 +66,7 @@ class ReadView:
     feeds: bool
     near_files: ParquetFiles | None
     window_files: ParquetFiles | None
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def ingestion(self) -> int:

@@ -9,7 +9,7 @@ from incload_assets.checks import reconciliation
 from incload_assets.checks.evaluations import Evaluations
 from incload_assets.checks.kinds import with_runbook
 from incload_assets.checks.observation import look
-from incload_assets.checks.registry import LIGHT_CHECKS, TABLE_CHECKS, light_checks, table_checks
+from incload_assets.checks.registry import LIGHT_CHECKS, TABLE_CHECKS, light_checks, step_name, table_checks
 from incload_assets.checks.with_loads import verdict_by_itself, verdict_with_load
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
@@ -36,13 +36,9 @@ def checks_for(table: Table) -> list[dg.AssetChecksDefinition]:
     return [_cheap(table), *(_whole(table, name) for name in table_checks(table)), _reconciliation(table)]
 
 
-def _step(table: Table, name: str) -> str:
-    return f"{'__'.join(table.key.path)}__{name}"
-
-
 def _cheap(table: Table) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(
-        name=_step(table, "checks"),
+        name=step_name(table, "checks"),
         specs=[
             dg.AssetCheckSpec(name, asset=table.key, description=LIGHT_CHECKS[name].shown)
             for name in light_checks(table)
@@ -68,7 +64,7 @@ def _whole(table: Table, name: str) -> dg.AssetChecksDefinition:
     found = TABLE_CHECKS[name]
 
     @dg.multi_asset_check(
-        name=_step(table, name),
+        name=step_name(table, name),
         specs=[dg.AssetCheckSpec(name, asset=table.key, description=found.shown)],
         can_subset=True,  # so that the result may be left out
         required_resource_keys={"spark", "lake"},
@@ -89,7 +85,7 @@ def _reconciliation(table: Table) -> dg.AssetChecksDefinition:
     name, described = reconciliation.NAME, with_runbook(reconciliation.DESCRIPTION, reconciliation.RUNBOOK)
 
     @dg.multi_asset_check(
-        name=_step(table, name),
+        name=step_name(table, name),
         specs=[dg.AssetCheckSpec(name, asset=table.key, description=described)],
         can_subset=True,  # so that the result may be left out
         required_resource_keys={"spark", "lake"},

@@ -130,7 +130,7 @@ def look_again(
     wrong = _by_rows(compared)
     wrong[MENDED] = [c.window.key for c in compared if not any(c.window.key in keys for keys in wrong.values())]
     known = found.get(DRIFTED, {})
-    behind = {p.key for p in look.progress if p.position is not None and p.checkpoint != p.position.fingerprint}
+    behind = {p.key for p in look.progress if p.position is not None and not p.is_current}
     changed = {*known} & behind & look.controls.keys()  # a window that another load has just ingested is still behind
     # later changes are the sensor's business and no finding, unless the source could not be checked before
     changed |= {key for key in _drifted(look) if key in known or UNSEEN in found}

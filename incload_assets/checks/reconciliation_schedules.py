@@ -13,6 +13,7 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks import reconciliation
+from incload_assets.checks.registry import step_name
 from incload_assets.declaration.slo import Criticality
 from incload_assets.declaration.table import Table
 from resources.lake import Lake
@@ -77,7 +78,7 @@ def _request(table: Table, keys: Sequence[str], run_key: str) -> dg.RunRequest:
     config = {"partitions": list(keys)}
     return dg.RunRequest(
         run_key=run_key,
-        run_config={"ops": {f"{table.identifier}__{reconciliation.NAME}": {"config": config}}},
+        run_config={"ops": {step_name(table, reconciliation.NAME): {"config": config}}},
         asset_check_keys=[dg.AssetCheckKey(table.key, reconciliation.NAME)],
     )
 

@@ -46,3 +46,8 @@ def table_checks(table: Table) -> list[str]:
 def check_names(table: Table) -> list[str]:
     """The names of all checks that a table has."""
     return [*light_checks(table), *table_checks(table), reconciliation.NAME]
+
+
+def step_name(table: Table, name: str) -> str:
+    """The name of the step that evaluates a check, or ``checks`` for all light checks."""
+    return f"{table.identifier}__{name}"

@@ -128,7 +128,7 @@ class FaultScratch:
             rebuild(LoadContext(spark, self.table, self.lake), self.instance)
 
     def forgotten(self) -> bool:
-        """Whether the instance lacks the load of a window."""
+        """Whether Dagster has no materialization of one of the windows."""
         return not {*self.windows} <= set(self.instance.get_materialized_partitions(self.table.key))
 
     def look(self) -> None:

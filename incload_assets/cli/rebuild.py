@@ -58,12 +58,7 @@ def rebuild(
                     )
                 progress.remove_task(bar)
                 keys = one.partitions_def.get_partition_keys(current_time=now())
-                verb = "could be rebuilt" if dry_run else "rebuilt"
-                console.print(
-                    f"{one.name}: {len(found.proven)} {verb}, {len(found.kept)} known already, "
-                    f"{len(found.refused)} not proven",
-                    markup=False,
-                )
+                console.print(found.summary(one.name, dry_run=dry_run), markup=False)
                 for why in dict.fromkeys(found.refused.values()):
                     those = [key for key, reason in found.refused.items() if reason == why]
                     console.print(f"  {shown(those, keys)}: {why}", markup=False)

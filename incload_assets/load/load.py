@@ -53,6 +53,7 @@ class LoadReport:
         committed: Whether this load committed to the table.
         table_version: Delta version of the table that was reconciled.
         log_version: Delta version of the log that it was reconciled with.
+        size: Size of the window's changes in the log, in bytes.
         seconds: Time spent per phase; of windows that were loaded together, an equal share each.
         timeline: Name, start in seconds since 1970 and duration in seconds of each part of a phase; windows that were
             loaded together have the same.
@@ -66,6 +67,7 @@ class LoadReport:
     committed: bool
     table_version: int
     log_version: int
+    size: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     timeline: Sequence[tuple[str, float, float]] = ()
 
@@ -135,6 +137,7 @@ def report_of(load: LoadContext, applied: Applied, window: Window, *, ingested: 
         committed=applied.committed,
         table_version=applied.at.table_version,
         log_version=applied.at.log_version,
+        size=applied.at.sizes.get(window.key, 0),
         seconds={name: seconds / windows for name, seconds in load.phases.seconds.items()},
         timeline=tuple(load.phases.timeline),
     )

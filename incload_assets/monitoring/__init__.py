@@ -1,1 +1,1 @@
-"""What people and machines outside see of the loads: their history, service levels, metrics, traces and lineage."""
+"""Monitoring of loads: their history, service levels, metrics, alerts, dashboards, traces and lineage."""

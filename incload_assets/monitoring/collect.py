@@ -23,7 +23,7 @@ from dagster._core.storage.tags import (  # these have no public names
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, known_windows
-from incload_assets.monitoring.load_row import PHASES, LoadRow, Trigger
+from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow, Trigger
 from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.progress.checkpoint import (
     DATA_VERSION_TAG,
@@ -117,7 +117,9 @@ class _Collector:
         if window is None or "rows_read" not in metadata:  # a person marked it, or another version of the code
             return None
         values: dict[str, Any] = {name: getattr(value, "value", None) for name, value in metadata.items()}
-        numbers: dict[str, Any] = {name: values[name] for name in _COUNTS if isinstance(values.get(name), int)}
+        numbers: dict[str, Any] = {
+            name: values[name] for name in (*COUNTS, "bytes") if isinstance(values.get(name), int)
+        }
         numbers |= {name: float((values.get("phases") or {}).get(name, 0)) for name in PHASES}
         return LoadRow(
             **self._about(table, window, run, record.run_id),
@@ -149,13 +151,16 @@ class _Collector:
 
     def _of_failed_run(self, record: dg.RunRecord) -> Iterator[LoadRow]:
         run = record.dagster_run
-        for key in self._planned(run):
+        events = [
+            e for log in self.instance.all_logs(run.run_id, of_type=_TOLD) if (e := log.dagster_event) is not None
+        ]
+        errors, classes = _errors_in(events)
+        cancelled = run.status is dg.DagsterRunStatus.CANCELED
+        cause = own_tag(run, FAILURE_TAG)
+        for key in {e.asset_materialization_planned_data.asset_key for e in events if e.event_type is _PLANNED}:
             if (table := self.tables.get(key)) is None:
                 continue
-            errors, classes = self._errors(run)
-            done = self._done(run, key)
-            cancelled = run.status is dg.DagsterRunStatus.CANCELED
-            cause = own_tag(run, FAILURE_TAG)
+            done = {e.partition for e in events if e.event_type is _MATERIALIZED and e.asset_key == key}
             for partition in errors or [k for k in _partitions(table, run) if k not in done]:
                 if (window := self._window(table, partition)) is None:
                     continue
@@ -167,30 +172,6 @@ class _Collector:
                     error=errors.get(partition, ""),
                     code_version=table.code_version,
                 )
-
-    def _errors(self, run: dg.DagsterRun) -> tuple[dict[str, str], dict[str, str]]:
-        """Messages and kinds of errors by partition key; empty if the process left none."""
-        for entry in self.instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE):
-            event = entry.dagster_event
-            failure = event.step_failure_data.user_failure_data if event is not None else None
-            if failure is not None and (kinds := failure.metadata.get(ERROR_CLASSES)) is not None:
-                texts = {name: str(value.value) for name, value in failure.metadata.items() if name != ERROR_CLASSES}
-                return texts, dict(getattr(kinds, "data", None) or {})
-        return {}, {}
-
-    def _planned(self, run: dg.DagsterRun) -> set[dg.AssetKey]:
-        """The assets that a run was to materialize."""
-        logs = self.instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED)
-        return {
-            event.asset_materialization_planned_data.asset_key
-            for entry in logs
-            if (event := entry.dagster_event) is not None
-        }
-
-    def _done(self, run: dg.DagsterRun, key: dg.AssetKey) -> set[str]:
-        logs = self.instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
-        events = [entry.dagster_event for entry in logs if entry.dagster_event is not None]
-        return {str(event.partition) for event in events if event.asset_key == key}
 
     def _logged(self, known: set[tuple[str, str]]) -> Iterator[LoadRow]:
         """The windows of the logs that no event tells about, when ``_loads`` is made again."""
@@ -210,7 +191,7 @@ class _Collector:
                     )
 
     def _about(self, table: Table, window: Window, record: dg.RunRecord | None, run_id: str) -> dict[str, Any]:
-        """What all rows have: the window, the run, and who asked for it and why."""
+        """The fields of every row: window and run, and the reason and origin of the run."""
         tags = record.dagster_run.tags if record else {}
         trigger, by = _asked_by(tags)
         number = tags.get(ATTEMPT_TAG, "")
@@ -243,7 +224,19 @@ class _Collector:
         return found
 
 
-_COUNTS = ("rows_read", "inserted", "updated", "deleted", "applied", "stale", "duplicate", "quarantined", "bytes")
+_PLANNED, _MATERIALIZED = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED, dg.DagsterEventType.ASSET_MATERIALIZATION
+_TOLD = {_PLANNED, _MATERIALIZED, dg.DagsterEventType.STEP_FAILURE}
+"""The events that say what became of each partition of a failed run."""
+
+
+def _errors_in(events: Iterable[dg.DagsterEvent]) -> tuple[dict[str, str], dict[str, str]]:
+    """Messages and kinds of errors by partition key; empty if the process left none."""
+    for event in events:
+        failure = event.step_failure_data.user_failure_data if event.is_step_failure else None
+        if failure is not None and (kinds := failure.metadata.get(ERROR_CLASSES)) is not None:
+            texts = {name: str(value.value) for name, value in failure.metadata.items() if name != ERROR_CLASSES}
+            return texts, dict(getattr(kinds, "data", None) or {})
+    return {}, {}
 
 
 def _without(seen: pa.Table, found: Sequence[LoadRow]) -> list[LoadRow]:
@@ -264,7 +257,7 @@ def identity_of(instance: dg.DagsterInstance) -> str:
 
 
 def _asked_by(tags: Mapping[str, str]) -> tuple[Trigger, str]:
-    """What requested a run, and its name."""
+    """The kind of the requester of a run, and the requester's name."""
     user = tags.get(USER_TAG, "")
     for trigger, tag in _TRIGGERS:
         if tag in tags:

@@ -132,10 +132,11 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
     """
     tables = list(tables)
     names = [table.name for table in tables]
-    history = _History(LoadsTable(lake), names, at)
+    loads = LoadsTable(lake.followed())
+    history = _History(loads, names, at)
     since = min((_relevant_since(table, at) for table in tables), default=at)
     recent: dict[str, list[LoadRow]] = defaultdict(list)
-    for row in LoadsTable(lake).rows(since=since, tables=names):
+    for row in loads.rows(since=since, tables=names):
         if row.ended_at <= at:
             recent[row.table].append(row)
     watches, checks, under_way = _watches(instance), _checks(instance, tables), _under_way(instance)

@@ -60,7 +60,7 @@ def lateness_of(
 def _is_as_the_source(window: WindowProgress) -> bool:
     """Whether the window is loaded with what the source holds now; a running or failed load may be for newer data."""
     if window.status in ("in_progress", "failed"):
-        return window.position is not None and window.position.fingerprint == window.checkpoint
+        return window.is_current
     return window.status == "loaded"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from incload_assets.declaration.table import Table
 from incload_assets.progress.lateness import Lateness
-from incload_assets.progress.progress import Status, WindowProgress
+from incload_assets.progress.progress import STATUSES, WindowProgress
 
 REMEMBERED = 200
 """The number of pending windows of which the first sight is kept."""
@@ -92,12 +92,11 @@ def observation(
         before: The observation of the tick before, for when news were first seen.
         at: The instant, aware.
     """
-    statuses: Sequence[Status] = ("loaded", "missing", "failed", "drifted", "in_progress", "waiting")
-    pending = [w for w in progress if w.status != "loaded" and w.position is not None and not _is_loaded(w)]
+    pending = [w for w in progress if w.status != "loaded" and w.position is not None and not w.is_current]
     first = dict(before.pending) if before else {}
     return Observed(
         at=at.isoformat(),
-        windows={status: sum(w.status == status for w in progress) for status in statuses},
+        windows={status: sum(w.status == status for w in progress) for status in STATUSES},
         verdict=late.verdict,
         overdue=late.overdue.total_seconds(),
         pending={w.key: first.get(w.key, at.isoformat()) for w in pending[:REMEMBERED]},
@@ -118,8 +117,3 @@ def _records(table: Table, pending: Sequence[WindowProgress]) -> int | None:
             return None
         total += max(now - before, 0)
     return total
-
-
-def _is_loaded(window: WindowProgress) -> bool:
-    """Whether a window that is being loaded again has what the source holds."""
-    return window.position is not None and window.position.fingerprint == window.checkpoint

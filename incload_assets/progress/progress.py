@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
 import dagster as dg
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus  # status by partition has no public type
@@ -17,7 +17,8 @@ from incload_assets.progress.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
 from incload_assets.progress.run_tags import own_tag
 from resources.lake import Lake
 
-Status = Literal["loaded", "drifted", "missing", "failed", "in_progress", "waiting"]
+Status = Literal["loaded", "missing", "failed", "drifted", "in_progress", "waiting"]
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +52,11 @@ class WindowProgress:
     def key(self) -> str:
         """The partition key."""
         return self.window.key
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the last load had the source's present content, whatever a run has done since."""
+        return self.position is not None and self.position.fingerprint == self.checkpoint
 
     @property
     def is_loaded(self) -> bool:

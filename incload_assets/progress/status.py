@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.progress.lateness import lateness_of
-from incload_assets.progress.progress import progress_from, source_state
+from incload_assets.progress.progress import STATUSES, progress_from, source_state
 from incload_assets.progress.undone import undone_windows, with_undone
 from resources.lake import Lake
 
@@ -76,7 +76,7 @@ def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: dat
     progress = with_undone(progress, lost)
     late = lateness_of(instance, table, progress, moment)
     delta = lake.delta(lake.table_uri(table.key.path))
-    keys = {status: [w.key for w in progress if w.status == status] for status in _STATUSES}
+    keys = {status: [w.key for w in progress if w.status == status] for status in STATUSES}
     return TableStatus(
         table=table.name,
         **keys,
@@ -88,9 +88,6 @@ def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: dat
         version=None if delta is None else delta.version(),
         left_out=list(state.left_out),
     )
-
-
-_STATUSES = ("loaded", "missing", "failed", "drifted", "in_progress", "waiting")
 
 
 def rows_of(delta: DeltaTable) -> int | None:

@@ -64,10 +64,7 @@ def rebuild_job(tables: Iterable[Table]) -> dg.JobDefinition:
                 continue
             with context.resources.spark.session(name) as spark:
                 found = rebuild(LoadContext(spark, table, lake), context.instance, dry_run=config.dry_run)
-            verb = "could be rebuilt" if config.dry_run else "rebuilt"
-            context.log.info(
-                f"{name}: {len(found.proven)} {verb}, {len(found.kept)} known already, {len(found.refused)} not proven"
-            )
+            context.log.info(found.summary(name, dry_run=config.dry_run))
             for key, why in found.refused.items():
                 context.log.warning(f"{name} {key}: {why}")
 

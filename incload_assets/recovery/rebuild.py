@@ -40,6 +40,12 @@ class Rebuilt:
     refused: dict[str, str] = field(default_factory=dict)
     kept: list[str] = field(default_factory=list)
 
+    def summary(self, table_name: str, *, dry_run: bool) -> str:
+        """The counts in one line."""
+        verb = "could be rebuilt" if dry_run else "rebuilt"
+        known = f"{len(self.kept)} known already, {len(self.refused)} not proven"
+        return f"{table_name}: {len(self.proven)} {verb}, {known}"
+
 
 def rebuild(
     load: LoadContext,

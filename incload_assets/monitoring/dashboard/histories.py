@@ -41,7 +41,7 @@ def counters_at(
 
 
 def facts_at(loads: LoadsTable, tables: Sequence[Table], instants: Sequence[datetime]) -> list[Facts]:
-    """What ``_loads`` says of the loads until each instant; sensors, checks and recent attempts are left out.
+    """The facts from ``_loads`` as of each instant, without sensors, checks and recent attempts.
 
     Args:
         loads: The history of loads.
@@ -81,7 +81,7 @@ def _parts(rows: pa.Table, instants: Sequence[datetime]) -> dict[int, list[dict[
 
 
 def _late(rows: pa.Table) -> pa.Array:
-    """Whether each row is a load of a window that had been loaded after its end before."""
+    """A mask of the loads of windows that had been loaded after their end before."""
     loaded = rows.filter((pc.field("outcome") == "loaded") & (pc.field("ended_at") > pc.field("window_end")))
     firsts = loaded.group_by(["table", "window"]).aggregate([("ended_at", "min")])
     first = {(row["table"], row["window"]): row["ended_at_min"] for row in firsts.to_pylist()}

@@ -132,7 +132,7 @@ def _quarantined(row: LoadRow) -> str | None:
 
 
 def _proof(row: LoadRow) -> Child:
-    """What the reconciliation compared."""
+    """The numbers and hashes that the reconciliation compared."""
     found = json.loads(row.proof)
     if not found:
         return None

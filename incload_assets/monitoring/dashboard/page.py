@@ -71,7 +71,7 @@ def _in_groups(panels: Sequence[Markup]) -> list[Markup]:
 
 
 def notices(view: View) -> list[Markup]:
-    """What every page says first: that nothing is loaded by itself, or that nothing is there to show."""
+    """The notice at the top of a page: no daemon loads anything, or there is nothing to show yet."""
     if not view.facts.tables:
         return [notice("There are no tables yet: declare one, see ", element("code", "incload docs tables"), ".")]
     beats = view.facts.heartbeats.values()
@@ -87,7 +87,7 @@ def notices(view: View) -> list[Markup]:
 
 
 def worries(panel: Panel, value: float) -> bool:
-    """Whether a value of a panel needs attention."""
+    """Whether a value has reached the limit that its panel declares."""
     if panel.worry is None:
         return False
     return value <= panel.worry if panel.worry_below else value >= panel.worry
@@ -147,7 +147,7 @@ class _Grid:
 
     @property
     def is_wide(self) -> bool:
-        """Whether it needs the width of the page."""
+        """Whether the panel takes the whole width of the page."""
         return len(self.columns) > (1 if self.panel.shape == "series" else 4)
 
     def drawn(self) -> Markup:
@@ -173,7 +173,7 @@ class _Grid:
         return listing(self.panel.title, self._heads(), rows, fold=fold, left=len(names[MOST:]))
 
     def _is_calm(self, name: str) -> bool:
-        """Whether all values of a row are 0, or the good ones of yes and no, now and before."""
+        """Whether every value of a row, now and before, is 0 or, of a metric that is 0 or 1, the good one."""
         good = 1.0 if self.panel.query.metric in SPOKEN else 0.0
         return {*self._present(name)} | self._former([name]) <= {good}
 

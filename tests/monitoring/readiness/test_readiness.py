@@ -2,10 +2,6 @@
 
 import json
 import os
-import socket
-import subprocess
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,6 +30,7 @@ from incload_assets.progress.observed import Observed
 from incload_assets.sources.postgres.replication_slot import ReplicationSlot
 from resources.errors import IncrementalLoadError
 from resources.settings import Settings
+from tests.servers.prometheus import running_prometheus
 from tests.support.literal_loads import at, facts_of, table_with
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")
@@ -183,26 +180,8 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a real Prometheus that has loaded the rules."""
     folder = tmp_path_factory.mktemp("prometheus")
     (folder / "rules.yaml").write_text(json.dumps(RULES))
-    (folder / "prometheus.yml").write_text(json.dumps({"rule_files": ["rules.yaml"]}))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    command = ["prometheus", "--config.file=prometheus.yml", f"--web.listen-address={address}", "--storage.tsdb.path=."]
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
-    try:
-        until = time.monotonic() + 60
-        while True:
-            try:
-                with urllib.request.urlopen(f"http://{address}/-/ready", timeout=5):
-                    break
-            except OSError:
-                assert server.poll() is None and time.monotonic() < until, (folder / "log").read_text()
-                time.sleep(0.1)
-        yield f"http://{address}"
-    finally:
-        server.terminate()
-        server.wait(30)
+    with running_prometheus(folder, {"rule_files": ["rules.yaml"], "scrape_configs": []}) as server:
+        yield server.url
 
 
 def test_alerts_are_those_that_a_prometheus_has_loaded(found: Found, prometheus: str) -> None:
