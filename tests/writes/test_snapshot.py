@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import Changes, Quarantine, Snapshot
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.window import window_of
+from incload_assets.load.load import ensure_tables
 from incload_assets.writes.merge_into import app_id
 from resources.errors import ContractViolation, DeclarationError
 from tests.load.test_load import bins
@@ -94,16 +95,17 @@ def test_only_the_scope_is_compared(spark: SparkSession, tmp_path: Path) -> None
         contract=Placed,
         write=Snapshot(scope="region = 'EU'"),
     )
-    adopted = [("7", "u", 1, "US"), ("8", "n", 1, None), ("9", "moves", 1, "US")]
-    spark.createDataFrame(adopted, table.table.schema).write.format("delta").save(table.uri)
+    others = [("7", "u", 1, "US"), ("8", "n", 1, None), ("9", "moves", 1, "US")]
+    ensure_tables(LoadContext(spark, table.table, table.lake))
+    spark.createDataFrame(others, table.table.schema).write.format("delta").mode("append").save(table.uri)
     assert bins(table.load(1).evidence) == (2, 0, 0, 2)
     assert table.log("rejected", "id", "_reasons") == [
         ("3", ["outside the snapshot's scope region = 'EU'"]),
         ("4", ["outside the snapshot's scope region = 'EU'"]),
     ]
-    assert table.rows() == {("1", "a", 1, "EU"), ("2", "b", 1, "EU"), *adopted}
+    assert table.rows() == {("1", "a", 1, "EU"), ("2", "b", 1, "EU"), *others}
     table.load(2)
-    assert table.rows() == {("2", "B", 1, "EU"), ("9", "z", 1, "EU"), *adopted[:2]}
+    assert table.rows() == {("2", "B", 1, "EU"), ("9", "z", 1, "EU"), *others[:2]}
 
 
 @pytest.mark.parametrize(
