@@ -28,7 +28,11 @@ REFERENCES_FOLDER = "_references"
 """Folder under the lake's root with the references from derived tables to others."""
 LOADS_FOLDER = "_loads"
 """Folder under the lake's root with the history of all loads."""
-OWN_FOLDERS = (LOG_FOLDER, CUTS_FOLDER, REFERENCES_FOLDER, LOADS_FOLDER)
+AUDIT_FOLDER = "_audit"
+"""Folder under the lake's root with the audit."""
+FORMER_FOLDER = "_former"
+"""Folder under the lake's root with the former content of windows, for undo."""
+OWN_FOLDERS = (LOG_FOLDER, CUTS_FOLDER, REFERENCES_FOLDER, LOADS_FOLDER, AUDIT_FOLDER, FORMER_FOLDER)
 """All folders of the lake that are reserved for the loader."""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,8 +40,31 @@ WINDOW_RECORD_TYPE = T.StructType(
         T.StructField("compacted_at", T.TimestampType()),
         T.StructField("removed", T.LongType()),
         T.StructField("skipped", T.LongType()),
+        T.StructField("held", T.StringType()),
     ]
 )
+"""Fields that older code does not know are ignored by it."""
+_FIELDS = frozenset(WINDOW_RECORD_TYPE.names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hold:
+    """A window that is not to be loaded although its source holds something else than the log.
+
+    Args:
+        fingerprint: Fingerprint of the source's position when the window was held; the hold ends when that changes.
+        actor: Who held it.
+        because: Why.
+        at: When, aware.
+    """
+
+    fingerprint: str
+    actor: str
+    because: str
+    at: datetime
+
+    def __str__(self) -> str:
+        return f"held by {self.actor} since {self.at:%Y-%m-%d %H:%M} UTC: {self.because}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +90,7 @@ class WindowRecord:
             :mod:`incload_assets.maintenance.compact_logs`.
         removed: Number of changes of this ingestion that compactions have removed since.
         skipped: Number of records read that are no changes of this table.
+        held: The hold on the window as JSON, see :attr:`hold`; None: it is not held.
     """
 
     landing: int
@@ -83,6 +108,15 @@ class WindowRecord:
     compacted_at: datetime | None = None
     removed: int = 0
     skipped: int = 0
+    held: str | None = None
+
+    @property
+    def hold(self) -> Hold | None:
+        """The hold on the window; None if it is not held."""
+        if self.held is None:
+            return None
+        fields = json.loads(self.held)
+        return Hold(**fields | {"at": datetime.fromisoformat(fields["at"])})
 
     def as_position(self) -> Position:
         """The position that was ingested."""
@@ -120,7 +154,11 @@ def _read(log: DeltaTable, keys: list[str]) -> dict[str, WindowRecord]:
     # without this predicate each file of the log becomes an object, which takes ten times as long for 1,000 windows
     files = log.to_pyarrow_dataset(file_pruning_predicate=wanted)
     rows = files.to_table(columns=["_window", "_control"], filter=filters_to_expression(wanted)).to_pylist()
-    return {row["_window"]: WindowRecord(**{k: v for k, v in row["_control"].items() if v is not None}) for row in rows}
+    return {row["_window"]: _record_of(row["_control"]) for row in rows}
+
+
+def _record_of(stored: Mapping[str, Any]) -> WindowRecord:
+    return WindowRecord(**{name: value for name, value in stored.items() if name in _FIELDS and value is not None})
 
 
 _remembered: dict[tuple[str, str], WindowRecord] = {}
