@@ -23,13 +23,15 @@ def down(sequence: int, content: int = 0) -> Change:
 class Landed(NamedTuple):
     """A window in the log: the control row's landing number and fingerprint, and the rows.
 
-    The fingerprint is what the source held; ``content`` is the same, but for what a compaction has removed.
+    The fingerprint is what the source held; ``content`` is the same, but for what a compaction has removed. ``held`` is
+    what the source held when the window was undone; as long as it does, the window is not landed.
     """
 
     number: int
     fingerprint: Content
     content: Content
     marked: bool
+    held: Content | None = None
 
 
 class Checkpoint(NamedTuple):
@@ -134,6 +136,7 @@ class State(NamedTuple):
     kills: int
     replays: int
     frozen: tuple[str, ...] = ()
+    undone: tuple[Content | None, ...] = ()
 
 
 @dataclass(frozen=True)
