@@ -11,6 +11,7 @@ from incload_assets.automation import orphaned_runs, source_sensor
 from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for
 from incload_assets.checks.reconciliation_schedules import reconciliation_schedules
 from incload_assets.declaration.table import Table
+from incload_assets.load.undo import BECAUSE_TAG, LAST, RELEASE_TAG, UNDO_TAG
 from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.jobs import schedule_of
 from incload_assets.monitoring.telemetry.sensor import loads_sensor
@@ -24,6 +25,14 @@ from resources.settings import Settings
 from resources.spark.resource import SparkResource
 
 RECONCILIATION = "check_reconciliation"
+BY_HAND = {
+    "undo": (
+        "Returns the chosen partitions to what they held before their last load, and holds them.",
+        {UNDO_TAG: LAST},
+    ),
+    "release": ("Loads the chosen partitions from their source although they are held.", {RELEASE_TAG: "true"}),
+}
+"""Jobs that a person runs over partitions of a table, one for each table: description, and tags of the runs."""
 CHECK_SCHEDULES = {
     "check_tables": (
         "*/10 * * * *",
@@ -72,6 +81,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
         asset_checks=[check for table in tables.values() for check in checks_for(table)],
         jobs=[
             *jobs.values(),
+            *(_job_by_hand(name, table) for table in tables.values() for name in BY_HAND),
             *check_jobs,
             *(job for job, _ in maintenance),
             *([rebuild_job(tables.values()), backup] if tables else []),
@@ -107,8 +117,22 @@ def _load_job(table: Table) -> UnresolvedAssetJobDefinition:
         load_job_name(table),
         selection=dg.AssetSelection.assets(table.key),
         description=f"Loads partitions of {table.name}, then checks the table.",
-        tags={TABLE_TAG: table.name} | ({SERIALIZED_TAG: table.name} if table.write.serialized else {}),
+        tags=_load_tags(table),
     )
+
+
+def _job_by_hand(name: str, table: Table) -> UnresolvedAssetJobDefinition:
+    about, tags = BY_HAND[name]
+    return dg.define_asset_job(
+        f"{name}_{table.identifier}",
+        selection=dg.AssetSelection.assets(table.key),
+        description=f"{about} The tag {BECAUSE_TAG} says why.",
+        tags=_load_tags(table) | tags,
+    )
+
+
+def _load_tags(table: Table) -> dict[str, str]:
+    return {TABLE_TAG: table.name} | ({SERIALIZED_TAG: table.name} if table.write.serialized else {})
 
 
 def _sensor(asset: dg.AssetsDefinition, table: Table, job: UnresolvedAssetJobDefinition) -> dg.SensorDefinition:

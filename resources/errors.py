@@ -7,6 +7,8 @@
     ├── SourceUnavailable         the source does not answer; transient, retried
     ├── SourceChanged             the source changed while it was read; transient, retried
     ├── WindowCompacted           the window's log was compacted, so that it is not replaced unless that is chosen
+    ├── WindowHeld                somebody has undone the window's load and its source has not changed since
+    ├── CannotUndo                a window cannot be returned to what it held before
     ├── ContractViolation         more rejected rows than the table's threshold allows
     ├── SchemaMismatch            the table on disk and the declaration disagree
     ├── ConcurrentLoad            another load kept winning the race; transient, retried
@@ -76,6 +78,14 @@ class ContractViolation(IncrementalLoadError):
 
 class WindowCompacted(IncrementalLoadError):
     """The source holds something else than was ingested, and the compacted log cannot show what that would change."""
+
+
+class WindowHeld(IncrementalLoadError):
+    """A load of the window was undone, and the source still holds what was undone."""
+
+
+class CannotUndo(IncrementalLoadError):
+    """What a window held before is not kept, or there is nothing to undo."""
 
 
 class SchemaMismatch(IncrementalLoadError):

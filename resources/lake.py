@@ -1,6 +1,7 @@
 """The lake: paths of the Delta tables, their names in Spark, and reads and small writes without Spark."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,7 @@ AUDIT_FOLDER = "_audit"
 """Folder under the lake's root with the audit."""
 FORMER_FOLDER = "_former"
 """Folder under the lake's root with the former content of windows, for undo."""
+_COPIES_AT_ONCE = 8
 OWN_FOLDERS = (LOG_FOLDER, CUTS_FOLDER, REFERENCES_FOLDER, LOADS_FOLDER, AUDIT_FOLDER, FORMER_FOLDER)
 """All folders of the lake that are reserved for the loader."""
 
@@ -91,6 +93,10 @@ class Lake:
         """The URI of the stored references of an asset's table; raises the errors of :meth:`table_uri`."""
         return self._beside(REFERENCES_FOLDER, key_path)
 
+    def former_uri(self, key_path: Sequence[str]) -> str:
+        """The URI of the former landings of an asset's table; raises the errors of :meth:`table_uri`."""
+        return self._beside(FORMER_FOLDER, key_path)
+
     def _beside(self, folder: str, key_path: Sequence[str]) -> str:
         return "/".join([self.root, folder, self.table_uri(key_path)[len(self.root) + 1 :]])
 
@@ -139,6 +145,20 @@ class Lake:
         """
         with _translated(uri):
             yield pafs.PyFileSystem(DeltaStorageHandler(uri, _options(uri)))
+
+    def copy(self, places: Mapping[str, str]) -> None:
+        """Copies files within the lake, without reading them: as links on a local disk, by the object store on S3.
+
+        Args:
+            places: New paths by old paths, both below the root.
+
+        Raises:
+            SparkUnavailable, IncrementalLoadError: As in :meth:`delta`.
+        """
+        with _translated(self.root), ThreadPoolExecutor(_COPIES_AT_ONCE, "incload-copy") as pool:
+            handler = DeltaStorageHandler(self.root, _options(self.root))
+            copy = handler._handler.copy_file  # its public form passes an argument under a wrong name
+            list(pool.map(copy, places.keys(), places.values()))
 
     def forget_checksum(self, uri: str) -> None:
         """Removes the checksum file that Hadoop may have written beside a local table's ``_last_checkpoint``.

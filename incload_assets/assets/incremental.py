@@ -13,7 +13,15 @@ from incload_assets.declaration.field_types import as_columns, as_in_dagster, ch
 from incload_assets.declaration.rules import key_of
 from incload_assets.declaration.slo import Criticality, Slo
 from incload_assets.declaration.source import Source
-from incload_assets.declaration.table import INTERVAL, Declaration, Freshness, Quarantine, RowFunction, Table
+from incload_assets.declaration.table import (
+    INTERVAL,
+    UNDO_RETENTION,
+    Declaration,
+    Freshness,
+    Quarantine,
+    RowFunction,
+    Table,
+)
 from incload_assets.declaration.write import Write
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
 from incload_assets.writes.merge import Merge
@@ -47,6 +55,7 @@ def incremental_asset(
     interval: timedelta = INTERVAL,
     slo: Slo = Slo(),  # noqa: B008 - immutable
     criticality: Criticality = "normal",
+    undo_retention: timedelta = UNDO_RETENTION,
 ) -> Callable[[RowFunction], dg.AssetsDefinition]:
     """Declares a table that loads incrementally; decorates the row-wise function that shapes its changes.
 
@@ -69,6 +78,8 @@ def incremental_asset(
         slo: Service level objectives, see ``incload slo``.
         criticality: Who is told of an alert: with ``high`` somebody is paged, with ``normal`` a ticket is opened, with
             ``low`` nobody. Also how much of the table the scheduled reconciliations compare.
+        undo_retention: How long the content that a load replaces is kept, so that ``incload undo`` can bring it back;
+            zero: it is not kept.
         pool: Dagster pool of the loads; default: a pool of its own for a table in which any load may touch any row
             (``Merge()`` without ``partition_by``).
         code_version: Version of the code; if it changes, rows are validated again. Default: a hash of function and
@@ -121,6 +132,7 @@ def incremental_asset(
                 slo=slo,
                 criticality=criticality,
                 owners=as_columns(owners) or (),
+                undo_retention=undo_retention,
             )
         )
 

@@ -84,6 +84,7 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
         "window": dg.MetadataValue.text(f"[{report.window.start.isoformat()}, {report.window.end.isoformat()})"),
         "source_position": dg.MetadataValue.text(control.summary or control.fingerprint),
         "fingerprint": dg.MetadataValue.text(control.fingerprint),
+        **({"held": dg.MetadataValue.text(f"{control.hold}, until its source changes")} if control.hold else {}),
         "evidence": dg.MetadataValue.md(_evidence(report)),
         "table": dg.MetadataValue.path(lake.table_uri(table.key.path)),
         "log": dg.MetadataValue.path(lake.log_uri(table.key.path)),

@@ -17,8 +17,10 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, window_of
 from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.load.error_translation import told, unforeseen
-from incload_assets.load.load import LoadReport, load_window
+from incload_assets.load.load import IfHeld, LoadReport, load_window
 from incload_assets.load.ranges import load_first_windows
+from incload_assets.load.undo import BECAUSE_TAG, RELEASE_TAG, UNDO_TAG, Undo, undo_window
+from incload_assets.progress.audit import Action, AuditEntry, actor_of, record
 from incload_assets.progress.checkpoint import (
     DATA_VERSION_TAG,
     ERROR_CLASSES,
@@ -28,6 +30,7 @@ from incload_assets.progress.checkpoint import (
     untried,
 )
 from incload_assets.progress.process import mark_process
+from incload_assets.progress.request_tags import FINGERPRINT_TAG
 from incload_assets.progress.run_tags import own_tags
 from resources.errors import ContractViolation, IncrementalLoadError, SourceMissing
 
@@ -47,6 +50,8 @@ def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.
             failures |= dict.fromkeys(keys, _translated(context, table, table.name, error))
         else:
             yield from _load_each(context, table, spark, keys, failures)
+    if done := [key for key in keys if key not in failures]:
+        _audit(context, table, done)
     evaluations = check_after_range(context, table, loaded=len(failures) < len(keys)) if len(keys) > 1 else None
     if failures:
         _fail(context, table, failures, len(keys))
@@ -79,16 +84,7 @@ def _load_each(
         if len(keys) > 1:
             context.log.info(f"{table.name} {key}: partition {number} of {len(keys)}{_time_left(start, number, keys)}")
         try:
-            report = load_window(
-                spark,
-                table,
-                lake,
-                window,
-                run_id=context.run.run_id,
-                checkpoint=_checkpoint(context, table, key, alone=len(keys) == 1),
-                rewrite_compacted=REWRITE_COMPACTED_TAG in context.run.tags,
-                info=context.log.info,
-            )
+            report = _load(context, table, spark, window, alone=len(keys) == 1)
             metadata = metadata_of(spark, table, lake, [report], context.run.run_id)[key]
         except Exception as error:
             failures[key] = _translated(context, table, f"{table.name} {key}", error)
@@ -102,11 +98,51 @@ def _load_each(
             yield dg.MaterializeResult(asset_key=table.key, metadata=metadata, data_version=version)
 
 
+def _load(
+    context: dg.AssetExecutionContext, table: Table, spark: SparkSession, window: Window, *, alone: bool
+) -> LoadReport:
+    """Loads a window from its source, or undoes loads of it, as the run's tags say."""
+    tags, lake, run_id, info = context.run.tags, context.resources.lake, context.run.run_id, context.log.info
+    if (before := tags.get(UNDO_TAG)) is not None:
+        undo = Undo(before, actor_of(context.run), tags.get(BECAUSE_TAG, ""))
+        return undo_window(spark, table, lake, window, undo, run_id=run_id, info=info)
+    # a sensor asks for a held window only to complete an undo, or to repair what the window is to have
+    if_held: IfHeld = "release" if RELEASE_TAG in tags else "complete" if FINGERPRINT_TAG in tags else "refuse"
+    return load_window(
+        spark,
+        table,
+        lake,
+        window,
+        run_id=run_id,
+        checkpoint=_checkpoint(context, table, window.key, alone=alone),
+        rewrite_compacted=REWRITE_COMPACTED_TAG in tags,
+        if_held=if_held,
+        info=info,
+    )
+
+
+def _audit(context: dg.AssetExecutionContext, table: Table, keys: Sequence[str]) -> None:
+    """Records in the audit what a run has undone or released."""
+    tags = context.run.tags
+    action: Action | None = "undo" if UNDO_TAG in tags else "release" if RELEASE_TAG in tags else None
+    if action is not None:
+        entry = AuditEntry(
+            action=action,
+            table=table.name,
+            partitions=keys,
+            actor=actor_of(context.run),
+            because=tags.get(BECAUSE_TAG, ""),
+            run_id=context.run.run_id,
+            details={"before": tags[UNDO_TAG]} if action == "undo" else {},
+        )
+        record(context.resources.lake, entry)
+
+
 def _load_together(
     context: dg.AssetExecutionContext, table: Table, spark: SparkSession, windows: Sequence[Window]
 ) -> Iterator[list[LoadReport]]:
     """Loads windows together that no run has tried before, if there are several."""
-    if len(windows) < 2 or context.retry_number > 0 or not table.in_ranges:
+    if len(windows) < 2 or context.retry_number > 0 or not table.in_ranges or UNDO_TAG in context.run.tags:
         return
 
     def first_of(windows: Sequence[Window]) -> set[str]:

@@ -34,7 +34,7 @@ def with_repairs(
     wrong = _found_wrong(instance, table) | _undone(instance, table)
 
     def asked(window: WindowProgress) -> Position | None:
-        if window.status != "loaded" or window.key not in wrong:
+        if window.status not in ("loaded", "held") or window.key not in wrong:
             return None
         found, position = wrong[window.key]
         load = last_load(instance, table, window.key)

@@ -182,12 +182,15 @@ def _digest(parts: Iterator[str]) -> str:
 
 def summary(table: Table, progress: Sequence[WindowProgress], planned: Decision, newest: int | None = None) -> str:
     """Why nothing is requested, in one line."""
-    counts = {status: sum(w.status == status for w in progress) for status in ("loaded", "in_progress", "waiting")}
+    counts = {
+        status: sum(w.status == status for w in progress) for status in ("loaded", "in_progress", "waiting", "held")
+    }
     parts = [
         f"{counts['loaded']} of {len(progress)} windows loaded",
         f"only the newest {newest} were checked" if newest is not None and newest < len(progress) else "",
         f"{counts['in_progress']} in progress" if counts["in_progress"] else "",
         f"{counts['waiting']} waiting for their source" if counts["waiting"] else "",
+        f"{counts['held']} held after an undo" if counts["held"] else "",
         *(f"{key} is tried again at {due:%Y-%m-%d %H:%M:%S} UTC" for key, due in list(planned.later.items())[:3]),
         *(f"{key} waits for a person: {why}" for key, why in list(planned.stopped.items())[:3]),
     ]

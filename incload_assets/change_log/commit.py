@@ -22,6 +22,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from incload_assets.change_log.change import CONTROL
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.former import FormerLandings
 from incload_assets.change_log.staged import FOLDER, Staged, StagedFile
 from incload_assets.change_log.window_records import WINDOW_RECORD_TYPE, WindowRecord, window_records_of
 from incload_assets.declaration import window as windows
@@ -37,6 +38,7 @@ def commit(
     *,
     note: str,
     base: WindowRecord | None = None,
+    keep: bool = True,
 ) -> bool:
     """Replaces windows of the log, or adds to one, in one commit fenced by ``(app_id, number)``.
 
@@ -49,6 +51,7 @@ def commit(
         note: The message of the commit in the log's history.
         base: The window record of a single window to which the rows are added; None: the windows are replaced. If the
             log now has another record, because it was restored or ingested again, nothing is committed.
+        keep: Whether what the windows held is kept for an undo.
 
     Returns:
         Whether the log now has this commit's windows.
@@ -59,6 +62,8 @@ def commit(
         if window_records_of(log_now, only=list(controls)) != dict.fromkeys(controls, base):
             return False
         replaced["_kind"] = [CONTROL]
+    if keep:
+        FormerLandings(log).keep(log_now, list(controls), files_stay=base is not None)
     staged.given.update(controls)
     files = [*staged.committing(), *_record_files(load, controls)]
     added = [file.as_added(at) for file in files]

@@ -5,7 +5,7 @@ The stored kind of these rows is ``control``.
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from threading import Lock
 from typing import Any
@@ -20,6 +20,8 @@ from incload_assets.change_log.change import CONTROL
 from incload_assets.declaration.source import Position
 from resources.lake import data_files
 
+WITHDRAWN = "withdrawn"
+"""The fingerprint of a window whose first load was undone."""
 REMEMBERED = 100_000
 """Maximum number of window records that a process caches; they take about a kilobyte each."""
 
@@ -41,6 +43,7 @@ WINDOW_RECORD_TYPE = T.StructType(
         T.StructField("removed", T.LongType()),
         T.StructField("skipped", T.LongType()),
         T.StructField("held", T.StringType()),
+        T.StructField("former", T.LongType()),
     ]
 )
 """Fields that older code does not know are ignored by it."""
@@ -52,19 +55,27 @@ class Hold:
     """A window that is not to be loaded although its source holds something else than the log.
 
     Args:
-        fingerprint: Fingerprint of the source's position when the window was held; the hold ends when that changes.
+        fingerprint: Fingerprint of the content that was undone; the hold ends when the source has other content.
         actor: Who held it.
         because: Why.
         at: When, aware.
+        undone: Number of the landing that was undone.
+        returned_to: Number of the landing that the window was returned to; 0: to before its first.
     """
 
     fingerprint: str
     actor: str
     because: str
     at: datetime
+    undone: int
+    returned_to: int
+
+    def as_text(self) -> str:
+        """The hold as a window record stores it."""
+        return json.dumps(asdict(self), default=datetime.isoformat)
 
     def __str__(self) -> str:
-        return f"held by {self.actor} since {self.at:%Y-%m-%d %H:%M} UTC: {self.because}"
+        return f"held by {self.actor} since {self.at:%Y-%m-%d %H:%M} UTC: {self.because or 'no reason given'}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +102,7 @@ class WindowRecord:
         removed: Number of changes of this ingestion that compactions have removed since.
         skipped: Number of records read that are no changes of this table.
         held: The hold on the window as JSON, see :attr:`hold`; None: it is not held.
+        former: Number of the landing that this one replaced, 0 if it was the first; None if that is unknown.
     """
 
     landing: int
@@ -109,6 +121,16 @@ class WindowRecord:
     removed: int = 0
     skipped: int = 0
     held: str | None = None
+    former: int | None = None
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether the first load of the window was undone, so that it holds nothing."""
+        return self.fingerprint == WITHDRAWN
+
+    def is_held_at(self, position: Position | None) -> bool:
+        """Whether the window is held while the source is at a position; None: the source holds nothing."""
+        return self.hold is not None and (position is None or position.fingerprint == self.hold.fingerprint)
 
     @property
     def hold(self) -> Hold | None:

@@ -18,7 +18,9 @@ def headroom(look: Observation) -> dg.AssetCheckResult:
     """How much retention data that is not loaded has left, in time or size; ERROR when some of it may be gone."""
     if look.trouble is not None:
         return result(look, NAME, False, f"The source could not be checked: {look.trouble}")
-    waiting = {w.window: w.position for w in look.progress if w.position is not None and w.status != "loaded"}
+    waiting = {
+        w.window: w.position for w in look.progress if w.position is not None and w.status not in ("loaded", "held")
+    }
     try:
         found = look.table.source.headroom(look.table.name, waiting, look.now)
     except IncrementalLoadError as error:

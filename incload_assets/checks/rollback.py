@@ -25,7 +25,7 @@ def rollback(look: Observation) -> dg.AssetCheckResult:
     if found.seen:
         metadata[SEEN] = dg.MetadataValue.json(found.seen)
     if not lost:
-        loaded = any(w.is_loaded and w.status in ("loaded", "failed") for w in look.progress)
+        loaded = any(w.is_loaded and w.status in ("loaded", "held", "failed") for w in look.progress)
         note = "The table is the one that was loaded." if loaded else "No window is loaded."
         return result(look, NAME, True, note, metadata)
     metadata[REPAIR] = dg.MetadataValue.json(lost)

@@ -1,7 +1,7 @@
 """Sequences of loads, run after run, with a progress bar and a summary."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from rich.console import Console
@@ -33,6 +33,7 @@ class Loads:
         total: The expected number of loads.
         verbose: Show Dagster's log.
         rewrite_compacted: Replace windows whose log was compacted, too.
+        tags: More tags of the runs.
     """
 
     def __init__(
@@ -44,9 +45,10 @@ class Loads:
         *,
         verbose: bool,
         rewrite_compacted: bool = False,
+        tags: Mapping[str, str] = {},
     ) -> None:
         self.project, self.console, self.progress, self.verbose = project, console, progress, verbose
-        self.tags = {REWRITE_COMPACTED_TAG: "true"} if rewrite_compacted else {}
+        self.tags = {**tags} | ({REWRITE_COMPACTED_TAG: "true"} if rewrite_compacted else {})
         self.outcomes: list[Outcome] = []
         self._bar = progress.add_task("", total=total)
         self._total, self._name = total, ""

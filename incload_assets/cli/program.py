@@ -26,6 +26,7 @@ from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
 from incload_assets.cli.stop import stop
 from incload_assets.cli.trace import trace
+from incload_assets.cli.undo import release, undo
 from resources.errors import IncrementalLoadError
 
 
@@ -61,6 +62,8 @@ program.command()(slo)
 program.command()(ready)
 program.command()(compact)
 program.command()(history)
+program.command()(undo)
+program.command()(release)
 program.command()(rebuild)
 program.command()(backup)
 program.command(name="restore-instance")(restore_instance)

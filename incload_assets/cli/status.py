@@ -68,6 +68,8 @@ def status(
                     screen.say(f"{LABELS.get(name, name)}: {shown(chosen, keys)}")
             for key, cause in found[0].causes.items():
                 screen.say(f"{key} failed: {cause}")
+            for key, hold in found[0].holds.items():
+                screen.say(f"{key} is {hold}. Its source is loaded when it changes, or with incload release.")
             for why in dict.fromkeys(found[0].undone.values()):
                 lost = [key for key, reason in found[0].undone.items() if reason == why]
                 screen.say(f"no longer in the table: {shown(lost, keys)} ({why})")

@@ -7,7 +7,7 @@ from rich.table import Table as Grid
 from incload_assets.cli import screen
 from incload_assets.progress.status import TableStatus
 
-COUNTED = ("loaded", "missing", "failed", "drifted", "in_progress", "waiting")
+COUNTED = ("loaded", "missing", "failed", "drifted", "in_progress", "waiting", "held")
 
 
 LABELS = {"in_progress": "running"}
@@ -16,7 +16,7 @@ LABELS = {"in_progress": "running"}
 _NAMED = 5
 
 
-_STYLES = {"missing": "yellow", "failed": "red", "drifted": "yellow", "in_progress": "blue"}
+_STYLES = {"missing": "yellow", "failed": "red", "drifted": "yellow", "in_progress": "blue", "held": "magenta"}
 
 
 def overview(found: list[TableStatus]) -> Grid:

@@ -26,6 +26,9 @@ FRESHNESS = timedelta(minutes=5)
 
 _PAUSE = "a length of time, one second or more, as the sensor looks once a second at most"
 _RETENTION = "a length of time, for which a window can be replaced after its end"
+_UNDO = "a length of time, for which the former content of a window is kept; zero: not at all"
+UNDO_RETENTION = timedelta(days=7)
+"""How long what a load replaced can be returned to, by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +78,7 @@ class Declaration:
     slo: Slo = Slo()  # noqa: RUF009 - immutable
     criticality: Criticality = "normal"
     owners: tuple[str, ...] = ()
+    undo_retention: Annotated[timedelta, Field(ge=timedelta(0), description=_UNDO)] = UNDO_RETENTION
 
     @property
     def name(self) -> str:

@@ -210,4 +210,5 @@ def window_record_of(load: LoadContext, ingestion: Ingestion, facts: Facts, numb
         partitions=facts.partitions,
         first_sequence=facts.first_sequence,
         compacted_at=ingestion.before.compacted_at if ingestion.before else None,
+        former=ingestion.before.landing if ingestion.before else 0,
     )

@@ -7,6 +7,7 @@ the table's commits records what was merged, and the reconciliation compares the
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pyspark.sql.types as T
 from pyspark.sql import SparkSession
@@ -33,10 +34,11 @@ from incload_assets.progress.checkpoint import NOTHING_KNOWN, Checkpoint
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.plan import Merged
 from incload_assets.writes.strategy import strategy_of
-from resources.errors import SourceChanged, SourceMissing
+from resources.errors import SourceChanged, SourceMissing, WindowHeld
 from resources.lake import Lake
 
 INGESTIONS = 5
+IfHeld = Literal["refuse", "complete", "release"]
 WINDOWS = "incload.windows"
 
 
@@ -81,6 +83,7 @@ def load_window(
     run_id: str = "",
     checkpoint: Checkpoint = NOTHING_KNOWN,
     rewrite_compacted: bool = False,
+    if_held: IfHeld = "refuse",
     info: Callable[[str], None] = lambda _: None,
 ) -> LoadReport:
     """Loads the source's present content of a window into the table.
@@ -93,12 +96,16 @@ def load_window(
         run_id: The run, recorded in the window record and the commits.
         checkpoint: Dagster's records of the window; without them the load commits at least its fence.
         rewrite_compacted: Whether a window whose log was compacted may be replaced by other content.
+        if_held: What is done with a window whose load was undone, while its source holds what was undone: ``refuse``
+            to load it, ``complete`` the undo by merging what the log holds, or ``release`` it and load its source. An
+            undo that was not checkpointed is completed in any case but the last.
         info: Logs one line for each step.
 
     Raises:
         SchemaMismatch: The table, or the content of its windows, does not fit the declaration.
         SourceMissing: The source has nothing for the window yet.
         WindowCompacted: The window's log was compacted, and the source now has other content for it.
+        WindowHeld: A load of the window was undone, and it is to be refused then.
         ContractViolation: Too many rejected rows; the partition keeps its rows.
         ReconciliationFailed: Table and log still differ after several repairs.
         IncrementalLoadError: Any other error of a step.
@@ -110,7 +117,7 @@ def load_window(
         doubtful = not (checkpoint.clean or checkpoint.untried)
         if doubtful:
             call_off_ingestions(load, window)
-    ingested = _ingest(load, window, checkpoint, rewrite_compacted=rewrite_compacted)
+    ingested = _ingest(load, window, checkpoint, rewrite_compacted=rewrite_compacted, if_held=if_held)
     if doubtful:  # not earlier: this also rejects merges that a range planned before the ingestion
         with load.phases.timed("prepare"):
             call_off_merges(load, window)
@@ -195,8 +202,7 @@ def detect(load: LoadContext, windows: list[Window]) -> dict[str, Position]:
     return table.source.empty_positions(windows, load.lake) | table.source.detect(request)
 
 
-def _detect(load: LoadContext, window: Window) -> Position:
-    position = detect(load, [window]).get(window.key)
+def _expect_content(load: LoadContext, window: Window, position: Position | None) -> Position:
     if position is None:
         raise SourceMissing(
             f"{load.table.name} {window.key}: {load.table.source} has nothing for this window",
@@ -212,6 +218,7 @@ def _ingest(
     checkpoint: Checkpoint,
     *,
     rewrite_compacted: bool = False,
+    if_held: IfHeld = "refuse",
 ) -> bool:
     """Ingests until the log has the source's content; detecting again afterwards also proves a consistent read.
 
@@ -226,9 +233,13 @@ def _ingest(
     ingested, held_off, log, guard = False, False, load.log, strategy_of(load.table).guard
     for _ in range(INGESTIONS):
         with load.phases.timed("detect"):
-            position = _detect(load, window)
+            found = detect(load, [window]).get(window.key)
             at = log.open()
             before = window_records_of(at, only=[window.key]).get(window.key)
+            if before is not None and before.is_held_at(found) and if_held != "release":
+                _expect_completion(load, window, before, checkpoint, if_held)
+                return ingested
+            position = _expect_content(load, window, found)
             fence = at.transaction_version(ingestion_app_id(load.table, window)) or 0
             tune_ingest(load.spark, at, [window.key], position.size)
         settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not ingested
@@ -256,6 +267,20 @@ def _ingest(
         rule="a source must not change while a window is ingested from it",
         remedy="none if the writer pauses, as the load is tried again; otherwise write files under a temporary name",
     )
+
+
+def _expect_completion(
+    load: LoadContext, window: Window, record: WindowRecord, checkpoint: Checkpoint, if_held: IfHeld
+) -> None:
+    name = f"{load.table.name} {window.key}"
+    if if_held == "refuse" and checkpoint.fingerprint == record.fingerprint:
+        raise WindowHeld(
+            f"{name}: the window is {record.hold}",
+            rule="a load that was undone is not repeated while the source holds what was undone",
+            remedy="correct the source, which ends the hold; or load it as it is: "
+            f"incload release {load.table.name} --partitions {window.key}",
+        )
+    load.info(f"{name}: the window is {record.hold}; what the log holds is merged, the source is left alone")
 
 
 def prefetch_delta_state(load: LoadContext) -> None:

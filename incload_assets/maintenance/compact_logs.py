@@ -81,7 +81,11 @@ def compact(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compact
         return Compaction()
     controls = _old(table, log.controls(version), older_than)
     known = at_rest([window.key for window in controls])
-    rest = [window for window, control in controls.items() if known.get(window.key) == control.fingerprint]
+    rest = [
+        window
+        for window, control in controls.items()
+        if known.get(window.key) == control.fingerprint and control.hold is None
+    ]
     busy = tuple(window.key for window in controls if window not in rest)
     new = [window.key for window in rest if controls[window].compacted_at is None]
     last = load.lake.transaction_version(log.uri, compaction_app_id(table)) or 0
@@ -96,7 +100,11 @@ def compact(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compact
     version = log.version()
     assert version is not None
     now = _old(table, log.controls(version), older_than)
-    settled = {w: c for w, c in now.items() if c.compacted_at is not None and known.get(w.key) == c.fingerprint}
+    settled = {
+        w: c
+        for w, c in now.items()
+        if c.compacted_at is not None and c.hold is None and known.get(w.key) == c.fingerprint
+    }
     before, removed = _remove(load, version, settled, intent + 1) if settled else (0, 0)
     load.info(f"{table.name}: removed {removed} of {before} changes of {len(settled)} windows from the log")
     return Compaction(len(settled), len(new), busy, before, removed)
@@ -145,7 +153,7 @@ def _remove(load: LoadContext, version: int, rest: Mapping[Window, WindowRecord]
         staged = Staged(log, load.spark, list(controls))
         staged.write(content)
         note = f"compacted {min(controls)}..{max(controls)}, run {load.run_id}"
-        if not commit(load, staged, controls, compaction_app_id(table), number, note=note):
+        if not commit(load, staged, controls, compaction_app_id(table), number, note=note, keep=False):
             raise _overtaken(table)
         return sum(before.values()), sum(gone.values())
     finally:

@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.former import FormerLandings
 from incload_assets.change_log.staged import remove_unfinished
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
@@ -144,10 +145,13 @@ _SUNDAY = 6
 def _work(context: dg.OpExecutionContext, table: Table) -> dict[str, dg.MetadataValue]:
     everything = windows.now().weekday() == _SUNDAY
     with context.resources.spark.session(table.name) as spark:
-        done = vacuum(LoadContext(spark, table, context.resources.lake, info=context.log.info), everything=everything)
+        load = LoadContext(spark, table, context.resources.lake, info=context.log.info)
+        done = vacuum(load, everything=everything)
+    former = FormerLandings(load.log).prune(windows.now())
     return {
         "vacuum_files_removed": dg.MetadataValue.int(done.files),
         "vacuum_bytes_removed": dg.MetadataValue.int(done.size),
+        "vacuum_former_removed": dg.MetadataValue.int(former),
     }
 
 

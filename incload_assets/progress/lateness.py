@@ -61,7 +61,7 @@ def _is_as_the_source(window: WindowProgress) -> bool:
     """Whether the window is loaded with what the source holds now; a running or failed load may be for newer data."""
     if window.status in ("in_progress", "failed"):
         return window.is_current
-    return window.status == "loaded"
+    return window.status in ("loaded", "held")
 
 
 def _loaded_before_its_end(instance: dg.DagsterInstance, table: Table, window: WindowProgress) -> bool:

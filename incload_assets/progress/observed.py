@@ -92,7 +92,9 @@ def observation(
         before: The observation of the tick before, for when news were first seen.
         at: The instant, aware.
     """
-    pending = [w for w in progress if w.status != "loaded" and w.position is not None and not w.is_current]
+    pending = [
+        w for w in progress if w.status not in ("loaded", "held") and w.position is not None and not w.is_current
+    ]
     first = dict(before.pending) if before else {}
     return Observed(
         at=at.isoformat(),

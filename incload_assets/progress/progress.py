@@ -17,7 +17,7 @@ from incload_assets.progress.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
 from incload_assets.progress.run_tags import own_tag
 from resources.lake import Lake
 
-Status = Literal["loaded", "missing", "failed", "drifted", "in_progress", "waiting"]
+Status = Literal["loaded", "missing", "failed", "drifted", "in_progress", "waiting", "held"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
@@ -30,7 +30,7 @@ class WindowProgress:
         status: ``loaded``: the checkpoint equals the source. ``drifted``: source or log have changed since.
             ``missing``: the source holds data that was never loaded (or the window is over and declared empty).
             ``failed``: the last attempt failed. ``in_progress``: a run is queued or loading it. ``waiting``: the source
-            holds nothing.
+            holds nothing. ``held``: a load was undone, and the source still holds what was undone.
         position: What a load would find now; None if nothing (a load would wait).
         checkpoint: Fingerprint of the last materialization, None if there is none.
         code_changed: Whether the log has rows of the window that another version of the code validated.
@@ -153,7 +153,7 @@ def progress_of(
     """
     progress = progress_from(instance, table, source_state(table, lake, now, newest))
     passed = progress[:-newest] if newest else []
-    unknown = [window if window.status == "loaded" else replace(window, position=None) for window in passed]
+    unknown = [window if window.status in ("loaded", "held") else replace(window, position=None) for window in passed]
     return unknown + progress[len(unknown) :]
 
 
@@ -167,11 +167,14 @@ def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState
     for window in state.windows:
         key = window.key
         position, checkpoint, control = state.positions.get(key), checkpoints.get(key), state.controls.get(key)
+        status = _status(statuses.get(key), position, checkpoint, control)
+        if position is None and status == "drifted" and control is not None and control.hold is not None:
+            position = control.as_position()  # an undo that was killed is completed without the source
         failed_run, failure = failures.get(key, (None, None))
         progress.append(
             WindowProgress(
                 window=window,
-                status=_status(statuses.get(key), position, checkpoint, control),
+                status=status,
                 position=position,
                 checkpoint=checkpoint,
                 code_changed=control is not None and control.code_version != table.code_version,
@@ -190,6 +193,8 @@ def _status(
         return "in_progress"
     if seen is AssetPartitionStatus.FAILED:
         return "failed"
+    if control is not None and control.is_held_at(position):
+        return "held" if control.fingerprint == checkpoint else "drifted"
     if seen is AssetPartitionStatus.MATERIALIZED and checkpoint is not None:  # else a person marked it, not a load
         # a log without the window, or with other data than was checkpointed, is repaired by a load, too
         known = {control.fingerprint if control else None} | ({position.fingerprint} if position else set())

@@ -27,8 +27,10 @@ class TableStatus:
         drifted: Checkpointed, but the source has changed since, or the table has lost the rows.
         in_progress: Queued or running.
         waiting: The source holds nothing yet.
+        held: A load was undone, and the source still holds what was undone.
         causes: Why each failed partition failed: ``transient``, ``missing``, ``contract`` or ``error``.
         undone: Why the table has lost a loaded partition: it was restored, deleted or created again.
+        holds: Who holds each held partition, since when and why.
         freshness: Seconds by which the latest due partition is overdue, 0 if it is loaded; None if no freshness is
             declared or nothing is due yet.
         last_materialized: When any partition was last materialized, aware; None if never.
@@ -44,8 +46,10 @@ class TableStatus:
     drifted: list[str]
     in_progress: list[str]
     waiting: list[str]
+    held: list[str]
     causes: Mapping[str, str]
     undone: Mapping[str, str]
+    holds: Mapping[str, str]
     freshness: float | None
     last_materialized: datetime | None
     rows: int | None
@@ -81,6 +85,7 @@ def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: dat
         table=table.name,
         **keys,
         undone=lost,
+        holds={w.key: str(w.record.hold) for w in progress if w.status == "held" and w.record is not None},
         causes={w.key: w.failure for w in progress if w.failure is not None},
         freshness=None if late.verdict in ("undeclared", "not due") else late.overdue.total_seconds(),
         last_materialized=_last_materialized(instance, table),

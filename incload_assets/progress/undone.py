@@ -99,7 +99,7 @@ def undone_windows(
     before, newest = _seen(instance, table), next(iter(_page(instance, table, limit=1)[0]), None)
     delta = lake.delta(lake.table_uri(table.key.path))
     # a later load that failed has left the table unchanged
-    loaded = [w.key for w in progress if w.is_loaded and w.status in ("loaded", "failed")]
+    loaded = [w.key for w in progress if w.is_loaded and w.status in ("loaded", "held", "failed")]
     if delta is None:
         return Undone(dict.fromkeys(loaded, "the table is gone"), None)
     anew = _since_it_was_made(instance, table, delta)
@@ -124,7 +124,8 @@ def with_undone(progress: Sequence[WindowProgress], lost: Mapping[str, str]) -> 
         lost: Why each window was lost, by partition key.
     """
     return [
-        replace(w, status="drifted", checkpoint=None) if w.status == "loaded" and w.key in lost else w for w in progress
+        replace(w, status="drifted", checkpoint=None) if w.status in ("loaded", "held") and w.key in lost else w
+        for w in progress
     ]
 
 

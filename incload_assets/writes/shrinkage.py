@@ -2,9 +2,9 @@
 
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.change import CONTROL
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.window_records import WindowRecord
+from incload_assets.change_log.window_records import WindowRecord, window_records_of
+from incload_assets.change_log.window_records import ingested_windows as keys_in
 from incload_assets.declaration.window import Window, known_windows
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Ingestion
@@ -12,13 +12,18 @@ from resources.errors import ContractViolation
 
 
 def ingested_windows(load: LoadContext, log_version: int) -> list[Window]:
-    """The windows in the log, oldest first, read from the list of its files alone."""
+    """The windows in the log, oldest first.
+
+    The newest one holds an extract: newer windows whose first load was undone are left out, unless there are no others.
+    """
     delta = load.lake.delta(load.log.uri, log_version)
     assert delta is not None
-    files = delta.get_add_actions(flatten=True)
-    kinds, keys = (files.column(f"partition.{name}").to_pylist() for name in ("_kind", "_window"))
-    ingested = {key for kind, key in zip(kinds, keys, strict=True) if kind == CONTROL}
-    return known_windows(load.table.partitions_def, ingested)
+    known = known_windows(load.table.partitions_def, keys_in(delta))
+    for place in range(len(known), 0, -1):
+        newest = known[place - 1].key
+        if not window_records_of(delta, only=[newest])[newest].is_withdrawn:
+            return known[:place]
+    return known
 
 
 def guard_shrinkage(

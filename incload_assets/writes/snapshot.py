@@ -207,6 +207,7 @@ def _complete(load: LoadContext, at: ReadView, windows: list[str]) -> DataFrame:
     tail, blind = windows[-1:], set[int]()
     if _rejected(load, at, tail):
         controls = load.log.controls(at.log_version)
+        windows = [key for key in windows if not controls[key].is_withdrawn] or windows
         clean = max((n for n, key in enumerate(windows) if not controls[key].rejected), default=0)
         tail = windows[clean:]
         blind = _blind(load, at, tail)

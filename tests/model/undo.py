@@ -1,8 +1,8 @@
 """Undo: a run returns a window to what it held before, and holds it until its source changes.
 
 An undo reads the window's record, lands the former content under the next number, and merges like a load. Its record is
-*held*: it says what the source holds that the window is not to have. A load that finds the source like that refuses; or,
-if the undo was killed before its checkpoint, merges what the log holds and checkpoints that. A source that changes ends
+*held*: it says what the source holds that the window is not to have. A load that finds the source like that refuses; or
+it merges and checkpoints what the log holds, if the undo was killed before its checkpoint. A source that changes ends
 the hold.
 
 At rest each window holds what its source holds, or it is held and has its former content; and a finished undo is only
@@ -43,7 +43,9 @@ class UndoModel(Model):
         runs = state.runs
         found = super().canonical(state._replace(runs=runs[:last]))
         undos = tuple(
-            run._replace(work=None, at="detect") if run.at == "land" and run.work and self._lost(state, run.work) else run
+            run._replace(work=None, at="detect")
+            if run.at == "land" and run.work and self._lost(state, run.work)
+            else run
             for run in runs[last:]
         )
         return found._replace(runs=(*found.runs, *sorted(undos, key=hash)))

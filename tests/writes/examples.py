@@ -16,6 +16,7 @@ from incload_assets.declaration.window import Window, now, window_of
 from incload_assets.load.load import LoadReport
 from incload_assets.load.ranges import load_first_windows
 from incload_assets.load.reconcile import examine
+from incload_assets.load.undo import Undo, undo_window
 from incload_assets.maintenance.compact_logs import compact
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.writes.merge_into import app_id
@@ -82,6 +83,7 @@ class Run:
         self.forgotten: dict[int, tuple[ReadView, MergePlan]] = {}
         self.overtaken: set[int] = set()
         self.hashes: Hashes = {}
+        self.past: dict[int, list[Sequence[Record] | None]] = {}
 
     def go(self) -> None:
         """All steps; ``done`` tells how many, should one fail.
@@ -108,11 +110,34 @@ class Run:
         assert report.evidence.rows_read == len(self.content[day(number)])
         self.overtaken |= self.forgotten.keys() & {number}  # not known to be clean: it commits at least its fence
         self.loaded[day(number)], self.reports[number] = self.content[day(number)], report
+        self._remember(number)
 
     def rewrite(self, number: int) -> None:
         """Load a window that the source holds otherwise now."""
         self.content[day(number)] = list(self.example.rewritten.get(day(number), ()))
         self.load(number)
+
+    def undo(self, number: int) -> None:
+        """Undo the last load that changed a window."""
+        past = self.past.get(number, [])
+        former = next((content for content in reversed(past) if content != past[-1]), None)
+        table = self.table
+        undo_window(table.spark, table.table, table.lake, self._window(number), Undo(actor="somebody"))
+        if former is None:
+            self.loaded.pop(day(number), None)
+        else:
+            self.loaded[day(number)] = former
+        self.reports.pop(number, None)
+        self._remember(number)
+
+    def release(self, number: int) -> None:
+        """Load a window from its source although it is held."""
+        self.table.load(number, if_held="release")
+        self.loaded[day(number)] = self.content[day(number)]
+        self._remember(number)
+
+    def _remember(self, number: int) -> None:
+        self.past.setdefault(number, []).append(self.loaded.get(day(number)))
 
     def plan(self, number: int) -> None:
         """MergePlan in full, as a load that stops here and goes on later."""
@@ -140,6 +165,8 @@ class Run:
             if window.key not in loaded:
                 self.table.load(window.key)
             self.loaded[window.key] = self.content[window.key]
+        for number in numbers:
+            self._remember(number)
 
     def compact_but(self, *numbers: int) -> None:
         """Compact what is loaded, where that can be, but for windows that will be rewritten."""
@@ -166,7 +193,7 @@ class Run:
                 assign = ", ".join(f"{name} = {edits[name]}" for name in sorted(edit))
                 self.table.spark.sql(f"UPDATE {delta} SET {assign} WHERE pmod(hash({first}), 4) = {rest}").first()
         for key, control in self.context.log.controls().items():
-            self.table.load(key, checkpoint=Checkpoint(control.fingerprint, clean=True))
+            self.table.load(key, checkpoint=Checkpoint(control.fingerprint, clean=True), if_held="complete")
 
     def settled(self) -> None:
         """Plans made in full would change nothing."""

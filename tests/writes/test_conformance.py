@@ -47,7 +47,7 @@ def tables_that_are_large() -> Iterator[None]:
 
 @st.composite
 def examples(draw: st.DrawFn, case: Case) -> Example:
-    """Loads in any order, one of them repeated and one forgotten, some of them together, compacted, rewritten."""
+    """Loads in any order, one of them repeated and one forgotten, some together, compacted, rewritten, undone."""
     contents = crowds() if case.contents is None else case.contents
     # worth the loads: the simplest content, which hypothesis always tries first, is empty
     content: st.SearchStrategy[Content] = contents.filter(lambda content: sum(map(len, content.values())) >= ROWS)
@@ -59,9 +59,12 @@ def examples(draw: st.DrawFn, case: Case) -> Example:
         ("load", (first,)),
         ("replay", (second,)),
         ("together", tuple(others)),
+        ("undo", (first,)),
+        ("release", (first,)),
         ("compact_but", (last, lastly)),
         ("rewrite", (last,)),
         ("rewrite", (lastly,)),
+        ("undo", (last,)),
         ("edited", ()),
         ("settled", ()),
     ]

@@ -1,0 +1,248 @@
+"""Former landings: what windows of the log held before, so that a window can be returned to it.
+
+When an ingestion replaces a window, the files that leave the log are kept in the folder ``_former/<table>``, with
+a list of what the window held, by window and landing. The file system links or copies the files; no row is read. A list
+is written before the commit that replaces the window. Written twice it is the same, and if the commit does not happen,
+it does no harm. Where an ingestion only adds files, the former ones stay in the log, and only the list is written.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pyspark.sql.types as T
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import CONTROL, REPLACED
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.window_records import WindowRecord, window_records_of
+from incload_assets.declaration import window as windows
+from incload_assets.delta.sql import col, union_of
+from resources.errors import IncrementalLoadError
+from resources.lake import data_files, files_in
+
+LISTS_FOLDER = "landings"
+ROWS_FOLDER = "rows"
+"""Folder with the files, which several lists may name."""
+NEWEST = 3
+"""The number of newest lists of a window that are kept whatever their age within the retention."""
+THINNED = timedelta(hours=1)
+"""Of older lists one is kept in each such time."""
+ABANDONED = timedelta(days=1)
+"""Files that no list names are removed when they are this old; younger ones may belong to a running ingestion."""
+
+
+@dataclass(frozen=True)
+class FormerFile:
+    """A data file of a former landing.
+
+    Args:
+        path: Path within the log.
+        kind: Kind of its rows.
+    """
+
+    path: str
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """Path of its copy within the folder of the table's former landings."""
+        return f"{ROWS_FOLDER}/{hashlib.blake2b(self.path.encode(), digest_size=16).hexdigest()}.parquet"
+
+
+@dataclass(frozen=True)
+class FormerLanding:
+    """What a window held.
+
+    Args:
+        window: The partition key.
+        record: The window record.
+        files: The files with its rows, without markers.
+        replaced_at: When it was replaced, aware.
+    """
+
+    window: str
+    record: WindowRecord
+    files: tuple[FormerFile, ...]
+    replaced_at: datetime
+
+    def as_text(self) -> str:
+        """The list as JSON."""
+        return json.dumps(asdict(self), default=datetime.isoformat)
+
+    @classmethod
+    def of_text(cls, text: str) -> "FormerLanding":
+        """The landing of a list."""
+        found = json.loads(text)
+        record = {name: value for name, value in found["record"].items() if name in WindowRecord.__dataclass_fields__}
+        for name in ("landed_at", "compacted_at"):
+            record[name] = datetime.fromisoformat(record[name]) if record[name] else None
+        files = tuple(FormerFile(**file) for file in found["files"])
+        return cls(found["window"], WindowRecord(**record), files, datetime.fromisoformat(found["replaced_at"]))
+
+
+class FormerLandings:
+    """The former landings of one table.
+
+    Args:
+        log: The table's log.
+    """
+
+    def __init__(self, log: ChangeLog) -> None:
+        self.log, self.lake = log, log.lake
+        self.uri = self.lake.former_uri(log.table.key.path)
+        self.folder = self.uri[len(self.lake.root) + 1 :]
+
+    def keep(self, log_now: DeltaTable, keys: Collection[str], *, files_stay: bool = False) -> None:
+        """Keeps what windows hold before they are replaced.
+
+        Args:
+            log_now: The version of the log that is replaced.
+            keys: The partition keys. Windows that hold nothing, and compacted ones, are left out.
+            files_stay: Whether the files stay in the log, because others are only added.
+        """
+        if not self.log.table.undo_retention:
+            return
+        records = {key: r for key, r in window_records_of(log_now, only=keys).items() if r.compacted_at is None}
+        if not records:
+            return
+        found = files_in(data_files(log_now), "_window", [*records])
+        content = found.filter(~pc.field("partition._kind").isin(pa.array([CONTROL, REPLACED], pa.string())))
+        held: dict[str, list[FormerFile]] = {key: [] for key in records}
+        for row in content.select(["path", "partition._window", "partition._kind"]).to_pylist():
+            held[row["partition._window"]].append(FormerFile(unquote(row["path"]), row["partition._kind"]))
+        with self.lake.files(self.lake.root) as files:  # the lists first: files that no list names may be removed
+            for key, record in records.items():
+                landing = FormerLanding(key, record, tuple(held[key]), windows.now())
+                path = f"{self.folder}/{_path_of(key, record.landing)}"
+                files.create_dir(path.rpartition("/")[0], recursive=True)
+                with files.open_output_stream(path) as out:  # as Parquet, as this kind of stream takes no text
+                    pq.write_table(pa.table({"landing": [landing.as_text()]}), out)
+        if not files_stay:
+            self._copy([file for several in held.values() for file in several])
+
+    def of(self, window: str) -> list[FormerLanding]:
+        """The former landings of a window, oldest first."""
+        return list(self._in(_folder_of(window)))
+
+    def all(self) -> list[FormerLanding]:
+        """The former landings of all windows."""
+        return list(self._in(LISTS_FOLDER))
+
+    def read(self, spark: SparkSession, landing: FormerLanding) -> DataFrame:
+        """The rows of a former landing, with the columns of the log.
+
+        Raises:
+            IncrementalLoadError: A file is gone.
+        """
+        schema = self.log.schema
+        stored = T.StructType([f for f in schema.fields if f.name not in ("_window", "_kind", "_control")])
+        places: dict[str, list[str]] = {}
+        for file, place in zip(landing.files, self._places(landing), strict=True):
+            places.setdefault(file.kind, []).append(place)
+        if not places:
+            return spark.createDataFrame([], schema)
+        rows = union_of(
+            spark.read.schema(stored).parquet(*paths).withColumn("_kind", F.lit(kind)) for kind, paths in places.items()
+        )
+        control = F.lit(None).cast(schema["_control"].dataType)
+        return rows.withColumn("_window", F.lit(landing.window)).withColumn("_control", control).select(
+            *map(col, schema.names)
+        )  # fmt: skip
+
+    def prune(self, now: datetime) -> int:
+        """Removes lists beyond the table's ``undo_retention``, thins the others, and removes files that none names.
+
+        Args:
+            now: The instant, aware.
+
+        Returns:
+            The number of lists and files removed.
+        """
+        landings = self.all()
+        kept = set(map(_key, _kept(landings, now - self.log.table.undo_retention)))
+        named = {file.name for landing in landings if _key(landing) in kept for file in landing.files}
+        removed = 0
+        with self.lake.files(self.lake.root) as files:
+            for landing in landings:
+                if _key(landing) not in kept:
+                    files.delete_file(f"{self.folder}/{_path_of(*_key(landing))}")
+                    removed += 1
+            place = f"{self.folder}/{ROWS_FOLDER}"
+            for found in files.get_file_info(pafs.FileSelector(place, allow_not_found=True)):
+                if found.type != pafs.FileType.File or f"{ROWS_FOLDER}/{found.base_name}" in named:
+                    continue
+                if found.mtime < now - ABANDONED:
+                    files.delete_file(found.path)
+                    removed += 1
+        return removed
+
+    def _copy(self, files: Collection[FormerFile]) -> None:
+        here = self.log.uri[len(self.lake.root) + 1 :]
+        self.lake.copy({f"{here}/{file.path}": f"{self.folder}/{file.name}" for file in files})
+
+    def _in(self, under: str) -> Iterator[FormerLanding]:
+        if self.log.version() is None:
+            return
+        with self.lake.files(self.lake.root) as files:
+            place = pafs.FileSelector(f"{self.folder}/{under}", recursive=True, allow_not_found=True)
+            for name in sorted(info.path for info in files.get_file_info(place)):
+                if name.endswith(".parquet"):
+                    with files.open_input_file(name) as source:
+                        yield FormerLanding.of_text(pq.read_table(source)["landing"][0].as_py())
+
+    def _places(self, landing: FormerLanding) -> list[str]:
+        """Where each file is now, as Spark reads it: in the log still, or among the copies."""
+        log = self.log.open()
+        in_log = {unquote(path) for path in files_in(data_files(log), "_window", [landing.window])["path"].to_pylist()}
+        with self.lake.files(self.lake.root) as files:
+            gone = [f for f in landing.files if f.path not in in_log]
+            places = [f"{self.folder}/{f.name}" for f in gone]
+            lost = [i for i in files.get_file_info(places) if i.type != pafs.FileType.File]
+        if lost:
+            raise IncrementalLoadError(
+                f"{self.log.table.name} {landing.window}: {len(lost)} of {len(landing.files)} files of its landing "
+                f"{landing.record.landing} are gone from {self.uri}",
+                rule="a window can be returned to a landing whose files are all kept",
+                remedy="name another landing, see incload history",
+            )
+        return [
+            self.lake.spark_uri(f"{self.log.uri}/{file.path}" if file.path in in_log else f"{self.uri}/{file.name}")
+            for file in landing.files
+        ]
+
+
+def _key(landing: FormerLanding) -> tuple[str, int]:
+    return landing.window, landing.record.landing
+
+
+def _folder_of(window: str) -> str:
+    return f"{LISTS_FOLDER}/{quote(window, safe='')}"
+
+
+def _path_of(window: str, landing: int) -> str:
+    return f"{_folder_of(window)}/{landing:010d}.parquet"
+
+
+def _kept(landings: Iterable[FormerLanding], since: datetime) -> Iterator[FormerLanding]:
+    """The landings to keep: not replaced before an instant, and of many of one window a few."""
+    by_window: dict[str, list[FormerLanding]] = {}
+    for landing in landings:
+        by_window.setdefault(landing.window, []).append(landing)
+    for several in by_window.values():
+        several.sort(key=lambda landing: landing.record.landing, reverse=True)
+        hours: set[int] = set()
+        for number, landing in enumerate(several):
+            hour = int(landing.replaced_at.timestamp() // THINNED.total_seconds())
+            if landing.replaced_at >= since and (number < NEWEST or hour not in hours):
+                hours.add(hour)
+                yield landing

@@ -1,0 +1,104 @@
+"""``incload undo`` and ``incload release``: loads taken back, and held partitions loaded again."""
+
+from typing import Annotated, Any
+
+import typer
+
+_PARTITIONS = typer.Option("--partitions", "-p", help="Partition keys and ranges, for example `2026-01-03`.")
+_BECAUSE = typer.Option("--because", help="Why; shown wherever the partition is, and kept in the audit.")
+
+
+def undo(
+    ctx: typer.Context,
+    table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
+    partitions: Annotated[str | None, _PARTITIONS] = None,
+    before: Annotated[
+        str | None,
+        typer.Option(
+            "--before",
+            help="Undo this and what came after: a run, an instant, or a landing's number as in `incload history`. "
+            "Without --partitions: every partition that was loaded at this instant or later.",
+        ),
+    ] = None,
+    because: Annotated[str, _BECAUSE] = "",
+    only_plan: Annotated[bool, typer.Option("--plan", help="Only say what would be undone.")] = False,
+) -> None:
+    """Return partitions to what they held before their last load, or before an earlier one, and hold them.
+
+    Later loads of other partitions stay. A held partition is loaded again when its source changes, or with
+    `incload release`. An undo is a load like any other: fenced, reconciled, and itself undoable. What loads replace is
+    kept for the table's `undo_retention`. The exit code is 1 if a partition could not be returned.
+
+    - **Writes:** the table and its log in the lake, and the audit. The source is not read.
+    - **Spark:** started if it is not up; not for `--plan`.
+    - **Dagster's instance:** needed; undoing is a run there.
+
+    Example: `incload undo orders --partitions 2026-01-03 --because "wrong prices"`
+    """
+    if partitions is None and before is None:
+        raise typer.BadParameter("give --partitions, --before, or both")
+    from incload_assets.cli import screen
+    from incload_assets.cli.partition_keys import chosen
+    from incload_assets.cli.project import open_project
+    from incload_assets.load.undo import BECAUSE_TAG, LAST, UNDO_TAG, Undo, plan_undo
+    from resources.lake import Lake
+    from resources.settings import Settings
+
+    wish = Undo(before or LAST, because=because)
+    with open_project() as project:
+        wanted = project.table(table)
+        keys = chosen(wanted, partitions) if partitions is not None else None
+        plans = plan_undo(wanted, Lake.of(Settings()), keys, wish)
+        if not plans:
+            screen.say(f"{wanted.name}: nothing was loaded since {before}.")
+            return
+        if only_plan:
+            grid = screen.grid("partition")
+            for name in ("holds", "rows", "returns to", "rows ", "why not"):
+                grid.add_column(name)
+            for plan in plans:
+                grid.add_row(
+                    plan.window, plan.now, str(plan.rows_now), plan.former, str(plan.rows_former), plan.refused
+                )
+            screen.print_grid(grid)
+        else:
+            _run(ctx, project, table, [plan.window for plan in plans], {UNDO_TAG: wish.before, BECAUSE_TAG: because})
+        if any(plan.refused for plan in plans):
+            raise typer.Exit(1)
+
+
+def release(
+    ctx: typer.Context,
+    table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
+    partitions: Annotated[str, _PARTITIONS],
+    because: Annotated[str, _BECAUSE] = "",
+) -> None:
+    """Load partitions that are held after an undo from their source as it is.
+
+    - **Writes:** the table and its log in the lake, and the audit. The source is only read.
+    - **Spark:** started if it is not up.
+    - **Dagster's instance:** needed; releasing is a run there.
+
+    Example: `incload release orders --partitions 2026-01-03 --because "prices are right after all"`
+    """
+    from incload_assets.cli.partition_keys import chosen
+    from incload_assets.cli.project import open_project
+    from incload_assets.load.undo import BECAUSE_TAG, RELEASE_TAG
+
+    with open_project() as project:
+        keys = chosen(project.table(table), partitions)
+        _run(ctx, project, table, keys, {RELEASE_TAG: "true", BECAUSE_TAG: because})
+
+
+def _run(ctx: typer.Context, project: Any, table: str, keys: list[str], tags: dict[str, str]) -> None:
+    from incload_assets.cli import screen
+    from incload_assets.cli.loads import Loads
+    from incload_assets.cli.runs import free_from_killed_runs
+
+    verbose: bool = ctx.obj
+    free_from_killed_runs(project, screen.say)
+    with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
+        loads = Loads(project, console, progress, len(keys), verbose=verbose, tags={k: v for k, v in tags.items() if v})
+        loads.run(project.table(table), keys)
+    if loads.failed:
+        raise typer.Exit(1)
