@@ -44,6 +44,8 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
             "compact_files",
             "load_items",
             "rebuild_checkpoints",
+            "release_items",
+            "undo_items",
             "vacuum_tables",
         ],
         "sensors": ["collect_loads", "orphaned_runs", "watch_items"],
@@ -93,7 +95,7 @@ def test_all_jobs_but_the_shops_clock_share_the_places_of_loads_or_of_upkeep() -
     repository = defs.get_repository_def()
     tags = {name: repository.get_job(name).tags for name in repository.job_names if name != "__ASSET_JOB"}
     of_loads = {name for name, of in tags.items() if TABLE_TAG in of}
-    assert of_loads == {name for name in tags if name.startswith("load_")}
+    assert of_loads == {name for name in tags if name.startswith(("load_", "undo_", "release_"))}
     assert {name for name, of in tags.items() if UPKEEP_TAG in of} == tags.keys() - of_loads - {"advance_shop"}
     assert SERIALIZED_TAG in tags["load_customers"] and SERIALIZED_TAG not in tags["load_orders"]
 

@@ -8,6 +8,7 @@ BUCKETS = "tests/writes/test_buckets.py::test_"
 IN_ORDER = "tests/delta/test_statistics.py::test_"
 FILES = "tests/delta/test_data_files.py::test_"
 LAWS = "tests/mutations/test_laws.py::test_"
+UNDO = "tests/load/test_undo.py::test_"
 GAINS = "tests/ingest/test_gains.py::test_"
 STAGED = "tests/change_log/test_staged.py::test_"
 CRASHES = "tests/integration/test_crashes.py::test_"
@@ -242,8 +243,8 @@ MUTANTS = [
            'return f"xxhash64(to_json(struct({row}), {_TIMES_SQL}))"', 'return f"xxhash64(to_json(struct({row})))"',
            (f"{LOAD}a_correction_of_one_microsecond_takes_effect",)),
     Mutant("fence of the compaction", CONVERGENCE, "maintenance.compact_logs:_remove",
-           "commit(load, staged, controls, compaction_app_id(table), number, note=note)",
-           "commit(load, staged, controls, compaction_app_id(table), __import__('time').time_ns(), note=note)",
+           "compaction_app_id(table), number, note=note, keep=False)",
+           "compaction_app_id(table), __import__('time').time_ns(), note=note, keep=False)",
            (f"{COMPACTION}a_load_that_lands_between_intent_and_removal_wins",)),
     Mutant("an ingestion holds compactions off", CONVERGENCE, "load.load:_ingest",
            "                hold_off(load)\n", "",
@@ -347,9 +348,19 @@ MUTANTS = [
            'rows.filter(F.expr(scope or "true")).count()', "0",
            (f"{FULL_RELOAD}a_table_that_had_rows_before_its_first_load_is_guarded_too",)),
     Mutant("snapshot: the newest window wins", CONVERGENCE, "writes.shrinkage:ingested_windows",
-           "return known_windows(load.table.partitions_def, ingested)",
-           "return known_windows(load.table.partitions_def, ingested)[::-1]",
+           "return known[:place]", "return known[:place][::-1]",
            (f"{SNAPSHOT}the_newest_extract_is_the_table_and_only_what_differs_is_written",)),
+    Mutant("a held window is loaded", CONVERGENCE, "load.load:_ingest",
+           'before is not None and before.is_held_at(found) and if_held != "release"', "False",
+           (f"{UNDO}a_held_window_is_loaded_again_only_if_its_source_changes_or_it_is_released",)),
+    Mutant("an undo without a hold", CONVERGENCE, "load.undo:_hold", "return hold.as_text()", "return None",
+           (f"{UNDO}an_undo_brings_back_what_the_window_held_and_keeps_later_loads_of_others",)),
+    Mutant("replaced files are not kept", CONVERGENCE, "change_log.former:FormerLandings.keep",
+           "if not files_stay:", "if False:",
+           (f"{UNDO}an_undo_brings_back_what_the_window_held_and_keeps_later_loads_of_others",)),
+    Mutant("an undo whose merge was killed counts as done", CONVERGENCE, "progress.progress:_status",
+           'return "held" if control.fingerprint == checkpoint else "drifted"', 'return "held"',
+           ("tests/progress/test_held.py::test_a_window_is_held_only_once_its_undo_is_checkpointed",)),
     Mutant("snapshot: delete what is missing", CONVERGENCE, "writes.snapshot:_action",
            '.when(~wanted & there & F.col("_in_scope"), "delete")', '.when(F.lit(False), "delete")',
            (f"{SNAPSHOT}the_newest_extract_is_the_table_and_only_what_differs_is_written",)),
@@ -603,7 +614,7 @@ MUTANTS = [
            'older = F.col("_seen") < F.col("_order")', 'older = F.col("_seen") <= F.col("_order")',
            (f"{PLAIN}a_row_equal_in_sequence_and_content_writes_nothing_and_an_unchanged_value_keeps_its_sequence",)),
     Mutant("a failed partition that nobody looked at", IDLE, "progress.progress:progress_of",
-           'window if window.status == "loaded" else replace(window, position=None)', "window",
+           'window if window.status in ("loaded", "held") else replace(window, position=None)', "window",
            ("tests/automation/test_pace.py::test_a_failed_partition_that_is_not_looked_at_waits_for_a_look_at_it",)),
     Mutant("a look at everything again", IDLE, "automation.pace:Pace.took",
            "time.monotonic() + SHARE * seconds", 'float("inf")',

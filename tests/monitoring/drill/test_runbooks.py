@@ -95,14 +95,6 @@ def test_a_row_written_twice_is_found_in_the_history_and_removed(tmp_path: Path)
     assert DeltaTable(uri).to_pyarrow_table()["order_id"].to_pylist() == [2]
 
 
-def test_a_former_version_is_restored(tmp_path: Path) -> None:
-    uri, do = str(tmp_path / "orders"), functions()
-    write_deltalake(uri, pa.table({"order_id": [1]}))
-    write_deltalake(uri, pa.table({"order_id": [2]}), mode="append")
-    assert do["restore"](uri, 0) == 2
-    assert DeltaTable(uri).to_pyarrow_table()["order_id"].to_pylist() == [1]
-
-
 def test_the_reconciliation_of_all_partitions_is_configured_as_the_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,3 +158,10 @@ def test_remedies_by_loads_put_the_table_right(tmp_path: Path, spark_url: str) -
     assert lost.returncode == 1 and "incload load payments --partitions 2026-01-05" in lost.stdout
     assert clone.incload("load", "payments", "--partitions", "2026-01-05", INCLOAD_SAMPLES="false").returncode == 0
     assert clone.incload("trace", "payments", "payment_id=5", INCLOAD_SAMPLES="false").returncode == 0
+    clone.write(".incload/landing/payments/2026-01-05.csv", HEADER + "5,Ada,99.00,2026-01-05T10:00:00Z,booked\n")
+    assert clone.incload("load", "payments", "--partitions", "2026-01-05", INCLOAD_SAMPLES="false").returncode == 0
+    taken_back = [words for words in commands("incload") if words[1] in ("undo", "release")]
+    assert [words[1] for words in taken_back] == ["undo", "undo", "release"]
+    for words in taken_back:
+        done = clone.incload(*of_payments(words)[1:], INCLOAD_SAMPLES="false")
+        assert done.returncode == 0, (shlex.join(words), done.stdout, done.stderr)
