@@ -87,3 +87,48 @@ def test_a_partition_is_materialized_turns_green_and_shows_its_checks(
     expect(page.get_by_text("2 rows, no key twice.").first).to_be_visible()
     expect(page.get_by_text("Passed", exact=True).first).to_be_visible()
     page.screenshot(path=PICTURES / "checks.png", full_page=True)
+
+
+@pytest.mark.ui
+def test_a_bad_load_is_undone_by_clicking_and_loaded_when_its_file_is_corrected(
+    address: str, page: Page, tmp_path: Path
+) -> None:
+    [file] = tmp_path.rglob(f"landing/payments/{DAY}.csv")
+    good = file.read_text()
+
+    def launch(job: str) -> None:
+        page.goto(f"{address}/locations/incload/jobs/{job}")
+        page.get_by_role("button", name="Materialize").first.click()
+        dialog = page.locator(".dagster-portal", has_text="Launch")
+        partitions = dialog.get_by_role("textbox").first
+        partitions.fill(DAY)
+        partitions.press("Enter")
+        dialog.get_by_role("button", name="Launch 1 run").click()
+
+    def expect_row(name: str, text: str) -> None:
+        """Looks at the partition until a row of its metadata has a text: the page does not change by itself."""
+        until = time.monotonic() + LOAD_MILLISECONDS / 1000
+        while True:
+            page.goto(f"{address}/assets/payments?view=partitions&partition={DAY}")
+            try:
+                expect(page.get_by_role("row").filter(has_text=name).first).to_contain_text(text, timeout=5_000)
+                return
+            except AssertionError:
+                if time.monotonic() > until:
+                    raise
+
+    launch("load_payments")
+    expect_row("rows_read", "6")
+    lines = good.splitlines(keepends=True)
+    file.write_text("".join(lines[:2]))
+    launch("load_payments")
+    expect_row("rows_read", "1")
+    launch("undo_payments")
+    expect_row("held", "held by")
+    expect_row("rows_read", "6")
+    page.screenshot(path=PICTURES / "held.png", full_page=True)
+    file.write_text("".join(lines[:3]))
+    launch("load_payments")
+    expect_row("rows_read", "2")
+    expect(page.get_by_role("row").filter(has_text="held by")).to_have_count(0)
+    expect(page.locator(f"[data-tooltip='{DAY}'] .BaseTag")).to_have_text("Materialized")
