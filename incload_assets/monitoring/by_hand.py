@@ -3,7 +3,7 @@
 It is found where loads are collected, off the path of any load. Each is recorded once, however often it is found.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -59,7 +59,9 @@ def marked(table_name: str, record: dg.EventLogRecord, instance: str) -> AuditEn
     return _status(table_name, keys, "marked as materialized", record, instance)
 
 
-def wiped(instance: dg.DagsterInstance, names: dict[dg.AssetKey, str], after: int, identity: str) -> list[AuditEntry]:
+def wiped(
+    instance: dg.DagsterInstance, names: Mapping[dg.AssetKey, str], after: int, identity: str
+) -> list[AuditEntry]:
     """An entry for each time that a person wiped the materializations of a table.
 
     Args:
@@ -72,9 +74,10 @@ def wiped(instance: dg.DagsterInstance, names: dict[dg.AssetKey, str], after: in
     found = []
     for record in instance.event_log_storage.get_event_records(wanted, ascending=True):
         event = record.event_log_entry.dagster_event
-        if event is not None and event.asset_key in names:
+        name = names.get(event.asset_key) if event is not None and event.asset_key is not None else None
+        if event is not None and name is not None:
             keys = list(getattr(event.event_specific_data, "partition_keys", None) or [])
-            found.append(_status(names[event.asset_key], keys, "wiped", record, identity))
+            found.append(_status(name, keys, "wiped", record, identity))
     return found
 
 

@@ -71,7 +71,7 @@ def collect(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, e
     for _ in range(ATTEMPTS):
         commits, collector = loads.commits(), _Collector(instance, known, lake)
         rows = collector.rows(loads)
-        record_by_hand(lake, [*loads_by_hand(rows), *collector.statuses])
+        record_by_hand(lake, [*loads_by_hand(rows), *collector.statuses])  # repeated, it records nothing twice
         if not rows:
             return 0
         emit(rows)
@@ -93,11 +93,11 @@ class _Collector:
     def rows(self, loads: LoadsTable) -> list[LoadRow]:
         """The loads that the table lacks, oldest first."""
         seen = loads.columns(["table", "window", "instance", "event", "run_id", "outcome", "ended_at"])
-        here = seen.filter(pc.field("instance") == self.identity)
+        here, names = seen.filter(pc.field("instance") == self.identity), {k: t.name for k, t in self.tables.items()}
         since = pc.max(here.filter(pc.field("outcome") != "loaded")["ended_at"]).as_py()
         after = pc.max(here["event"]).as_py() or 0
         found = [*self._loaded(after), *self._failed(since)]
-        self.statuses += wiped(self.instance, {key: t.name for key, t in self.tables.items()}, after, self.identity)
+        self.statuses += wiped(self.instance, names, after, self.identity)
         if not seen.num_rows:
             found += self._logged({(row.table, row.window) for row in found if row.outcome == "loaded"})
         return sorted(_without(seen, found), key=lambda row: (row.ended_at, row.event))
@@ -159,9 +159,8 @@ class _Collector:
 
     def _of_failed_run(self, record: dg.RunRecord) -> Iterator[LoadRow]:
         run = record.dagster_run
-        events = [
-            e for log in self.instance.all_logs(run.run_id, of_type=_TOLD) if (e := log.dagster_event) is not None
-        ]
+        logged = self.instance.all_logs(run.run_id, of_type=_TOLD)
+        events = [e for log in logged if (e := log.dagster_event) is not None]
         errors, classes = _errors_in(events)
         cancelled = run.status is dg.DagsterRunStatus.CANCELED
         cause = own_tag(run, FAILURE_TAG)
