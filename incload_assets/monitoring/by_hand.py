@@ -5,10 +5,12 @@ It is found where loads are collected, off the path of any load. Each is recorde
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import groupby
 
 import dagster as dg
 import pyarrow.compute as pc
+from dagster._core.instance.utils import RUNLESS_RUN_ID  # has no public name
 
 from incload_assets.monitoring.load_row import LoadRow, Trigger
 from incload_assets.progress.audit import ATTEMPTS, AuditEntry, append_after, audit_uri, last_entry, written_by_others
@@ -59,20 +61,18 @@ def marked(table_name: str, record: dg.EventLogRecord, instance: str) -> AuditEn
     return _status(table_name, keys, "marked as materialized", record, instance)
 
 
-def wiped(
-    instance: dg.DagsterInstance, names: Mapping[dg.AssetKey, str], after: int, identity: str
-) -> list[AuditEntry]:
+def wiped(instance: dg.DagsterInstance, names: Mapping[dg.AssetKey, str], identity: str) -> list[AuditEntry]:
     """An entry for each time that a person wiped the materializations of a table.
 
     Args:
         instance: The instance with the events.
         names: The tables' names by asset key.
-        after: The storage id of an event; only later ones are looked at.
         identity: The identity of the instance.
     """
-    wanted = dg.EventRecordsFilter(dg.DagsterEventType.ASSET_WIPED, after_cursor=after)
+    # they belong to no run, and are few; the default storage has no cursor over events of this type
+    records = instance.get_records_for_run(RUNLESS_RUN_ID, of_type=dg.DagsterEventType.ASSET_WIPED).records
     found = []
-    for record in instance.event_log_storage.get_event_records(wanted, ascending=True):
+    for record in records:
         event = record.event_log_entry.dagster_event
         name = names.get(event.asset_key) if event is not None and event.asset_key is not None else None
         if event is not None and name is not None:
@@ -137,4 +137,5 @@ def _status(table_name: str, keys: list[str], what: str, record: dg.EventLogReco
         partitions=keys,
         actor=SOMEBODY,
         because=f"{what} in Dagster, event {record.storage_id} of {instance[:8]}",
+        details={"happened": datetime.fromtimestamp(record.timestamp, UTC).isoformat(timespec="seconds")},
     )

@@ -95,9 +95,8 @@ class _Collector:
         seen = loads.columns(["table", "window", "instance", "event", "run_id", "outcome", "ended_at"])
         here, names = seen.filter(pc.field("instance") == self.identity), {k: t.name for k, t in self.tables.items()}
         since = pc.max(here.filter(pc.field("outcome") != "loaded")["ended_at"]).as_py()
-        after = pc.max(here["event"]).as_py() or 0
-        found = [*self._loaded(after), *self._failed(since)]
-        self.statuses += wiped(self.instance, names, after, self.identity)
+        found = [*self._loaded(after=pc.max(here["event"]).as_py() or 0), *self._failed(since)]
+        self.statuses += wiped(self.instance, names, self.identity)
         if not seen.num_rows:
             found += self._logged({(row.table, row.window) for row in found if row.outcome == "loaded"})
         return sorted(_without(seen, found), key=lambda row: (row.ended_at, row.event))

@@ -24,12 +24,8 @@ def test_loads_and_statuses_of_people_are_recorded_once(tmp_path: Path, spark_se
     ):
         for number in (1, 2, 3):
             h.deliver(number, guest(str(number), day=number))
-        for number, tags in (
-            (1, {SENSOR_NAME_TAG: "watch_guests"}),
-            (2, {USER_TAG: "ada"}),
-            (3, {BACKFILL_ID_TAG: "b"}),
-        ):
-            assert h.run(h.loads, partition=key(number), tags=tags).success
+        for number, tag, who in ((1, SENSOR_NAME_TAG, "watch_guests"), (2, USER_TAG, "ada"), (3, BACKFILL_ID_TAG, "b")):
+            assert h.run(h.loads, partition=key(number), tags={tag: who}).success
         instance.report_runless_asset_event(dg.AssetMaterialization(h.table.key, partition=key(4)))
         audited(h)
         assert audited(h) == [

@@ -9,8 +9,7 @@ import dagster as dg
 import pytest
 
 from incload_assets.assets import run as run_module
-from incload_assets.automation.source_sensor import source_sensor
-from incload_assets.code_location import load_job_name
+from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.window import now
 from incload_assets.monitoring.facts import gather
 from incload_assets.monitoring.metrics import samples
@@ -26,15 +25,20 @@ from tests.support.guest_table import NOON, House, guest, house, key
 @pytest.fixture
 def h(tmp_path: Path, spark_settings: Settings) -> Iterator[House]:
     """A house with a delivered day."""
-    with house(tmp_path, spark_settings) as h:
+    (tmp_path / "dagster").mkdir()
+    with (
+        dg.DagsterInstance.local_temp(str(tmp_path / "dagster")) as instance,  # with a storage of sensors
+        house(tmp_path, spark_settings, instance=instance) as h,
+    ):
         h.deliver(1, guest("1"))
         yield h
 
 
 def tick(h: House) -> str:
     """Why a tick of the sensor requests nothing, empty if it requests something; it observes the source either way."""
-    sensor = source_sensor(h.table, name=source_sensor_name(h.table), job_name=load_job_name(h.table))
-    with dg.build_sensor_context(h.instance, resources={"lake": h.lake}) as context:
+    repository = incremental_definitions([h.asset], Settings()).get_repository_def()
+    sensor = repository.get_sensor_def(source_sensor_name(h.table))
+    with dg.build_sensor_context(h.instance, repository_def=repository, resources={"lake": h.lake}) as context:
         result = sensor.evaluate_tick(context)
     seen = observed_in(result.cursor)
     assert seen is not None and key(1) in seen.pending
