@@ -23,7 +23,7 @@ def pause(
     - **Spark:** not started.
     - **Dagster's instance:** not used.
 
-    Example: `incload pause orders --until 2h --because "the shop is being migrated"`
+    Example: `incload pause orders --until 2h --because migration`
     """
     from rich.markup import escape
 

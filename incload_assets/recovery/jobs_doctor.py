@@ -9,7 +9,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.maintenance.jobs import Chosen
 from incload_assets.progress.audit import actor_of
-from incload_assets.progress.checkpoint import LOADS_NOTHING
+from incload_assets.progress.checkpoint import LOADS_NOTHING, UPKEEP
 from incload_assets.progress.pause import parse_until, pause, resume
 from incload_assets.recovery.doctor import examine_lake, examine_table
 
@@ -66,10 +66,11 @@ def care_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
         ended = resume(context.resources.lake, table.name, config.because, actor=who, run_id=context.run_id)
         context.log.info(f"{table.name} is loaded again; it was {ended}")
 
-    @dg.job(description="Finds where Dagster, logs, tables and lake contradict each other.", tags=LOADS_NOTHING)
+    @dg.job(description="Finds where Dagster, logs, tables and lake contradict each other.", tags=UPKEEP)
     def doctor() -> None:
         examine()
 
+    # these wait for no place of upkeep, which a nightly job may have for hours
     @dg.job(description="Stops the loads of a table for a time; detection and checks go on.", tags=LOADS_NOTHING)
     def pause_table() -> None:
         pause_one()
