@@ -66,7 +66,7 @@ def chain_of(lake: Lake, instance: dg.DagsterInstance | None = None) -> Chain:
         altered = altered or _unlike_seen(entries, hashes, _seen(instance, lake))
         if altered is None and entries:
             last = json.dumps({"number": len(entries), "hash": hashes[-1]})
-            instance.daemon_cursor_storage.set_cursor_values({f"{_SEEN} {lake.root}": last})
+            instance.daemon_cursor_storage.set_cursor_values({_key(lake): last})
     return Chain(entries, altered)
 
 
@@ -110,15 +110,20 @@ def _missing(first: int, last: int) -> str:
 
 def _seen(instance: dg.DagsterInstance, lake: Lake) -> dict[str, Any]:
     """Number and hash of the last entry that was found in order."""
-    key = f"{_SEEN} {lake.root}"
+    key = _key(lake)
     found = instance.daemon_cursor_storage.get_cursor_values({key}).get(key)
     return json.loads(found) if found else {"number": 0, "hash": ""}
+
+
+def _key(lake: Lake) -> str:
+    """The name under which an instance remembers: of the lake, not of its place, where another one may be."""
+    return f"{_SEEN} {lake.identity() or lake.root}"
 
 
 def _unlike_seen(entries: Sequence[AuditEntry], hashes: Sequence[str], seen: Mapping[str, Any]) -> Altered | None:
     number = seen["number"]
     if number > len(entries):
-        return Altered(len(entries) + 1, f"Dagster has seen entries up to {number}, and its fence was changed")
+        return Altered(len(entries) + 1, f"Dagster has seen entries up to {number}, which are missing")
     if number and hashes[number - 1] != seen["hash"]:
         return Altered(number, "it or one before it was written anew, with all hashes: Dagster has seen another one")
     return None
