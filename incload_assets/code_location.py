@@ -19,6 +19,7 @@ from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.request_tags import SERIALIZED_TAG, TABLE_TAG
 from incload_assets.recovery.jobs import BACKUP_CRON, backup_job, rebuild_job
+from incload_assets.recovery.jobs_doctor import care_jobs
 from resources.errors import DeclarationError
 from resources.lake import Lake
 from resources.settings import Settings
@@ -84,7 +85,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
             *(_job_by_hand(name, table) for table in tables.values() for name in BY_HAND),
             *check_jobs,
             *(job for job, _ in maintenance),
-            *([rebuild_job(tables.values()), backup] if tables else []),
+            *([rebuild_job(tables.values()), backup, *care_jobs(tables.values())] if tables else []),
         ],
         schedules=[
             *map(_check_schedule, check_jobs),

@@ -12,6 +12,8 @@
     ├── ContractViolation         more rejected rows than the table's threshold allows
     ├── SchemaMismatch            the table on disk and the declaration disagree
     ├── ConcurrentLoad            another load kept winning the race; transient, retried
+    ├── TablePaused               a person has paused the loads of the table
+    ├── LakeMistaken              the lake is another one, or a copy, than Dagster's checkpoints are of
     ├── ReconciliationFailed      the table does not hold what the log says it should
     ├── StoredFileLost            a data file of the table or its log was removed by somebody else
     └── SparkUnavailable          Spark cannot be reached or started; transient, retried
@@ -96,6 +98,14 @@ class ConcurrentLoad(IncrementalLoadError):
     """Other loads won every attempt to commit."""
 
     transient = True
+
+
+class TablePaused(IncrementalLoadError):
+    """A person has paused the loads of the table; the sensor requests them again when the pause is over."""
+
+
+class LakeMistaken(IncrementalLoadError):
+    """The lake is not the one that Dagster's checkpoints of the table are of."""
 
 
 class ReconciliationFailed(IncrementalLoadError):

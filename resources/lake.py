@@ -33,9 +33,19 @@ AUDIT_FOLDER = "_audit"
 """Folder under the lake's root with the audit."""
 FORMER_FOLDER = "_former"
 """Folder under the lake's root with the former content of windows, for undo."""
-_COPIES_AT_ONCE = 8
-OWN_FOLDERS = (LOG_FOLDER, CUTS_FOLDER, REFERENCES_FOLDER, LOADS_FOLDER, AUDIT_FOLDER, FORMER_FOLDER)
+IDENTITY_FOLDER = "_lake"
+"""Folder under the lake's root with the lake's identity."""
+OWN_FOLDERS = (
+    LOG_FOLDER,
+    CUTS_FOLDER,
+    REFERENCES_FOLDER,
+    LOADS_FOLDER,
+    AUDIT_FOLDER,
+    FORMER_FOLDER,
+    IDENTITY_FOLDER,
+)
 """All folders of the lake that are reserved for the loader."""
+_COPIES_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -125,6 +135,24 @@ class Lake:
     def followed(self) -> "Lake":
         """The same lake for one load, which opens its tables a dozen times: see :class:`FollowedLake`."""
         return FollowedLake(self.root)
+
+    def identity(self, *, create: bool = False) -> str | None:
+        """The lake's identity, a UUID that a copy of the lake has, too; None if it has none yet.
+
+        It is the identifier in the first commit of an empty Delta table: of several that create the table at once, only
+        one makes the first commit.
+
+        Args:
+            create: Whether to give the lake an identity if it has none.
+        """
+        uri = f"{self.root}/{IDENTITY_FOLDER}"
+        table = self.delta(uri, 0)
+        if table is None and create:
+            empty = Schema.from_arrow(pa.schema([("nothing", pa.string())]))
+            with _translated(uri), suppress(CommitFailedError):  # another writer has created it at the same time
+                DeltaTable.create(uri, empty, mode="ignore", storage_options=_options(uri))
+            table = self.delta(uri, 0)
+        return None if table is None else str(table.metadata().id)
 
     def version(self, uri: str) -> int | None:
         """The newest version of the table at ``uri``; None if there is none."""

@@ -29,10 +29,12 @@ from incload_assets.progress.checkpoint import (
     checkpoint_of,
     untried,
 )
+from incload_assets.progress.lake_identity import expect_known_lake
+from incload_assets.progress.pause import expect_not_paused
 from incload_assets.progress.process import mark_process
 from incload_assets.progress.request_tags import FINGERPRINT_TAG
 from incload_assets.progress.run_tags import own_tags
-from resources.errors import ContractViolation, IncrementalLoadError, SourceMissing
+from resources.errors import ContractViolation, IncrementalLoadError, SourceMissing, TablePaused
 
 MAX_RETRIES = 3
 FIRST_DELAY_SECONDS = 5.0
@@ -45,8 +47,11 @@ def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.
     failures: dict[str, BaseException] = {}
     with ExitStack() as held:
         try:
+            # once per run, before anything is read: a run that loads already is not stopped halfway
+            expect_known_lake(context.instance, table, context.resources.lake)
+            expect_not_paused(context.resources.lake, table.name)
             spark = held.enter_context(context.resources.spark.session(table.name))
-        except Exception as error:  # no session is available
+        except Exception as error:  # no session is available, or the table is not to be loaded now
             failures |= dict.fromkeys(keys, _translated(context, table, table.name, error))
         else:
             yield from _load_each(context, table, spark, keys, failures)
@@ -215,6 +220,8 @@ def _cause(errors: Iterable[BaseException]) -> str:
             causes.add("missing")
         elif isinstance(error, ContractViolation):
             causes.add("contract")
+        elif isinstance(error, TablePaused):
+            causes.add("transient")  # for the sensor, which requests nothing before the pause is over; no retry now
         else:
             causes.add("transient" if isinstance(error, IncrementalLoadError) and error.transient else "error")
     return next(cause for cause in ("error", "contract", "missing", "transient") if cause in causes)

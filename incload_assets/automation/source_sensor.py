@@ -15,8 +15,10 @@ from incload_assets.automation.repairs import with_repairs
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
+from incload_assets.progress.lake_identity import REMEDY, mistaken
 from incload_assets.progress.lateness import lateness_of
 from incload_assets.progress.observed import observation, observed_in
+from incload_assets.progress.pause import pause_of
 from incload_assets.progress.progress import WindowProgress, progress_of
 from incload_assets.progress.request_tags import Ask, tags_of
 from incload_assets.progress.run_tags import PRIORITY_TAG
@@ -65,6 +67,11 @@ def source_sensor(
         late = lateness_of(context.instance, table, progress, at)
         seen = observation(table, progress, late, planned.stopped, observed_in(context.cursor), at)
         context.update_cursor(seen.as_text())
+        if (paused := pause_of(lake, table.name, at)) is not None:
+            waiting = f"{len(planned.asks)} windows wait for its end; " if planned.asks else ""
+            return dg.SkipReason(f"{table.name} is {paused}; {waiting}{summary(table, progress, planned, newest)}")
+        if planned.asks and (why := mistaken(context.instance, table, lake)) is not None:
+            return dg.SkipReason(f"{table.name}: nothing is requested, because {why}. What to do: set {REMEDY}.")
         if not planned.asks:
             return dg.SkipReason(summary(table, progress, planned, newest))
         return dg.SensorResult(

@@ -21,7 +21,7 @@ _REMEDIES = {
 
 
 def freshness(look: Observation) -> dg.AssetCheckResult:
-    """Whether the latest due window is loaded; ERROR if it is late."""
+    """Whether the latest due window is loaded; ERROR if it is late, WARN if its loads are paused."""
     table = look.table
     late = lateness_of(look.instance, table, look.progress, look.now)
     metadata: dict[str, dg.MetadataValue] = {"overdue_seconds": dg.MetadataValue.float(late.overdue.total_seconds())}
@@ -31,7 +31,10 @@ def freshness(look: Observation) -> dg.AssetCheckResult:
         metadata["newest_loaded_partition"] = dg.MetadataValue.text(late.newest.key)
     if table.freshness is not None:
         metadata["within_seconds"] = dg.MetadataValue.float(table.freshness.within.total_seconds())
-    return result(look, NAME, late.verdict != "late", _described(look, late), metadata, dg.AssetCheckSeverity.ERROR)
+    severity, about = dg.AssetCheckSeverity.ERROR, _described(look, late)
+    if look.pause is not None:
+        severity, about = dg.AssetCheckSeverity.WARN, f"The table is {look.pause}. {about}"
+    return result(look, NAME, late.verdict != "late", about, metadata, severity)
 
 
 def _described(look: Observation, late: Lateness) -> str:
@@ -52,6 +55,8 @@ def _described(look: Observation, late: Lateness) -> str:
 
 
 def _todo(look: Observation, window: WindowProgress) -> str:
+    if look.pause is not None:
+        return f"wait for the end of the pause, or end it with incload resume {look.table.name}"
     if look.trouble is not None and window.status == "waiting":
         return f"fix the source, which could not be checked ({look.trouble})"
     cause = f" ({window.failure})" if window.failure else ""

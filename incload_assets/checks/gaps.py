@@ -52,7 +52,7 @@ def _why(window: WindowProgress) -> str:
 def _described(
     look: Observation, first: int | None, failed: list[WindowProgress], holes: list[WindowProgress], before: int
 ) -> str:
-    parts = []
+    parts = [f"The table is {look.pause}."] if look.pause and (failed or holes) else []
     if failed:
         causes = sorted({_why(w) for w in failed})
         parts.append(

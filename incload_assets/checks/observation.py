@@ -9,6 +9,7 @@ import dagster as dg
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
+from incload_assets.progress.pause import Pause, pause_of
 from incload_assets.progress.progress import (
     SourceState,
     WindowProgress,
@@ -35,6 +36,7 @@ class Observation:
         state: The state of source and log.
         progress: The progress of every window, oldest first.
         trouble: Why the source could not be checked, and no window has a position; None if it could.
+        pause: The pause of the table's loads; None if they go on.
     """
 
     table: Table
@@ -44,6 +46,7 @@ class Observation:
     state: SourceState
     progress: list[WindowProgress]
     trouble: str | None = None
+    pause: Pause | None = None
 
     @property
     def controls(self) -> dict[str, WindowRecord]:
@@ -59,7 +62,8 @@ def look(instance: dg.DagsterInstance, table: Table, lake: Lake, now: datetime) 
     except IncrementalLoadError as error:
         trouble = str(error)
         state = SourceState(windows_to_look_at(table, now), {}, ChangeLog(table, lake).controls())
-    return Observation(table, lake, instance, now, state, progress_from(instance, table, state), trouble)
+    progress = progress_from(instance, table, state)
+    return Observation(table, lake, instance, now, state, progress, trouble, pause_of(lake, table.name, now))
 
 
 def result(

@@ -14,7 +14,7 @@ def backup(
 
     It saves the default storage, SQLite files. Postgres is saved by its own means. Put the folder on another disk.
 
-    - **Writes:** an archive to the folder; older ones are removed. Nothing to the lake.
+    - **Writes:** an archive to the folder; older ones are removed. An entry in the audit.
     - **Spark:** not started.
     - **Dagster's instance:** read.
 
@@ -22,11 +22,14 @@ def backup(
     """
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
+    from incload_assets.progress.audit import AuditEntry, record
     from incload_assets.progress.backup import back_up
+    from resources.lake import Lake
     from resources.settings import Settings
 
     with open_project() as project:
         done = back_up(project.instance, to or Settings().backups_root, keep)
+        record(Lake.of(Settings()), AuditEntry(action="backup", details={"file": str(done.file)}))
     older = f"; removed {len(done.removed)} older" if done.removed else ""
     screen.say(f"{done.file}: {done.databases} databases, {done.file.stat().st_size / 1e6:.1f} MB{older}")
 
@@ -39,7 +42,7 @@ def restore_instance(
     Loads since the backup are requested again, and write only what differs; `incload rebuild` proves them without
     reading their sources.
 
-    - **Writes:** Dagster's storage. What was there is moved aside, and the folder is named.
+    - **Writes:** Dagster's storage. What was there is moved aside, and the folder is named. An entry in the audit.
     - **Spark:** not started.
     - **Dagster's instance:** replaced.
 
@@ -49,9 +52,14 @@ def restore_instance(
 
     from incload_assets.cli import screen
     from incload_assets.cli.folder import enter_project
+    from incload_assets.progress.audit import AuditEntry, record
     from incload_assets.progress.backup import restore
+    from resources.lake import Lake
+    from resources.settings import Settings
 
     given = file.absolute()
     enter_project()
     replaced = restore(given, Path(os.environ["DAGSTER_HOME"]))
+    details = {"backup": given.name, "replaced": str(replaced)}
+    record(Lake.of(Settings()), AuditEntry(action="restore", details=details))
     screen.say(f"restored {given.name}; what was there is in {replaced}")

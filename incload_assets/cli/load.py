@@ -32,7 +32,7 @@ def load(
 
     Each partition is loaded and checkpointed by itself. One that fails does not stop the others; the exit code is 1
     then, and also if a run fails after its partitions were loaded. A partition that is loaded already is checked, and
-    written only where it is wrong.
+    written only where it is wrong. A table whose loads are paused is not loaded. The load is recorded in the audit.
 
     - **Writes:** the table and its log in the lake. The source is only read.
     - **Spark:** started if it is not up.
@@ -47,10 +47,16 @@ def load(
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.runs import free_from_killed_runs
+    from incload_assets.progress.lake_identity import expect_known_lake
+    from incload_assets.progress.pause import expect_not_paused
+    from resources.lake import Lake
+    from resources.settings import Settings
 
     verbose: bool = ctx.obj
     with open_project() as project:
-        wanted = project.table(table)
+        wanted, lake = project.table(table), Lake.of(Settings())
+        expect_not_paused(lake, wanted.name)
+        expect_known_lake(project.instance, wanted, lake)
         free_from_killed_runs(project, screen.say)
         keys = chosen(wanted, partitions) if partitions is not None else pending(project, wanted)
         if not keys:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 from rich.console import Console
@@ -16,8 +17,10 @@ from incload_assets.cli.runs import COUNTS, Outcome, load_partitions
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
+from incload_assets.progress.audit import AuditEntry, record
 from incload_assets.progress.progress import progress_of
 from incload_assets.progress.undone import undone_windows, with_undone
+from resources.errors import IncrementalLoadError
 from resources.lake import Lake
 from resources.progress import shown_by
 from resources.settings import Settings
@@ -85,6 +88,8 @@ class Loads:
                     say=self._say_plainly,
                     loaded=partial(self._count, len(self.outcomes), set()),
                 )
+            with suppress(IncrementalLoadError):  # the sensor collect_loads records what the audit lacks
+                record(Lake.of(Settings()), _entry(table, stretch, outcomes))
             self.outcomes += outcomes
             self.expect(len(self.outcomes))
             self.progress.update(self._bar, completed=len(self.outcomes))
@@ -114,6 +119,14 @@ class Loads:
             return
         counts = ", ".join(f"{count} {name.removeprefix('rows_')}" for name, count in outcome.counts.items() if count)
         self.console.print(f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}")
+
+
+def _entry(table: Table, partitions: Sequence[str], outcomes: Sequence[Outcome]) -> AuditEntry:
+    """The entry of the audit for one run."""
+    failed = sum(1 for outcome in outcomes if outcome.failure)
+    details = {"loaded": str(len(outcomes) - failed), "failed": str(failed)}
+    run_id = outcomes[0].run_id if outcomes else ""
+    return AuditEntry(action="load", table=table.name, partitions=partitions, run_id=run_id, details=details)
 
 
 def _most_in_a_run(project: Project, table: Table) -> int:

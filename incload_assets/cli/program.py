@@ -7,6 +7,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from incload_assets.cli import screen
+from incload_assets.cli.audit import audit
 from incload_assets.cli.backup import backup, restore_instance
 from incload_assets.cli.check import check
 from incload_assets.cli.compact import compact
@@ -14,11 +15,13 @@ from incload_assets.cli.dashboard import dashboard
 from incload_assets.cli.demo import demo
 from incload_assets.cli.dev import dev
 from incload_assets.cli.docs import docs
+from incload_assets.cli.doctor import doctor
 from incload_assets.cli.game_day import game_day
 from incload_assets.cli.history import history
 from incload_assets.cli.load import load
 from incload_assets.cli.metrics import metrics
 from incload_assets.cli.monitoring import monitoring
+from incload_assets.cli.pause import pause, resume
 from incload_assets.cli.ready import ready
 from incload_assets.cli.rebuild import rebuild
 from incload_assets.cli.slo import slo
@@ -65,6 +68,10 @@ program.command()(history)
 program.command()(undo)
 program.command()(release)
 program.command()(rebuild)
+program.command()(doctor)
+program.command()(pause)
+program.command()(resume)
+program.command()(audit)
 program.command()(backup)
 program.command(name="restore-instance")(restore_instance)
 program.command()(metrics)

@@ -22,7 +22,7 @@ def rebuild(
     others stay as they are, with the reason; a load repairs them. It can be repeated at any time. The exit code is 1 if
     a partition could not be proven.
 
-    - **Writes:** nothing to the lake; checkpoints to Dagster's instance.
+    - **Writes:** nothing to tables and logs; an entry in the audit; checkpoints to Dagster's instance.
     - **Spark:** started if it is not up.
     - **Dagster's instance:** needed; it may be empty.
 
@@ -33,6 +33,7 @@ def rebuild(
     from incload_assets.cli.partition_keys import shown
     from incload_assets.cli.project import open_project
     from incload_assets.declaration.window import now
+    from incload_assets.progress.audit import AuditEntry, record
     from incload_assets.recovery.rebuild import rebuild as rebuilt
     from resources.lake import Lake
     from resources.settings import Settings
@@ -56,6 +57,8 @@ def rebuild(
                         dry_run=dry_run,
                         done=partial(_advance, progress, bar),
                     )
+                if found.proven and not dry_run:
+                    record(lake, AuditEntry(action="rebuild", table=one.name, partitions=sorted(found.proven)))
                 progress.remove_task(bar)
                 keys = one.partitions_def.get_partition_keys(current_time=now())
                 console.print(found.summary(one.name, dry_run=dry_run), markup=False)

@@ -53,6 +53,8 @@ def status(
         elif found:
             screen.print_grid(overview(found))
             for each in found:
+                if each.paused:
+                    screen.say(escape(f"{each.table} is {each.paused}"))
                 if each.left_out:
                     screen.say(
                         escape(f"{each.table}: left out by the path, because of their names: {some(each.left_out)}")

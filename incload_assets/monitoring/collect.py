@@ -23,8 +23,10 @@ from dagster._core.storage.tags import (  # these have no public names
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, known_windows
+from incload_assets.monitoring.by_hand import loads_by_hand, marked, record_by_hand, wiped
 from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow, Trigger
 from incload_assets.monitoring.loads_table import LoadsTable
+from incload_assets.progress.audit import AuditEntry
 from incload_assets.progress.checkpoint import (
     DATA_VERSION_TAG,
     ERROR_CLASSES,
@@ -69,6 +71,7 @@ def collect(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, e
     for _ in range(ATTEMPTS):
         commits, collector = loads.commits(), _Collector(instance, known, lake)
         rows = collector.rows(loads)
+        record_by_hand(lake, [*loads_by_hand(rows), *collector.statuses])  # repeated, it records nothing twice
         if not rows:
             return 0
         emit(rows)
@@ -85,13 +88,15 @@ class _Collector:
         self.instance, self.tables, self.lake = instance, tables, lake
         self.identity = identity_of(instance)
         self.windows: dict[tuple[dg.AssetKey, str], Window | None] = {}
+        self.statuses: list[AuditEntry] = []
 
     def rows(self, loads: LoadsTable) -> list[LoadRow]:
         """The loads that the table lacks, oldest first."""
         seen = loads.columns(["table", "window", "instance", "event", "run_id", "outcome", "ended_at"])
-        here = seen.filter(pc.field("instance") == self.identity)
+        here, names = seen.filter(pc.field("instance") == self.identity), {k: t.name for k, t in self.tables.items()}
         since = pc.max(here.filter(pc.field("outcome") != "loaded")["ended_at"]).as_py()
         found = [*self._loaded(after=pc.max(here["event"]).as_py() or 0), *self._failed(since)]
+        self.statuses += wiped(self.instance, names, self.identity)
         if not seen.num_rows:
             found += self._logged({(row.table, row.window) for row in found if row.outcome == "loaded"})
         return sorted(_without(seen, found), key=lambda row: (row.ended_at, row.event))
@@ -115,6 +120,8 @@ class _Collector:
             return None
         window, metadata = self._window(table, record.partition_key), found.metadata
         if window is None or "rows_read" not in metadata:  # a person marked it, or another version of the code
+            if not record.run_id and "rebuilt" not in metadata:
+                self.statuses.append(marked(table.name, record, self.identity))
             return None
         values: dict[str, Any] = {name: getattr(value, "value", None) for name, value in metadata.items()}
         numbers: dict[str, Any] = {
@@ -151,9 +158,8 @@ class _Collector:
 
     def _of_failed_run(self, record: dg.RunRecord) -> Iterator[LoadRow]:
         run = record.dagster_run
-        events = [
-            e for log in self.instance.all_logs(run.run_id, of_type=_TOLD) if (e := log.dagster_event) is not None
-        ]
+        logged = self.instance.all_logs(run.run_id, of_type=_TOLD)
+        events = [e for log in logged if (e := log.dagster_event) is not None]
         errors, classes = _errors_in(events)
         cancelled = run.status is dg.DagsterRunStatus.CANCELED
         cause = own_tag(run, FAILURE_TAG)

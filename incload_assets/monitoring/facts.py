@@ -19,6 +19,7 @@ from incload_assets.monitoring.due_windows import window_length
 from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow
 from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.progress.observed import Observed, observed_in, source_sensor_name
+from incload_assets.progress.pause import Pause, pauses
 from incload_assets.progress.request_tags import TABLE_TAG
 from incload_assets.progress.verdicts import last_verdict, seen_at, verdict_at
 from resources.lake import Lake
@@ -84,6 +85,7 @@ class TableFacts:
         checks: The last results of its checks, by name.
         under_way: Number of runs of the table by status, ``queued`` or ``started``.
         backfills: Number of Dagster's backfills of the table that are not finished.
+        pause: The pause of its loads that is in force; None if they go on.
     """
 
     table: Table
@@ -100,6 +102,7 @@ class TableFacts:
     checks: Mapping[str, Check] = field(default_factory=dict)
     under_way: Mapping[str, int] = field(default_factory=dict)
     backfills: int = 0
+    pause: Pause | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +143,7 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
         if row.ended_at <= at:
             recent[row.table].append(row)
     watches, checks, under_way = _watches(instance), _checks(instance, tables), _under_way(instance)
-    backfills = _backfills(instance)
+    backfills, paused = _backfills(instance), pauses(lake, at)
     return Facts(
         at=at,
         tables={
@@ -151,6 +154,7 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
                 checks=checks.get(table.name, {}),
                 under_way=under_way.get(table.name, {}),
                 backfills=backfills[table.key],
+                pause=paused.get(table.name),
                 **history.of(table.name),
             )
             for table in tables

@@ -360,6 +360,11 @@ METRICS: tuple[Metric, ...] = (
         values=lambda t, _: iter([((), float(t.watch.running))]),
     ),
     Metric(
+        name="incload_paused",
+        help="1 if somebody has paused the table's loads.",
+        values=lambda t, _: iter([((), float(t.pause is not None))]),
+    ),
+    Metric(
         name="incload_sensor_success_timestamp_seconds",
         help="When the table's sensor last ran without an error.",
         values=_sensor_success,

@@ -10,16 +10,18 @@ import json
 import os
 import socket
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
 
 from incload_assets.declaration import window as windows
-from resources.errors import ConcurrentLoad
+from resources.errors import ConcurrentLoad, IncrementalLoadError
 from resources.lake import AUDIT_FOLDER, Lake
 
 Action = Literal[
@@ -35,6 +37,7 @@ Action = Literal[
     "discard",
     "fix",
     "rebuild",
+    "backup",
     "restore",
     "adopt",
     "promote",
@@ -44,6 +47,8 @@ Action = Literal[
 WRITER = "incload/audit"
 """The identifier of the fence of entries."""
 ATTEMPTS = 20
+FILES = 100
+"""After so many entries their files are put together."""
 _USER_TAG = "user"
 _CI = ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "BUILD_USER")
 
@@ -102,6 +107,13 @@ class AuditEntry:
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
+class Last(NamedTuple):
+    """The last entry of the audit; number 0 if there is none."""
+
+    number: int
+    hash: str
+
+
 def actor_of(run: dg.DagsterRun | None = None) -> str:
     """Who acts: the user whom Dagster knows, the person who started the CI, or the operating system's user."""
     tags = run.tags if run is not None else {}
@@ -120,18 +132,40 @@ def record(lake: Lake, entry: AuditEntry) -> AuditEntry:
         ConcurrentLoad: Others wrote first in every attempt.
     """
     for _ in range(ATTEMPTS):
-        last = _last(lake)
-        whole = replace(
-            entry,
-            actor=entry.actor or actor_of(),
-            host=entry.host or socket.gethostname(),
-            at=windows.now(),
-            number=last[0] + 1,
-            before=last[1],
-        )
-        if lake.append(audit_uri(lake), _as_arrow(whole), WRITER, whole.number):
-            return whole
-    raise ConcurrentLoad(
+        if (written := append_after(lake, last_entry(lake), entry)) is not None:
+            return written
+    raise written_by_others(lake)
+
+
+def append_after(lake: Lake, last: Last, entry: AuditEntry) -> AuditEntry | None:
+    """Appends an entry if no other was appended since the last one was read.
+
+    Args:
+        lake: The lake with the audit.
+        last: The last entry, by :func:`last_entry`.
+        entry: What was done.
+
+    Returns:
+        The whole entry; None if others wrote first.
+    """
+    whole = replace(
+        entry,
+        actor=entry.actor or actor_of(),
+        host=entry.host or socket.gethostname(),
+        at=windows.now(),
+        number=last.number + 1,
+        before=last.hash,
+    )
+    if not lake.append(audit_uri(lake), _as_arrow(whole), WRITER, whole.number):
+        return None
+    if whole.number % FILES == 0:
+        _compact(lake)
+    return whole
+
+
+def written_by_others(lake: Lake) -> ConcurrentLoad:
+    """The error of a writer that lost every attempt."""
+    return ConcurrentLoad(
         f"the audit in {audit_uri(lake)} was written by others in each of {ATTEMPTS} attempts",
         rule="entries of the audit are written one after another",
         remedy="try again",
@@ -143,14 +177,29 @@ def audit_uri(lake: Lake) -> str:
     return f"{lake.root}/{AUDIT_FOLDER}"
 
 
-def _last(lake: Lake) -> tuple[int, str]:
+def last_entry(lake: Lake) -> Last:
     """Number and hash of the last entry."""
     delta = lake.delta(audit_uri(lake))
     number = (delta.transaction_version(WRITER) or 0) if delta is not None else 0
     if delta is None or not number:
-        return 0, ""
+        return Last(0, "")
     found = delta.to_pyarrow_dataset().to_table(columns=["hash"], filter=pc.field("number") == number)
-    return number, found["hash"][0].as_py()
+    if not found.num_rows:
+        raise IncrementalLoadError(
+            f"the audit in {delta.table_uri} lacks its last entry, {number}",
+            rule="an entry carries the hash of the entry before, so none is written after one that was removed",
+            remedy="see incload audit; bring the removed entry back with a RESTORE of that Delta table",
+        )
+    return Last(number, found["hash"][0].as_py())
+
+
+def _compact(lake: Lake) -> None:
+    """Puts the small files of entries together; the entries stay as they are."""
+    delta = lake.delta(audit_uri(lake))
+    with suppress(DeltaError):  # others write at this moment: the next hundred entries are put together, too
+        if delta is not None:
+            delta.optimize.compact()
+            delta.create_checkpoint()
 
 
 def _as_arrow(entry: AuditEntry) -> pa.Table:

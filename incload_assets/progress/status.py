@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.progress.lateness import lateness_of
+from incload_assets.progress.pause import pause_of
 from incload_assets.progress.progress import STATUSES, progress_from, source_state
 from incload_assets.progress.undone import undone_windows, with_undone
 from resources.lake import Lake
@@ -37,6 +38,7 @@ class TableStatus:
         rows: Number of rows of the table; None if there is no table, or a file lacks statistics.
         version: Delta version of the table; None if there is no table.
         left_out: Names of files that resemble the table's data but do not match the source's path.
+        paused: Who paused the table's loads, until when and why; None if they go on.
     """
 
     table: str
@@ -55,6 +57,7 @@ class TableStatus:
     rows: int | None
     version: int | None
     left_out: list[str] = field(default_factory=list)
+    paused: str | None = None
 
 
 def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime | None = None) -> TableStatus:
@@ -80,6 +83,7 @@ def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: dat
     progress = with_undone(progress, lost)
     late = lateness_of(instance, table, progress, moment)
     delta = lake.delta(lake.table_uri(table.key.path))
+    pause = pause_of(lake, table.name, moment)
     keys = {status: [w.key for w in progress if w.status == status] for status in STATUSES}
     return TableStatus(
         table=table.name,
@@ -92,6 +96,7 @@ def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: dat
         rows=None if delta is None else rows_of(delta),
         version=None if delta is None else delta.version(),
         left_out=list(state.left_out),
+        paused=None if pause is None else str(pause),
     )
 
 

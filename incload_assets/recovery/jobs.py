@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 
 import dagster as dg
+from dagster._core.storage.tags import SCHEDULE_NAME_TAG  # has no public name
 from pydantic import Field
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table
 from incload_assets.maintenance.jobs import Chosen
+from incload_assets.progress.audit import AuditEntry, actor_of, record
 from incload_assets.progress.backup import back_up, is_sqlite
 from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.recovery.rebuild import rebuild
@@ -27,12 +29,16 @@ BACKUP_CRON = "0 2 * * *"
 def backup_job() -> dg.JobDefinition:
     """The job ``backup_instance``, which makes a backup of Dagster's default storage; others are left alone."""
 
-    @dg.op
+    @dg.op(required_resource_keys={"lake"})
     def back_up_instance(context: dg.OpExecutionContext) -> None:
         if not is_sqlite(context.instance):
             context.log.info("Dagster's storage is not in SQLite files; it is backed up by its own means")
             return
         done = back_up(context.instance, Settings().backups_root)
+        if SCHEDULE_NAME_TAG not in context.run.tags:  # a person asked for it
+            details, who = {"file": str(done.file)}, actor_of(context.run)
+            entry = AuditEntry(action="backup", actor=who, run_id=context.run_id, details=details)
+            record(context.resources.lake, entry)
         context.log.info(f"{done.databases} databases in {done.file}; removed {len(done.removed)} older backups")
 
     @dg.job(
@@ -64,6 +70,10 @@ def rebuild_job(tables: Iterable[Table]) -> dg.JobDefinition:
                 continue
             with context.resources.spark.session(name) as spark:
                 found = rebuild(LoadContext(spark, table, lake), context.instance, dry_run=config.dry_run)
+            if found.proven and not config.dry_run:
+                who, keys = actor_of(context.run), sorted(found.proven)
+                done = AuditEntry(action="rebuild", table=name, partitions=keys, actor=who, run_id=context.run_id)
+                record(lake, done)
             context.log.info(found.summary(name, dry_run=config.dry_run))
             for key, why in found.refused.items():
                 context.log.warning(f"{name} {key}: {why}")

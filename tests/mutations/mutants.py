@@ -1,6 +1,7 @@
 """For each law the lines that keep it, how to break them, and the tests that must then fail."""
 
 from tests.mutations.mutant import BINS, CHECKPOINT, CONVERGENCE, EXPLAIN, IDLE, INSTANTS, PARTITION, Mutant
+from tests.mutations.mutants_of_care import MUTANTS_OF_CARE
 from tests.mutations.mutants_of_sources import MUTANTS_OF_SOURCES
 
 LOAD = "tests/load/test_load.py::test_"
@@ -644,4 +645,5 @@ MUTANTS = [
            ("tests/monitoring/test_collect.py::"
             "test_a_collector_that_was_given_another_identity_of_the_instance_appends_nothing_again",)),
     *MUTANTS_OF_SOURCES,
+    *MUTANTS_OF_CARE,
 ]  # fmt: skip

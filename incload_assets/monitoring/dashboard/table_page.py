@@ -59,6 +59,7 @@ def _now(facts: TableFacts, at: datetime, links: Links) -> Markup:
     asset = links.asset(table.name, "its asset in the Dagster UI")
     return pairs(
         ("State", _state(facts, at)),
+        ("Loads", element("strong", marked(f"{facts.pause}"), class_="worry") if facts.pause else None),
         ("Last load", since(facts.newest, at) if facts.newest else "never"),
         ("Newest loaded window ended", since(facts.newest_window, at) if facts.newest_window else None),
         (

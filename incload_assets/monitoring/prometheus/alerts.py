@@ -56,6 +56,7 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 EXCUSES: Mapping[str, str] = {
     "never loaded": "incload_sensor_running unless on (table) incload_last_load_timestamp_seconds",
     "held": "incload_sensor_running == 0",
+    "paused": "incload_paused == 1",
     "source down": "incload_source_up == 0",
     "backfill": "incload_backfills > 0",
     "upstream": (

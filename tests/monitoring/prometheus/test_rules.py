@@ -263,6 +263,13 @@ QUIET = (
         minutes=60,
     ),
     Case(
+        "its loads are paused",
+        late(incload_paused=1, incload_news_waiting_seconds=1_000_000)
+        | failed("freshness", "WARN")
+        | failed("gaps", "WARN"),
+        minutes=60,
+    ),
+    Case(
         "it was never loaded",
         SOON | {of("incload_last_load_timestamp_seconds"): "_", of("incload_overdue_seconds"): "_"},
     ),

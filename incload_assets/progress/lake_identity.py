@@ -1,0 +1,114 @@
+"""The lake that the checkpoints of a table are of: its identity and root, remembered by the Dagster instance.
+
+A lake that was copied, swapped for another or is missing (a disk that is not mounted) would be taken for the one that
+was loaded: checkpoints would say of rows elsewhere that they are here, and loads of the copy would write to it as if it
+were the original. So the first load of a table remembers the lake, and a load into another one is refused until a
+person has adopted it.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+import dagster as dg
+
+from incload_assets.declaration.table import Table
+from resources.errors import LakeMistaken
+from resources.lake import Lake
+
+_REMEMBERED = "incload/lake of "
+
+
+@dataclass(frozen=True)
+class KnownLake:
+    """A lake as an instance remembers it.
+
+    Args:
+        identity: The lake's identity.
+        root: Where it was.
+    """
+
+    identity: str
+    root: str
+
+
+def known_lake(instance: dg.DagsterInstance, table: Table) -> KnownLake | None:
+    """The lake that an instance remembers for a table; None if no load of the table has begun there yet."""
+    name = _name(table)
+    found = instance.daemon_cursor_storage.get_cursor_values({name}).get(name)
+    return None if found is None else KnownLake(**json.loads(found))
+
+
+def mistaken(instance: dg.DagsterInstance, table: Table, lake: Lake) -> str | None:
+    """Why the lake is not the one that the instance remembers for a table; None if it is, or none is remembered."""
+    known = known_lake(instance, table)
+    return None if known is None else _difference(known, lake.identity(), lake.root)
+
+
+def expect_known_lake(instance: dg.DagsterInstance, table: Table, lake: Lake) -> None:
+    """Refuses a load into a lake that is not the remembered one; the first load of a table remembers it.
+
+    It costs one small read of the lake and one of the instance.
+
+    Args:
+        instance: The instance with the checkpoints.
+        table: The declaration.
+        lake: The lake that is to be loaded.
+
+    Raises:
+        LakeMistaken: The lake is another one than before, a copy of it, or missing. Nothing was written to it.
+    """
+    known = known_lake(instance, table)
+    if known is None:
+        identity = lake.identity(create=True)
+        assert identity is not None
+        _remember(instance, [table], KnownLake(identity, lake.root))
+    elif (why := _difference(known, lake.identity(), lake.root)) is not None:
+        raise LakeMistaken(
+            f"{table.name}: {why}",
+            rule="the checkpoints in Dagster are of one lake",
+            remedy=f"set {REMEDY}",
+        )
+
+
+REMEDY = "INCLOAD_LAKE back; or, if this lake is to go on, run incload doctor --adopt-lake"
+"""What to do about a lake that is not the remembered one."""
+
+
+def adopt_lake(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake) -> dict[str, KnownLake | None]:
+    """Makes an instance remember the lake as it is now, for some tables.
+
+    Args:
+        instance: The instance.
+        tables: The tables.
+        lake: The lake to adopt; it gets an identity if it has none.
+
+    Returns:
+        What was remembered before, by name, of the tables for which that changes.
+    """
+    identity = lake.identity(create=True)
+    assert identity is not None
+    now = KnownLake(identity, lake.root)
+    changed = [(table, known) for table in tables if (known := known_lake(instance, table)) != now]
+    _remember(instance, [table for table, _ in changed], now)
+    return {table.name: known for table, known in changed}
+
+
+def _difference(known: KnownLake, identity: str | None, root: str) -> str | None:
+    if identity is None:
+        return f"the lake {root} has no identity, but Dagster's checkpoints are of lake {known.identity[:8]}"
+    if identity != known.identity:
+        return f"the lake {root} is {identity[:8]}, but Dagster's checkpoints are of lake {known.identity[:8]}"
+    if root != known.root:
+        return f"the lake {identity[:8]} is at {root}, but Dagster's checkpoints are of it at {known.root}"
+    return None
+
+
+def _remember(instance: dg.DagsterInstance, tables: Iterable[Table], lake: KnownLake) -> None:
+    values = {_name(table): json.dumps(asdict(lake)) for table in tables}
+    if values:
+        instance.daemon_cursor_storage.set_cursor_values(values)
+
+
+def _name(table: Table) -> str:
+    return f"{_REMEMBERED}{table.key.to_string()}"

@@ -1,0 +1,211 @@
+"""Pauses: loads of a table that a person has stopped for a time, while detection and checks go on.
+
+A pause is an entry of the audit, and so is its end, so that who paused what and why is written down by the same commit
+that makes it so. A pause ends by itself at its time.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from json import loads
+from threading import Lock
+
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from incload_assets.declaration.window import now
+from incload_assets.progress.audit import AuditEntry, audit_uri, record
+from resources.errors import IncrementalLoadError, TablePaused
+from resources.lake import Lake
+
+_UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_DURATION = re.compile(r"(\d+)\s*(min|h|d|w)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pause:
+    """A pause of a table's loads.
+
+    Args:
+        table: The table's name.
+        actor: Who paused it.
+        because: Why.
+        since: From when, aware.
+        until: Until when, aware.
+    """
+
+    table: str
+    actor: str
+    because: str
+    since: datetime
+    until: datetime
+
+    def __str__(self) -> str:
+        return (
+            f"paused by {self.actor} since {self.since:%Y-%m-%d %H:%M} until {self.until:%Y-%m-%d %H:%M} UTC: "
+            f"{self.because}"
+        )
+
+
+def pauses(lake: Lake, at: datetime) -> dict[str, Pause]:
+    """The pauses in force at an instant, by table name.
+
+    As long as nothing is written to the audit, this costs one look at the version of its Delta table.
+
+    Args:
+        lake: The lake with the audit.
+        at: The instant, aware.
+    """
+    delta = lake.delta(audit_uri(lake))
+    if delta is None:
+        return {}
+    version = (str(delta.metadata().id), delta.version())
+    with _remembering:
+        known = _remembered.get(lake.root)
+    if known is None or known[0] != version:
+        known = (version, _read(delta))
+        with _remembering:
+            _remembered[lake.root] = known
+    return {name: pause for name, pause in known[1].items() if pause.since <= at < pause.until}
+
+
+def pause_of(lake: Lake, table_name: str, at: datetime | None = None) -> Pause | None:
+    """The pause of a table that is in force at an instant, by default now; None if there is none."""
+    return pauses(lake, at or now()).get(table_name)
+
+
+def expect_not_paused(lake: Lake, table_name: str) -> None:
+    """Refuses a load of a table that is paused now.
+
+    Raises:
+        TablePaused: It is; the message says by whom, why, until when, and how to resume.
+    """
+    if (found := pause_of(lake, table_name)) is not None:
+        raise TablePaused(
+            f"{table_name} is {found}",
+            rule="a paused table is not loaded, by hand neither",
+            remedy=f"wait, or incload resume {table_name}",
+        )
+
+
+def pause(lake: Lake, table_name: str, until: datetime, because: str, *, actor: str = "", run_id: str = "") -> Pause:
+    """Pauses the loads of a table; a pause in force is replaced.
+
+    Args:
+        lake: The lake with the audit.
+        table_name: The table's name.
+        until: When the pause ends by itself, aware.
+        because: Why.
+        actor: Who pauses it; default: the operating system's user.
+        run_id: The Dagster run that pauses it; empty if none.
+
+    Raises:
+        IncrementalLoadError: There is no reason, or the end has passed.
+
+    Example:
+        >>> pause(lake, "orders", parse_until("2h", now()), "the shop is being migrated")  # doctest: +SKIP
+    """
+    if not because.strip():
+        raise IncrementalLoadError(
+            f"{table_name} is not paused: no reason is given",
+            rule="who depends on a table wants to know why it is paused",
+            remedy='give one, for example --because "the shop is being migrated"',
+        )
+    if until <= now():
+        raise IncrementalLoadError(
+            f"{table_name} is not paused: {until:%Y-%m-%d %H:%M} UTC has passed",
+            rule="a pause ends in the future",
+            remedy="name a later time, or a duration such as 2h",
+        )
+    details = {"until": until.astimezone(UTC).isoformat()}
+    entry = AuditEntry(
+        action="pause", table=table_name, actor=actor, because=because.strip(), run_id=run_id, details=details
+    )
+    return _pause_of(record(lake, entry), until)
+
+
+def resume(lake: Lake, table_name: str, because: str = "", *, actor: str = "", run_id: str = "") -> Pause:
+    """Ends the pause of a table; returns the pause.
+
+    Args:
+        lake: The lake with the audit.
+        table_name: The table's name.
+        because: Why; may be empty.
+        actor: Who resumes it; default: the operating system's user.
+        run_id: The Dagster run that resumes it; empty if none.
+
+    Raises:
+        IncrementalLoadError: The table is not paused.
+    """
+    found = pause_of(lake, table_name)
+    if found is None:
+        raise IncrementalLoadError(
+            f"{table_name} is not paused", rule="only a paused table can be resumed", remedy="none; its loads go on"
+        )
+    record(lake, AuditEntry(action="resume", table=table_name, actor=actor, because=because, run_id=run_id))
+    return found
+
+
+def parse_until(text: str, at: datetime) -> datetime:
+    """The instant that a time or a duration means.
+
+    Args:
+        text: A time such as ``2026-01-06`` or ``2026-01-06T12:00+01:00`` (without an offset: UTC), or a duration such
+            as ``30min``, ``2h``, ``3d`` or ``1w``.
+        at: The instant from which a duration counts, aware.
+
+    Raises:
+        IncrementalLoadError: It is neither.
+
+    Example:
+        >>> parse_until("2h", datetime(2026, 1, 5, 12, tzinfo=UTC)).isoformat()
+        '2026-01-05T14:00:00+00:00'
+    """
+    return _instant(text, at, 1, "--until 2h")
+
+
+def parse_since(text: str, at: datetime) -> datetime:
+    """The same for the past: a duration counts back from the instant."""
+    return _instant(text, at, -1, "--since 7d")
+
+
+def _instant(text: str, at: datetime, sign: int, example: str) -> datetime:
+    try:
+        if (found := _DURATION.fullmatch(text.strip())) is not None:
+            return at + sign * timedelta(**{_UNITS[found[2]]: int(found[1])})
+        instant = datetime.fromisoformat(text.strip())
+    except (ValueError, OverflowError):
+        raise IncrementalLoadError(
+            f"{text!r} is neither a time nor a duration",
+            rule="a time is written 2026-01-06 or 2026-01-06T12:00, in UTC; a duration 30min, 2h, 3d or 1w",
+            remedy=f"write for example {example}",
+        ) from None
+    return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def _read(delta: DeltaTable) -> dict[str, Pause]:
+    """The tables whose last pause was not resumed, whether or not its time is over."""
+    wanted = pc.field("action").isin(["pause", "resume"])
+    columns = ["number", "at", "action", "table", "actor", "because", "details"]
+    rows = delta.to_pyarrow_dataset().to_table(columns=columns, filter=wanted).to_pylist()
+    last = {row["table"]: row for row in sorted(rows, key=lambda row: row["number"])}
+    return {
+        name: Pause(
+            table=name,
+            actor=row["actor"],
+            because=row["because"],
+            since=row["at"],
+            until=datetime.fromisoformat(loads(row["details"])["until"]),
+        )
+        for name, row in last.items()
+        if row["action"] == "pause"
+    }
+
+
+def _pause_of(entry: AuditEntry, until: datetime) -> Pause:
+    assert entry.at is not None
+    return Pause(table=entry.table, actor=entry.actor, because=entry.because, since=entry.at, until=until)
+
+
+_remembered: dict[str, tuple[tuple[str, int], dict[str, Pause]]] = {}
+_remembering = Lock()

@@ -1,0 +1,152 @@
+"""The doctor: places where Dagster, the change log, the table and the lake contradict each other, each with its remedy.
+
+It compares what each of them has recorded, asks no source and changes nothing. A window that failed or is being loaded
+is no contradiction: its next load repairs it.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import dagster as dg
+from deltalake import DeltaTable
+
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.window_records import WindowRecord
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import known_windows
+from incload_assets.load.range_fences import range_app_id
+from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.lake_identity import REMEDY, mistaken
+from incload_assets.progress.process import PROCESS_TAG, gone
+from incload_assets.progress.progress import SourceState, WindowProgress, progress_from, windows_to_look_at
+from incload_assets.progress.request_tags import TABLE_TAG
+from incload_assets.progress.run_tags import own_tag
+from incload_assets.progress.undone import undone_windows
+from incload_assets.writes.merge_into import INGESTION_SHIFT, app_id
+from resources.lake import Lake
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disagreement:
+    """Two records of one thing that contradict each other.
+
+    Args:
+        table: The table's name; empty if it concerns the lake or the audit.
+        partitions: The partition keys concerned, oldest first; empty for the whole table.
+        what: What contradicts what.
+        remedy: What to do.
+    """
+
+    table: str
+    partitions: Sequence[str] = ()
+    what: str
+    remedy: str
+
+
+_LOAD = "incload load {table} --partitions …, or wait: the sensor loads them again"
+_REBUILD = "incload rebuild {table}"
+
+
+def examine_lake(lake: Lake, instance: dg.DagsterInstance) -> list[Disagreement]:
+    """The disagreements that concern no single table: whether the audit is as it was written.
+
+    Args:
+        lake: The lake.
+        instance: The instance, which remembers the last entry of the audit.
+    """
+    altered = chain_of(lake, instance).altered
+    if altered is None:
+        return []
+    remedy = "incload audit shows its entries; bring the former ones back with a RESTORE of the Delta table _audit"
+    return [Disagreement(table="", what=str(altered), remedy=remedy)]
+
+
+def examine_table(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime) -> list[Disagreement]:
+    """The disagreements about a table, from one read of Dagster, of the log and of the table's Delta log.
+
+    Args:
+        instance: The instance with the checkpoints.
+        table: The declaration.
+        lake: The lake with the table.
+        at: The present instant, aware.
+
+    Example:
+        >>> [found.what for found in examine_table(instance, orders, lake, now())]  # doctest: +SKIP
+        ['Dagster has them as loaded, and the log has no record of them']
+    """
+    if (why := mistaken(instance, table, lake)) is not None:
+        return [Disagreement(table=table.name, what=why, remedy=f"set {REMEDY}")]  # all others would be of this lake
+    records = ChangeLog(table, lake).controls()
+    progress = progress_from(instance, table, SourceState(windows_to_look_at(table, at), {}, dict(records)))
+    causes: dict[tuple[str, str], list[str]] = defaultdict(list)
+    undone = undone_windows(instance, table, lake, progress, at).windows
+    delta = lake.delta(lake.table_uri(table.key.path))
+    for window in progress:
+        if (cause := _of_window(instance, table, window, delta, undone)) is not None:
+            causes[cause].append(window.key)
+    known = {window.key for window in known_windows(table.partitions_def, records)}
+    if strange := sorted(records.keys() - known):
+        causes["the log has them, and the table's partitions do not", "give the table its former partitions"] = strange
+    found = [
+        Disagreement(table=table.name, partitions=keys, what=what, remedy=remedy.format(table=table.name))
+        for (what, remedy), keys in causes.items()
+    ]
+    return [*found, *_dead_runs(instance, table)]
+
+
+def _of_window(
+    instance: dg.DagsterInstance,
+    table: Table,
+    window: WindowProgress,
+    delta: DeltaTable | None,
+    undone: Mapping[str, str],
+) -> tuple[str, str] | None:
+    """What contradicts what about a window, and the remedy; None if nothing does."""
+    record, checkpoint = window.record, window.checkpoint
+    if window.status in ("failed", "in_progress") or (record is None and checkpoint is None):
+        return None
+    if record is None:
+        return "Dagster has them as loaded, and the log has no record of them: it was restored or removed", _LOAD
+    if checkpoint is None:
+        return "the log has them, and Dagster does not know that they were loaded", _REBUILD
+    if checkpoint != record.fingerprint:
+        if _landed_since(instance, table, window.key, record):
+            return "the log has newer content than Dagster knows of: Dagster's storage was restored", _REBUILD
+        return "Dagster has newer content than the log: the log was restored", _LOAD
+    if delta is None:
+        return "the log has them, and the table is gone", _LOAD
+    if (why := undone.get(window.key)) is not None:
+        return f"the log has them, and the table has lost them: {why}", _LOAD
+    if not _is_merged(table, window, record, delta):
+        return "the log has them, and the table has no commit of their load: it was replaced by an older copy", _LOAD
+    return None
+
+
+def _landed_since(instance: dg.DagsterInstance, table: Table, key: str, record: WindowRecord) -> bool:
+    """Whether the window was ingested after the last load of it that Dagster knows of."""
+    wanted = dg.AssetRecordsFilter(asset_key=table.key, asset_partitions=[key])
+    last = instance.fetch_materializations(wanted, limit=1).records
+    return not last or record.landed_at.timestamp() > last[0].timestamp
+
+
+def _is_merged(table: Table, window: WindowProgress, record: WindowRecord, delta: DeltaTable) -> bool:
+    """Whether the table has the commit of a merge of what was ingested, by the window itself or with its range."""
+    fences = (app_id(table, window.window), range_app_id(table, window.window))
+    return max(delta.transaction_version(fence) or 0 for fence in fences) > record.landing << INGESTION_SHIFT
+
+
+def _dead_runs(instance: dg.DagsterInstance, table: Table) -> list[Disagreement]:
+    """Runs of the table that Dagster has as running, and whose process on this machine is gone."""
+    statuses = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+    runs = instance.get_runs(dg.RunsFilter(statuses=statuses, tags={TABLE_TAG: table.name}))
+    return [
+        Disagreement(
+            table=table.name,
+            what=f"Dagster has run {run.run_id[:8]} as running. {why}",
+            remedy="start Dagster's daemon, whose sensor orphaned_runs ends it, or begin incload load",
+        )
+        for run in runs
+        if (mark := own_tag(run, PROCESS_TAG)) is not None and (why := gone(mark)) is not None
+    ]
