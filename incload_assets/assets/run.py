@@ -29,6 +29,7 @@ from incload_assets.progress.checkpoint import (
 )
 from incload_assets.progress.process import mark_process
 from incload_assets.progress.run_tags import own_tags
+from incload_assets.recovery.replay import REPLAY_TAG, replay_window
 from resources.errors import ContractViolation, IncrementalLoadError, SourceMissing
 
 MAX_RETRIES = 3
@@ -79,16 +80,7 @@ def _load_each(
         if len(keys) > 1:
             context.log.info(f"{table.name} {key}: partition {number} of {len(keys)}{_time_left(start, number, keys)}")
         try:
-            report = load_window(
-                spark,
-                table,
-                lake,
-                window,
-                run_id=context.run.run_id,
-                checkpoint=_checkpoint(context, table, key, alone=len(keys) == 1),
-                rewrite_compacted=REWRITE_COMPACTED_TAG in context.run.tags,
-                info=context.log.info,
-            )
+            report = _report(context, table, spark, window, alone=len(keys) == 1)
             metadata = metadata_of(spark, table, lake, [report], context.run.run_id)[key]
         except Exception as error:
             failures[key] = _translated(context, table, f"{table.name} {key}", error)
@@ -102,11 +94,30 @@ def _load_each(
             yield dg.MaterializeResult(asset_key=table.key, metadata=metadata, data_version=version)
 
 
+def _report(
+    context: dg.AssetExecutionContext, table: Table, spark: SparkSession, window: Window, *, alone: bool
+) -> LoadReport:
+    """Loads a window from its source, or replays its quarantine, as the run is tagged."""
+    lake, run = context.resources.lake, context.run
+    if REPLAY_TAG in run.tags:
+        return replay_window(spark, table, lake, window, run_id=run.run_id, info=context.log.info)
+    return load_window(
+        spark,
+        table,
+        lake,
+        window,
+        run_id=run.run_id,
+        checkpoint=_checkpoint(context, table, window.key, alone=alone),
+        rewrite_compacted=REWRITE_COMPACTED_TAG in run.tags,
+        info=context.log.info,
+    )
+
+
 def _load_together(
     context: dg.AssetExecutionContext, table: Table, spark: SparkSession, windows: Sequence[Window]
 ) -> Iterator[list[LoadReport]]:
     """Loads windows together that no run has tried before, if there are several."""
-    if len(windows) < 2 or context.retry_number > 0 or not table.in_ranges:
+    if len(windows) < 2 or context.retry_number > 0 or not table.in_ranges or REPLAY_TAG in context.run.tags:
         return
 
     def first_of(windows: Sequence[Window]) -> set[str]:

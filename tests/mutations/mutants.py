@@ -60,7 +60,7 @@ MUTANTS = [
     Mutant("a changed file is no new one", CONVERGENCE, "sources.files.files:Files.gained",
            "not old < new", "not new - old",
            (f"{GAINS}what_is_more_than_new_files_is_landed_as_a_whole",)),
-    Mutant("rows validated by others are validated with them", CONVERGENCE, "ingest.gains:_validates_each_alone",
+    Mutant("rows validated by others are validated with them", CONVERGENCE, "ingest.gains:validates_each_alone",
            "table.contract.unique\n", "False\n",
            (f"{GAINS}where_a_row_is_judged_by_others_the_window_is_landed_as_a_whole",)),
     Mutant("deletes looked up in the log", CONVERGENCE, "writes.row_fold:_against_deletes",
