@@ -30,9 +30,13 @@ LOADS_FOLDER = "_loads"
 """Folder under the lake's root with the history of all loads."""
 AUDIT_FOLDER = "_audit"
 """Folder under the lake's root with the audit."""
+DECISIONS_FOLDER = "_decisions"
+"""Folder under the lake's root with the decisions of people about rejected rows."""
 FORMER_FOLDER = "_former"
 """Folder under the lake's root with the former content of windows, for undo."""
-OWN_FOLDERS = (LOG_FOLDER, CUTS_FOLDER, REFERENCES_FOLDER, LOADS_FOLDER, AUDIT_FOLDER, FORMER_FOLDER)
+OWN_FOLDERS = (
+    LOG_FOLDER, CUTS_FOLDER, REFERENCES_FOLDER, LOADS_FOLDER, AUDIT_FOLDER, DECISIONS_FOLDER, FORMER_FOLDER
+)  # fmt: skip
 """All folders of the lake that are reserved for the loader."""
 
 

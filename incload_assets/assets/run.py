@@ -29,7 +29,7 @@ from incload_assets.progress.checkpoint import (
 )
 from incload_assets.progress.process import mark_process
 from incload_assets.progress.run_tags import own_tags
-from incload_assets.recovery.replay import REPLAY_TAG, replay_window
+from incload_assets.recovery.replay import REPLAY_TAG, audit_replay, replay_window
 from resources.errors import ContractViolation, IncrementalLoadError, SourceMissing
 
 MAX_RETRIES = 3
@@ -48,6 +48,8 @@ def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.
             failures |= dict.fromkeys(keys, _translated(context, table, table.name, error))
         else:
             yield from _load_each(context, table, spark, keys, failures)
+    if REPLAY_TAG in context.run.tags and (done := [key for key in keys if key not in failures]):
+        audit_replay(context.resources.lake, table, done, context.run)
     evaluations = check_after_range(context, table, loaded=len(failures) < len(keys)) if len(keys) > 1 else None
     if failures:
         _fail(context, table, failures, len(keys))

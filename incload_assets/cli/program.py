@@ -13,14 +13,17 @@ from incload_assets.cli.compact import compact
 from incload_assets.cli.dashboard import dashboard
 from incload_assets.cli.demo import demo
 from incload_assets.cli.dev import dev
+from incload_assets.cli.discard import discard
 from incload_assets.cli.docs import docs
 from incload_assets.cli.game_day import game_day
 from incload_assets.cli.history import history
 from incload_assets.cli.load import load
 from incload_assets.cli.metrics import metrics
 from incload_assets.cli.monitoring import monitoring
+from incload_assets.cli.quarantine import quarantine
 from incload_assets.cli.ready import ready
 from incload_assets.cli.rebuild import rebuild
+from incload_assets.cli.replay import replay
 from incload_assets.cli.slo import slo
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
@@ -62,6 +65,9 @@ program.command()(ready)
 program.command()(compact)
 program.command()(history)
 program.command()(rebuild)
+program.command()(quarantine)
+program.command()(replay)
+program.command()(discard)
 program.command()(backup)
 program.command(name="restore-instance")(restore_instance)
 program.command()(metrics)

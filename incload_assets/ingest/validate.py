@@ -49,10 +49,11 @@ def validate(
         beside: Accepted rows of the log that are in the windows, too, and may collide with the records.
 
     Returns:
-        One row per record, and per row of ``beside``: the table's columns, ``_kind`` (upsert, moved, delete, truncate, rejected or skipped),
-        ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected or skipped),
-        ``_payload`` (of rejected rows only), ``_rescued``; ``_unset``, columns that the change leaves unset, if the
-        table's changes may do so; ``_is_snapshot``, whether the row is part of a full extract, if the table has them.
+        One row per record, and per row of ``beside``: the table's columns, ``_kind`` (upsert, moved, delete, truncate,
+        rejected or skipped), ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected or
+        skipped), ``_payload`` (of rejected rows only), ``_rescued``; ``_unset``, columns that the change leaves unset,
+        if the table's changes may do so; ``_is_snapshot``, whether the row is part of a full extract, if the table has
+        them.
 
     Raises:
         DeclarationError: The function dropped or added columns.

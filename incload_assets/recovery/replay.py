@@ -9,10 +9,11 @@ The window's accepted rows stay as they are. So its record keeps the code versio
 present code has validated the window only if it has validated all rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+import dagster as dg
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -39,6 +40,7 @@ from incload_assets.load.compacted import hold_off
 from incload_assets.load.load import LoadReport, ensure_tables, report_of
 from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
+from incload_assets.progress.audit import AuditEntry, actor_of, record
 from incload_assets.sources.files.csv import UNPARSED
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.strategy import strategy_of
@@ -47,7 +49,10 @@ from resources.lake import Lake
 
 REPLAY_TAG = "incload/replay"
 """The tag of a run that replays the quarantine of its partitions instead of reading their source; its value is why."""
+NO_REASON = "-"
+"""The value of the tag if no reason is given, because Dagster keeps no empty tags."""
 LANDINGS = 5
+_SENSOR_TAG = "dagster/sensor_name"
 
 
 def unreplayable(table: Table) -> str:
@@ -109,6 +114,21 @@ def replay_window(
     # in full: a replay that was killed after its landing is repeated by this one, which may find nothing to land
     applied = apply_changes(load, (window,), app_id(table, window), is_again=lambda _: True)
     return report_of(load, applied, window, ingested=landed)
+
+
+def audit_replay(lake: Lake, table: Table, partitions: Sequence[str], run: dg.DagsterRun) -> None:
+    """Records in the audit that a person replayed partitions; what a sensor asks for is no action of a person."""
+    if _SENSOR_TAG not in run.tags:
+        because = run.tags[REPLAY_TAG]
+        entry = AuditEntry(
+            action="replay",
+            table=table.name,
+            partitions=partitions,
+            actor=actor_of(run),
+            because="" if because == NO_REASON else because,
+            run_id=run.run_id,
+        )
+        record(lake, entry)
 
 
 def _fields(table: Table) -> list[str]:
@@ -174,13 +194,13 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord) ->
                 check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
         passed = before.rejected - facts.rejected
         load.info(f"{table.name} {window.key}: judged {before.rejected} rejected rows again, {passed} pass")
-        record = _record(load, ingestion, before, facts)
+        landed = _record(load, ingestion, before, facts)
         return commit(
             load,
             staged,
-            {window.key: record},
+            {window.key: landed},
             ingestion_app_id(table, window),
-            record.landing,
+            landed.landing,
             note=f"replayed {window.key}, run {load.run_id}",
             base=before if alone else None,
             anew=[REJECTED] if alone else [],
@@ -208,9 +228,7 @@ def _judged(load: LoadContext, window: Window, rejected: DataFrame, accepted: Da
         return validate(records, table, [window], beside=accepted)
 
 
-def _with_former(
-    load: LoadContext, ingestion: Ingestion, staged: Staged, former: DataFrame, facts: Facts
-) -> Facts:
+def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, former: DataFrame, facts: Facts) -> Facts:
     """Stages what depends on the whole window: the marks of full extracts, and markers of keys that lost a row."""
     table, key, content = load.table, ingestion.window.key, staged.read()
     more: list[DataFrame] = []

@@ -28,7 +28,9 @@ from resources.errors import DeclarationError, SchemaMismatch, SourceUnreadable
 from resources.settings import current_settings
 
 Deleted = Literal["keep", "retract"]
-_PARQUET = "the payload of a Parquet record does not tell the types of its values, so it cannot be parsed to the same row"
+_PARQUET = (
+    "the payload of a Parquet record does not tell the types of its values, so it cannot be parsed to the same row"
+)
 
 
 @dataclass(frozen=True)
