@@ -19,6 +19,7 @@ from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.load.error_translation import told, unforeseen
 from incload_assets.load.load import LoadReport, load_window
 from incload_assets.load.ranges import load_first_windows
+from incload_assets.load.replay import REPLAY_TAG, audit_replay, replay_window
 from incload_assets.progress.checkpoint import (
     DATA_VERSION_TAG,
     ERROR_CLASSES,
@@ -29,7 +30,6 @@ from incload_assets.progress.checkpoint import (
 )
 from incload_assets.progress.process import mark_process
 from incload_assets.progress.run_tags import own_tags
-from incload_assets.recovery.replay import REPLAY_TAG, audit_replay, replay_window
 from resources.errors import ContractViolation, IncrementalLoadError, SourceMissing
 
 MAX_RETRIES = 3

@@ -33,7 +33,7 @@ def replay(
     from incload_assets.cli.project import open_project
     from incload_assets.cli.runs import free_from_killed_runs
     from incload_assets.declaration.window import known_windows
-    from incload_assets.recovery.replay import NO_REASON, REPLAY_TAG, refuse_unreplayable
+    from incload_assets.load.replay import NO_REASON, REPLAY_TAG, refuse_unreplayable
     from resources.lake import Lake
     from resources.settings import Settings
 

@@ -8,8 +8,8 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows
+from incload_assets.load.replay import NO_REASON, REPLAY_TAG, unreplayable
 from incload_assets.progress.request_tags import CODE_VERSION_TAG, PARTITION_TAG, SERIALIZED_TAG, TABLE_TAG
-from incload_assets.recovery.replay import NO_REASON, REPLAY_TAG, unreplayable
 from resources.lake import Lake
 
 SENSOR = "replay_after_contract_change"

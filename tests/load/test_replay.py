@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from incload_assets.change_log.window_records import WindowRecord, window_records_of
 from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import window_of
+from incload_assets.load import replay as module
 from incload_assets.load.load import LoadReport
+from incload_assets.load.replay import REPLAY_TAG, replay_window, unreplayable
 from incload_assets.progress.audit import audit_uri
-from incload_assets.recovery import replay as module
-from incload_assets.recovery.replay import REPLAY_TAG, replay_window, unreplayable
 from incload_assets.recovery.replay_jobs import replay_requests
 from incload_assets.sources.debezium.debezium import Debezium
 from incload_assets.sources.files.files import Files
