@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.change_log.window_records import WindowRecord, window_records_of
+from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import window_of
 from incload_assets.load import replay as module
@@ -21,6 +22,8 @@ from incload_assets.sources.debezium.debezium import Debezium
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.kafka.kafka import Kafka
 from incload_assets.sources.several import Several
+from incload_assets.writes.delete_insert import DeleteInsert
+from incload_assets.writes.history import History
 from incload_assets.writes.merge import Merge
 from resources.errors import IncrementalLoadError, SourceUnreadable
 from resources.settings import Settings
@@ -140,11 +143,13 @@ def record_of(loaded: Loaded, number: int) -> WindowRecord:
 
 
 @pytest.mark.parametrize(
-    ("kind", "before", "after", "write_by"),
+    ("kind", "before", "after", "options"),
     [
-        ("json", Narrow, Wide, Merge()),
-        ("csv", Narrow, Wide, Merge(partition_by="day")),
-        ("json", NarrowUnique, WideUnique, Merge(buckets=4)),
+        ("json", Narrow, Wide, {"write": Merge()}),
+        ("csv", Narrow, Wide, {"write": Merge(partition_by="day")}),
+        ("json", NarrowUnique, WideUnique, {"write": Merge(buckets=4)}),
+        ("csv", Narrow, Wide, {"write": History()}),
+        ("json", Narrow, Wide, {"write": DeleteInsert(by=["id"]), "changes": Changes(sequence_by=["seq"])}),
     ],
 )
 def test_a_replay_without_the_file_gives_what_a_fresh_landing_from_it_would_give(
@@ -154,19 +159,19 @@ def test_a_replay_without_the_file_gives_what_a_fresh_landing_from_it_would_give
     kind: str,
     before: type,
     after: type,
-    write_by: Any,
+    options: dict[str, Any],
 ) -> None:
     monkeypatch.setenv("INCLOAD_LANDING", str(tmp_path / "landing"))
     paths = [write(tmp_path / "landing", number, records(number), kind) for number in (1, 2)]
-    fresh = table(spark, tmp_path / "fresh", after, kind, "2", write=write_by)
+    fresh = table(spark, tmp_path / "fresh", after, kind, "2", **options)
     expected = [fresh.load(number) for number in (1, 2)]
-    old = table(spark, tmp_path / "lake", before, kind, "1", write=write_by)
+    old = table(spark, tmp_path / "lake", before, kind, "1", **options)
     for number in (1, 2):
         old.load(number)
     assert record_of(old, 1).rejected >= 25
     for path in paths:
         path.unlink()
-    new = table(spark, tmp_path / "lake", after, kind, "2", write=write_by)
+    new = table(spark, tmp_path / "lake", after, kind, "2", **options)
     reports = [replay(new, number) for number in (1, 2)]
     assert log_of(new) == log_of(fresh)
     assert table_of(new) == table_of(fresh)
@@ -215,6 +220,7 @@ def test_rows_are_judged_by_what_the_contract_says_now_and_others_stay_rejected_
             replay(other, 1)
     assert record_of(other, 1).landing == 2 and ("2", "c") not in other.rows("id", "kind")
     report = replay(other, 1)  # of the same record, after the replay that was killed
+    assert report.control.code_version == "1"  # the accepted rows were not validated again
     assert other.rows("id", "kind") == {("1", "a"), ("2", "c"), ("5", "c")}
     assert (report.merged.inserted, report.merged.updated, report.control.rejected) == (1, 1, 4)
     reasons = {row[0]: list(row[1]) for row in other.log("rejected", "id", "_reasons") if row[0]}
