@@ -20,6 +20,7 @@ from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.request_tags import SERIALIZED_TAG, TABLE_TAG
 from incload_assets.recovery.jobs import BACKUP_CRON, backup_job, rebuild_job
 from incload_assets.recovery.jobs_doctor import care_jobs
+from incload_assets.recovery.replay_jobs import replay_jobs, replay_sensor
 from resources.errors import DeclarationError
 from resources.lake import Lake
 from resources.settings import Settings
@@ -76,7 +77,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
     jobs = {table.name: _load_job(table) for table in tables.values()}
     check_jobs = [job for name in CHECK_SCHEDULES if (job := _check_job(name, list(tables.values()))) is not None]
     maintenance = [(done, each.cron) for each in JOBS if (done := each.definition(tables.values())) is not None]
-    backup = backup_job()
+    backup, replays = backup_job(), replay_jobs(tables.values())
     return dg.Definitions(
         assets=assets,
         asset_checks=[check for table in tables.values() for check in checks_for(table)],
@@ -86,6 +87,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
             *check_jobs,
             *(job for job, _ in maintenance),
             *([rebuild_job(tables.values()), backup, *care_jobs(tables.values())] if tables else []),
+            *replays.values(),
         ],
         schedules=[
             *map(_check_schedule, check_jobs),
@@ -101,6 +103,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
         sensors=[
             *(_sensor(asset, table, jobs[table.name]) for asset, table in tables.items()),
             *([loads_sensor(list(tables.values()))] if tables else []),
+            *([replay_sensor(replays)] if replays else []),
             orphaned_runs,
         ],
         resources={"spark": SparkResource(), "lake": lake},

@@ -31,6 +31,8 @@ LOADS_FOLDER = "_loads"
 """Folder under the lake's root with the history of all loads."""
 AUDIT_FOLDER = "_audit"
 """Folder under the lake's root with the audit."""
+DECISIONS_FOLDER = "_decisions"
+"""Folder under the lake's root with the decisions of people about rejected rows."""
 FORMER_FOLDER = "_former"
 """Folder under the lake's root with the former content of windows, for undo."""
 IDENTITY_FOLDER = "_lake"
@@ -41,6 +43,7 @@ OWN_FOLDERS = (
     REFERENCES_FOLDER,
     LOADS_FOLDER,
     AUDIT_FOLDER,
+    DECISIONS_FOLDER,
     FORMER_FOLDER,
     IDENTITY_FOLDER,
 )

@@ -47,11 +47,12 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
             "pause_table",
             "rebuild_checkpoints",
             "release_items",
+            "replay_items",
             "resume_table",
             "undo_items",
             "vacuum_tables",
         ],
-        "sensors": ["collect_loads", "orphaned_runs", "watch_items"],
+        "sensors": ["collect_loads", "orphaned_runs", "replay_after_contract_change", "watch_items"],
         "schedules": [
             "backup_instance_schedule",
             "check_reconciliation_schedule",
@@ -98,7 +99,8 @@ def test_all_jobs_but_the_shops_clock_and_pauses_share_the_places_of_loads_or_of
     repository = defs.get_repository_def()
     tags = {name: repository.get_job(name).tags for name in repository.job_names if name != "__ASSET_JOB"}
     of_loads = {name for name, of in tags.items() if TABLE_TAG in of}
-    assert of_loads == {name for name in tags if name.startswith(("load_", "undo_", "release_"))}
+    assert of_loads == {name for name in tags if name.startswith(("load_", "undo_", "release_", "replay_"))}
+    assert "replay_orders" in of_loads and "replay_prices" not in of_loads  # of a database
     assert {name for name, of in tags.items() if UPKEEP_TAG in of} == tags.keys() - of_loads - {
         "advance_shop", "pause_table", "resume_table"
     }  # fmt: skip
@@ -146,7 +148,13 @@ def test_tables_whose_sensors_would_have_one_name_are_refused() -> None:
 
 def test_tables_with_similar_names_have_places_of_their_own() -> None:
     definitions = incremental_definitions([items_asset(name="item"), items_asset(name="items")], Settings())
-    assert names(definitions)["sensors"] == ["collect_loads", "orphaned_runs", "watch_item", "watch_items"]
+    assert names(definitions)["sensors"] == [
+        "collect_loads",
+        "orphaned_runs",
+        "replay_after_contract_change",
+        "watch_item",
+        "watch_items",
+    ]
 
 
 def test_two_assets_with_one_key_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.load.error_translation import told, unforeseen
 from incload_assets.load.load import IfHeld, LoadReport, load_window
 from incload_assets.load.ranges import load_first_windows
+from incload_assets.load.replay import REPLAY_TAG, audit_replay, replay_window
 from incload_assets.load.undo import BECAUSE_TAG, RELEASE_TAG, UNDO_TAG, Undo, undo_window
 from incload_assets.progress.audit import Action, AuditEntry, actor_of, record
 from incload_assets.progress.checkpoint import (
@@ -57,6 +58,8 @@ def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.
             yield from _load_each(context, table, spark, keys, failures)
     if done := [key for key in keys if key not in failures]:
         _audit(context, table, done)
+        if REPLAY_TAG in context.run.tags:
+            audit_replay(context.resources.lake, table, done, context.run)
     evaluations = check_after_range(context, table, loaded=len(failures) < len(keys)) if len(keys) > 1 else None
     if failures:
         _fail(context, table, failures, len(keys))
@@ -106,11 +109,13 @@ def _load_each(
 def _load(
     context: dg.AssetExecutionContext, table: Table, spark: SparkSession, window: Window, *, alone: bool
 ) -> LoadReport:
-    """Loads a window from its source, or undoes loads of it, as the run's tags say."""
+    """Loads a window from its source, replays its quarantine, or undoes loads of it, as the run's tags say."""
     tags, lake, run_id, info = context.run.tags, context.resources.lake, context.run.run_id, context.log.info
     if (before := tags.get(UNDO_TAG)) is not None:
         undo = Undo(before, actor_of(context.run), tags.get(BECAUSE_TAG, ""))
         return undo_window(spark, table, lake, window, undo, run_id=run_id, info=info)
+    if REPLAY_TAG in tags:
+        return replay_window(spark, table, lake, window, run_id=run_id, info=info)
     # a sensor asks for a held window only to complete an undo, or to repair what the window is to have
     if_held: IfHeld = "release" if RELEASE_TAG in tags else "complete" if FINGERPRINT_TAG in tags else "refuse"
     return load_window(
@@ -147,7 +152,8 @@ def _load_together(
     context: dg.AssetExecutionContext, table: Table, spark: SparkSession, windows: Sequence[Window]
 ) -> Iterator[list[LoadReport]]:
     """Loads windows together that no run has tried before, if there are several."""
-    if len(windows) < 2 or context.retry_number > 0 or not table.in_ranges or UNDO_TAG in context.run.tags:
+    alone = UNDO_TAG in context.run.tags or REPLAY_TAG in context.run.tags
+    if len(windows) < 2 or context.retry_number > 0 or not table.in_ranges or alone:
         return
 
     def first_of(windows: Sequence[Window]) -> set[str]:

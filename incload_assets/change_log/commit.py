@@ -10,7 +10,7 @@ ingestion. Nothing is lost by that: the window record then differs from the chec
 again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from functools import cache
 from uuid import uuid4
@@ -39,6 +39,7 @@ def commit(
     note: str,
     base: WindowRecord | None = None,
     keep: bool = True,
+    anew: Collection[str] = (),
 ) -> bool:
     """Replaces windows of the log, or adds to one, in one commit fenced by ``(app_id, number)``.
 
@@ -52,6 +53,7 @@ def commit(
         base: The window record of a single window to which the rows are added; None: the windows are replaced. If the
             log now has another record, because it was restored or ingested again, nothing is committed.
         keep: Whether what the windows held is kept for an undo.
+        anew: With ``base``, kinds of the window's rows that are replaced nevertheless.
 
     Returns:
         Whether the log now has this commit's windows.
@@ -61,9 +63,9 @@ def commit(
     if base is not None:
         if window_records_of(log_now, only=list(controls)) != dict.fromkeys(controls, base):
             return False
-        replaced["_kind"] = [CONTROL]
+        replaced["_kind"] = [CONTROL, *anew]
     if keep:
-        FormerLandings(log).keep(log_now, list(controls), files_stay=base is not None)
+        FormerLandings(log).keep(log_now, list(controls), leaving=None if base is None else anew)
     staged.given.update(controls)
     files = [*staged.committing(), *_record_files(load, controls)]
     added = [file.as_added(at) for file in files]

@@ -102,13 +102,13 @@ class FormerLandings:
         self.uri = self.lake.former_uri(log.table.key.path)
         self.folder = self.uri[len(self.lake.root) + 1 :]
 
-    def keep(self, log_now: DeltaTable, keys: Collection[str], *, files_stay: bool = False) -> None:
+    def keep(self, log_now: DeltaTable, keys: Collection[str], *, leaving: Collection[str] | None = None) -> None:
         """Keeps what windows hold before they are replaced.
 
         Args:
             log_now: The version of the log that is replaced.
             keys: The partition keys. Windows that hold nothing, and compacted ones, are left out.
-            files_stay: Whether the files stay in the log, because others are only added.
+            leaving: Kinds of rows whose files leave the log; None: all.
         """
         if not self.log.table.undo_retention:
             return
@@ -127,8 +127,9 @@ class FormerLandings:
                 files.create_dir(path.rpartition("/")[0], recursive=True)
                 with files.open_output_stream(path) as out:  # as Parquet, as this kind of stream takes no text
                     pq.write_table(pa.table({"landing": [landing.as_text()]}), out)
-        if not files_stay:
-            self._copy([file for several in held.values() for file in several])
+        gone = [file for several in held.values() for file in several if leaving is None or file.kind in leaving]
+        if gone:
+            self._copy(gone)
 
     def of(self, window: str) -> list[FormerLanding]:
         """The former landings of a window, oldest first."""

@@ -2,6 +2,8 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -10,7 +12,8 @@ import pyarrow.compute as pc
 from incload_assets.change_log.change import REJECTED
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.kinds import LightCheck
-from incload_assets.checks.observation import Observation, records, result, several, some
+from incload_assets.checks.observation import Observation, records, result, several, some, spoken
+from incload_assets.progress.decisions import discarded_rows
 
 NAME = "quarantine"
 DESCRIPTION = "Few rows of the recent windows break the contract, and no load stopped because of them."
@@ -47,9 +50,41 @@ def quarantine(look: Observation) -> dg.AssetCheckResult:
             ((key, look.controls[key].rows_read, look.controls[key].rejected) for key in dirty),
         )
         metadata["reasons"] = _reasons(look, dirty)
+    old = _open_for_too_long(look)
+    if old:
+        rows, key = sum(old.values()), min(old, key=lambda key: look.controls[key].landed_at)
+        age = look.now - look.controls[key].landed_at
+        metadata["open_rows_too_old"] = dg.MetadataValue.int(rows)
+        metadata["oldest_open_days"] = dg.MetadataValue.float(round(age / timedelta(days=1), 2))
     severity = dg.AssetCheckSeverity.ERROR if stopped else dg.AssetCheckSeverity.WARN
-    description = _described(stopped, near, rejected, read, recent)
-    return result(look, NAME, not stopped and not near, description, metadata, severity)
+    description = " ".join(filter(None, (_described(stopped, near, rejected, read, recent), _aged(look, old))))
+    return result(look, NAME, not (stopped or near or old), description, metadata, severity)
+
+
+def _open_for_too_long(look: Observation) -> dict[str, int]:
+    """The number of rejected rows that no one has discarded, by partition key, of windows landed long ago."""
+    longest = look.table.quarantine.max_age
+    if longest is None:
+        return {}
+    aged = {k: r for k, r in look.controls.items() if r.rejected and look.now - r.landed_at > longest}
+    discarded = Counter(
+        row.window
+        for row in (discarded_rows(look.lake, look.table).values() if aged else ())
+        if row.window in aged and row.fingerprint == aged[row.window].fingerprint
+    )
+    left = {key: record.rejected - discarded[key] for key, record in aged.items()}
+    return {key: count for key, count in left.items() if count > 0}
+
+
+def _aged(look: Observation, old: Mapping[str, int]) -> str:
+    if not old or look.table.quarantine.max_age is None:
+        return ""
+    name = look.table.name
+    return (
+        f"{several(sum(old.values()), 'row')} of {some(sorted(old))} rejected more than "
+        f"{spoken(look.table.quarantine.max_age)} ago and still open. What to do: incload quarantine {name}; then have "
+        f"them corrected, correct the contract, or incload discard {name}."
+    )
 
 
 def _is_near(look: Observation, key: str) -> bool:

@@ -14,6 +14,7 @@ from incload_assets.cli.compact import compact
 from incload_assets.cli.dashboard import dashboard
 from incload_assets.cli.demo import demo
 from incload_assets.cli.dev import dev
+from incload_assets.cli.discard import discard
 from incload_assets.cli.docs import docs
 from incload_assets.cli.doctor import doctor
 from incload_assets.cli.game_day import game_day
@@ -22,8 +23,10 @@ from incload_assets.cli.load import load
 from incload_assets.cli.metrics import metrics
 from incload_assets.cli.monitoring import monitoring
 from incload_assets.cli.pause import pause, resume
+from incload_assets.cli.quarantine import quarantine
 from incload_assets.cli.ready import ready
 from incload_assets.cli.rebuild import rebuild
+from incload_assets.cli.replay import replay
 from incload_assets.cli.slo import slo
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
@@ -72,6 +75,9 @@ program.command()(doctor)
 program.command()(pause)
 program.command()(resume)
 program.command()(audit)
+program.command()(quarantine)
+program.command()(replay)
+program.command()(discard)
 program.command()(backup)
 program.command(name="restore-instance")(restore_instance)
 program.command()(metrics)

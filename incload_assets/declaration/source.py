@@ -309,6 +309,30 @@ class Source(ABC):
         ]
         return union_of(frames)
 
+    def unreadable_payloads(self, fields: Sequence[str]) -> str:
+        """Why :meth:`read_payloads` cannot parse the payloads that rejected rows keep; '' if it can.
+
+        Default: a source does not parse them.
+
+        Args:
+            fields: As for :meth:`extract`.
+        """
+        return f"{self} cannot parse the payloads that its rejected rows keep"
+
+    def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:
+        """The records of kept payloads, as :meth:`extract_windows` returned them when the source was read.
+
+        It is only called if :meth:`unreadable_payloads` says nothing. The source itself is not read.
+
+        Args:
+            kept: ``_payload``, not NULL, of records that could be parsed; ``_source`` and ``_window``.
+            fields: As for :meth:`extract`.
+
+        Raises:
+            SourceUnreadable: Some of the payloads cannot be parsed.
+        """
+        raise NotImplementedError
+
     def gained(self, before: Position, now: Position) -> Position | None:
         """The rows that a window gained since an earlier position, as a position that can be extracted.
 

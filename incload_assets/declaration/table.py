@@ -24,6 +24,7 @@ INTERVAL = timedelta(seconds=15)
 FRESHNESS = timedelta(minutes=5)
 """The objective of freshness of a table that declares none."""
 
+_OPEN = "a positive length of time, for which rejected rows may stay open"
 _PAUSE = "a length of time, one second or more, as the sensor looks once a second at most"
 _RETENTION = "a length of time, for which a window can be replaced after its end"
 _UNDO = "a length of time, for which the former content of a window is kept; zero: not at all"
@@ -49,10 +50,13 @@ class Quarantine:
     Args:
         max_share: Largest tolerated share of the rows read, 0 to 1.
         max_rows: Largest tolerated number of rows; None for no such limit.
+        max_age: How long rejected rows may stay open, from the landing of their window, before the check ``quarantine``
+            warns; None: for ever.
     """
 
     max_share: Share = 0.2
     max_rows: Annotated[int, Field(ge=0, description="a number of rows, 0 or more")] | None = None
+    max_age: Annotated[timedelta, Field(gt=timedelta(0), description=_OPEN)] | None = timedelta(days=14)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ def gain_of(load: LoadContext, ingestion: Ingestion) -> Position | None:
         or before.code_version != table.code_version
         or before.replaced  # an ingestion removes these markers once their keys are merged
         or before.compacted_at is not None
-        or not _validates_each_alone(table)
+        or not validates_each_alone(table)
     ):
         return None
     gain = table.source.gained(before.as_position(), ingestion.position)
@@ -47,7 +47,7 @@ def gain_of(load: LoadContext, ingestion: Ingestion) -> Position | None:
     return gain if here <= MOST_FILES else None
 
 
-def _validates_each_alone(table: Table) -> bool:
+def validates_each_alone(table: Table) -> bool:
     """Whether a row's validation and markers do not depend on other rows of its window."""
     changes, write = table.changes, table.write
     return not (

@@ -31,7 +31,14 @@ RECORD = "_record"
 """The column that carries the raw record through the author's function."""
 
 
-def validate(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow], *, places: bool = True) -> DataFrame:
+def validate(
+    extracted: DataFrame,
+    table: Table,
+    windows: Iterable[LoadWindow],
+    *,
+    places: bool = True,
+    beside: DataFrame | None = None,
+) -> DataFrame:
     """Types the records, applies the table's function, and validates the rows by the contract.
 
     Args:
@@ -39,19 +46,25 @@ def validate(extracted: DataFrame, table: Table, windows: Iterable[LoadWindow], 
         table: The declaration.
         windows: The windows of the records.
         places: Whether to search for keys in two partitions; not needed if the caller has excluded them.
+        beside: Accepted rows of the log that are in the windows, too, and may collide with the records.
 
     Returns:
-        One row per record: the table's columns, ``_kind`` (upsert, moved, delete, truncate, rejected or skipped),
-        ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected or skipped),
-        ``_payload`` (of rejected rows only), ``_rescued``; ``_unset``, columns that the change leaves unset, if the
-        table's changes may do so; ``_is_snapshot``, whether the row is part of a full extract, if the table has them.
+        One row per record, and per row of ``beside``: the table's columns, ``_kind`` (upsert, moved, delete, truncate,
+        rejected or skipped), ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected or
+        skipped), ``_payload`` (of rejected rows only), ``_rescued``; ``_unset``, columns that the change leaves unset,
+        if the table's changes may do so; ``_is_snapshot``, whether the row is part of a full extract, if the table has
+        them.
 
     Raises:
         DeclarationError: The function dropped or added columns.
     """
     out = table.function(_typed(extracted, table))
     _check_output(out, table)
-    return _unique(_with_reasons(out, table, windows), table, places=places)
+    rows = _with_reasons(out, table, windows)
+    if beside is not None:
+        accepted = beside.withColumn("_reasons", F.coalesce("_reasons", F.array().cast("array<string>")))
+        rows = rows.unionByName(accepted.select(*map(col, rows.columns)))
+    return _unique(rows, table, places=places)
 
 
 def tearing_column(table: Table) -> str | None:

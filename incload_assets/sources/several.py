@@ -210,8 +210,7 @@ class Several(Source):
         self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
     ) -> DataFrame:
         """The rows of all sources, each of which reads all windows at once; see :meth:`Source.extract_windows`."""
-        theirs = [name for name in fields if name not in (NAME, PRIORITY)]
-        rows = []
+        theirs, rows = _of_part(fields), []
         for number, (name, part) in enumerate(self.sources.items()):
             of_one = {key: of for key, position in positions.items() if (of := _of(position, name)) is not None}
             if of_one:
@@ -222,6 +221,22 @@ class Several(Source):
     def empty_position(self, window: Window) -> Position:
         """The position of a window for which all sources are declared empty."""
         return _position({name: part.empty_position(window) for name, part in self.sources.items()})
+
+    def unreadable_payloads(self, fields: Sequence[str]) -> str:
+        """Why some source cannot parse kept payloads; see :meth:`Source.unreadable_payloads`."""
+        reasons = ((name, part.unreadable_payloads(_of_part(fields))) for name, part in self.sources.items())
+        return "; ".join(f"{name}: {why}" for name, why in reasons if why)
+
+    def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:
+        """The records of kept payloads, each parsed by its source; see :meth:`Source.read_payloads`."""
+        file = F.col("_source.file")
+        parts = []
+        for number, (name, part) in enumerate(self.sources.items()):
+            own = kept.filter(source_of(file) == name)
+            place = F.col("_source").withField("file", F.substr(file, F.lit(len(name + SEPARATOR) + 1)))
+            rows = part.read_payloads(own.withColumn("_source", place), _of_part(fields))
+            parts.append(SourceRows(name, -number, rows))
+        return together(parts, fields, self.contract)
 
     def settled(self, position: Position) -> bool:
         """Whether the window is complete in every source; see :meth:`Source.settled`."""
@@ -270,6 +285,11 @@ class Several(Source):
         """The name of the source; NULL for a source that keeps no absent rows. See :meth:`Source.keeper`."""
         name = source_of(file)
         return F.when(~name.isin([name for name, part in self.sources.items() if not part.retains_absent_keys]), name)
+
+
+def _of_part(fields: Sequence[str]) -> list[str]:
+    """The fields that the sources themselves give."""
+    return [name for name in fields if name not in (NAME, PRIORITY)]
 
 
 def _request_of(request: DetectRequest, name: str) -> DetectRequest:

@@ -10,6 +10,7 @@ IN_ORDER = "tests/delta/test_statistics.py::test_"
 FILES = "tests/delta/test_data_files.py::test_"
 LAWS = "tests/mutations/test_laws.py::test_"
 UNDO = "tests/load/test_undo.py::test_"
+REPLAY = "tests/load/test_replay.py::test_"
 GAINS = "tests/ingest/test_gains.py::test_"
 STAGED = "tests/change_log/test_staged.py::test_"
 CRASHES = "tests/integration/test_crashes.py::test_"
@@ -62,7 +63,16 @@ MUTANTS = [
     Mutant("a changed file is no new one", CONVERGENCE, "sources.files.files:Files.gained",
            "not old < new", "not new - old",
            (f"{GAINS}what_is_more_than_new_files_is_landed_as_a_whole",)),
-    Mutant("rows validated by others are validated with them", CONVERGENCE, "ingest.gains:_validates_each_alone",
+    Mutant("a replay judges again", CONVERGENCE, "load.replay:_can_be_judged",
+           'return F.col("_payload").isNotNull() & ', 'return F.lit(False) & ',
+           (f"{REPLAY}rows_are_judged_by_what_the_contract_says_now_and_others_stay_rejected_with_its_reasons",)),
+    Mutant("a replay replaces what it judges", BINS, "load.replay:_land_once",
+           "anew=[REJECTED] if alone else []", "anew=[]",
+           (f"{REPLAY}rows_are_judged_by_what_the_contract_says_now_and_others_stay_rejected_with_its_reasons",)),
+    Mutant("a replay speaks only for what it has judged", EXPLAIN, "load.replay:_record",
+           "judged_all = before.rows_read == before.rejected", "judged_all = True",
+           (f"{REPLAY}rows_are_judged_by_what_the_contract_says_now_and_others_stay_rejected_with_its_reasons",)),
+    Mutant("rows validated by others are validated with them", CONVERGENCE, "ingest.gains:validates_each_alone",
            "table.contract.unique\n", "False\n",
            (f"{GAINS}where_a_row_is_judged_by_others_the_window_is_landed_as_a_whole",)),
     Mutant("deletes looked up in the log", CONVERGENCE, "writes.row_fold:_against_deletes",
@@ -357,7 +367,7 @@ MUTANTS = [
     Mutant("an undo without a hold", CONVERGENCE, "load.undo:_hold", "return hold.as_text()", "return None",
            (f"{UNDO}an_undo_brings_back_what_the_window_held_and_keeps_later_loads_of_others",)),
     Mutant("replaced files are not kept", CONVERGENCE, "change_log.former:FormerLandings.keep",
-           "if not files_stay:", "if False:",
+           "if gone:", "if False:",
            (f"{UNDO}an_undo_brings_back_what_the_window_held_and_keeps_later_loads_of_others",)),
     Mutant("an undo whose merge was killed counts as done", CONVERGENCE, "progress.progress:_status",
            'return "held" if control.fingerprint == checkpoint else "drifted"', 'return "held"',

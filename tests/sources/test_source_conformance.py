@@ -14,6 +14,7 @@ import dagster as dg
 import pandera.pyspark as pa
 import pytest
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from incload_assets.assets import Freshness, Quarantine, incremental_asset
 from incload_assets.change_log.context import LoadContext
@@ -125,6 +126,23 @@ def as_stored(position: Position) -> Position:
 
 def extracted(table: Loaded, positions: Mapping[str, Position]) -> DataFrame:
     return table.table.source.extract_windows(table.spark, table.table.name, positions, FIELDS)
+
+
+def test_payloads_are_parsed_to_the_records_that_were_read_or_are_refused(case: Case) -> None:
+    case.fill(content_of(case))
+    table = table_of(case)
+    rows = extracted(table, look(table, windows(case, (1, 2, 3))))
+    if why := table.table.source.unreadable_payloads(FIELDS):
+        assert case.name in why.lower() or "payload" in why
+        return
+    again = table.table.source.read_payloads(rows.select("_payload", "_source", "_window"), FIELDS)
+    assert set(again.columns) >= {*EXTRACTED_COLUMNS, PRESENT, "_window"}
+    columns = [name for name in rows.columns if name in (*EXTRACTED_COLUMNS, SKIPPED, "_window")]
+    read, parsed = (
+        [tuple(row) for row in frame.select(*columns, F.array_sort(PRESENT)).orderBy("_source").collect()]
+        for frame in (rows, again)
+    )
+    assert parsed == read and read
 
 
 def test_a_look_tells_what_each_window_holds_and_notices_every_change(case: Case) -> None:

@@ -265,6 +265,14 @@ class Debezium(SourceDecorator):
         """The rows of several windows; see :meth:`Source.extract_windows`."""
         return self._rows(self.source.extract_windows(spark, table_name, positions, self._events(fields)), fields)
 
+    def unreadable_payloads(self, fields: Sequence[str]) -> str:
+        """Why the inner source cannot parse kept payloads; see :meth:`Source.unreadable_payloads`."""
+        return self.source.unreadable_payloads(self._events(fields))
+
+    def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:
+        """The rows of the events of kept payloads; see :meth:`Source.read_payloads`."""
+        return self._rows(self.source.read_payloads(kept, self._events(fields)), fields)
+
     def _events(self, fields: Sequence[str]) -> list[str]:
         return [*ENVELOPE, PAYLOAD, *_of_record(fields)]
 

@@ -14,10 +14,11 @@ than the header, and the text of each record is checked against the CSV grammar.
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
+from incload_assets.declaration.source import PRESENT
 from incload_assets.sources.files.columns import FileColumns
 from incload_assets.sources.files.csv_shape import REPLACEMENT, CsvOptions, Shape, shapes_of
 from incload_assets.sources.files.records import TIMES_AS_JSON, Records, numbered, reader_of, source_column, spark_path
@@ -31,6 +32,12 @@ _MORE = 2
 """Number of fields beyond the header. One extra field is the likely fault, and the text of such a record is shown."""
 _MOST = 20_480
 """Spark's default for the largest number of fields of a record."""
+UNPARSED = (
+    r"\A(?:not the \d+ fields of the header|not valid [\w-]+|U\+FFFF in quotes, which is not a character|"
+    r"a quote is not closed|a line break without quotes|text after a closing quote|"
+    r"a carriage return in quotes, in a file whose lines end with one|a repeated header, as in concatenated files)\z"
+)
+"""Pattern of the faults of :func:`_malformed`, and of invalid UTF-8 in JSON: the payload is not the whole record."""
 _QUOTED = rf'"[^"{_NONE}]*+(?:""[^"{_NONE}]*+)*+"'
 
 
@@ -121,6 +128,26 @@ def _read_group(
         )
     )
     return Records(frame, [StringType() if field in values else None for field in fields])
+
+
+def csv_payloads(kept: DataFrame, fields: Sequence[str]) -> DataFrame:
+    """The records of kept payloads of CSV files, which are JSON objects by the names of the header.
+
+    Args:
+        kept: As for :meth:`~incload_assets.declaration.source.Source.read_payloads`.
+        fields: Names of the members of ``_raw``.
+    """
+    values, nothing = F.col("__values"), F.lit(None).cast("string")
+    others = F.map_filter(values, lambda name, _: ~name.isin(list(fields)))
+    return kept.withColumn("__values", F.from_json("_payload", "map<string,string>")).select(
+        F.struct(*(F.try_element_at(values, F.lit(name)).alias(name) for name in fields)).alias("_raw"),
+        "_payload",
+        F.when(F.size(others) > 0, F.to_json(others, TIMES_AS_JSON)).alias("_rescued"),
+        nothing.alias("_malformed"),
+        "_source",
+        F.array_intersect(F.map_keys(values), F.array(*map(F.lit, fields))).alias(PRESENT),
+        "_window",
+    )
 
 
 def _malformed(text: Column, shape: Shape, options: CsvOptions) -> Column:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.contract.contract import Contract
@@ -14,18 +14,23 @@ from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.source import Absent, DetectRequest, Position, Shows, Source, Survey
 from incload_assets.declaration.window import Window
 from incload_assets.sources.files.assignment import by_window
-from incload_assets.sources.files.compressed import Format, format_of
+from incload_assets.sources.files.compressed import Format, extensions_of, format_of
+from incload_assets.sources.files.csv import csv_payloads
 from incload_assets.sources.files.csv_shape import REPLACEMENT, CsvOptions, Encoding
 from incload_assets.sources.files.hashes import local_hashes
+from incload_assets.sources.files.json import json_records
 from incload_assets.sources.files.left_out import left_out
 from incload_assets.sources.files.listing import Listed, files_of
 from incload_assets.sources.files.position import File, files_in, gone_from, position_of
 from incload_assets.sources.files.reading import read
 from incload_assets.sources.files.template import Template
-from resources.errors import DeclarationError, SchemaMismatch
+from resources.errors import DeclarationError, SchemaMismatch, SourceUnreadable
 from resources.settings import current_settings
 
 Deleted = Literal["keep", "retract"]
+_PARQUET = (
+    "the payload of a Parquet record does not tell the types of its values, so it cannot be parsed to the same row"
+)
 
 
 @dataclass(frozen=True)
@@ -208,6 +213,23 @@ class Files(Source):
         # a left join, so that a row without a known file, should there ever be one, is counted and not lost
         return rows.join(place, rows["_source.file"] == place["file"], "left").drop("file")
 
+    def unreadable_payloads(self, fields: Sequence[str]) -> str:
+        """See :meth:`Source.unreadable_payloads`: payloads of Parquet files do not tell the types of their values."""
+        parquet = "parquet" in (self.format, None if self.format else format_of(self.path))
+        return _PARQUET if parquet else ""
+
+    def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:
+        """The records of kept payloads, read by the extension of their file; see :meth:`Source.read_payloads`."""
+        of = F.lit(self.format) if self.format else _format(F.col("_source.file"))
+        if self.format is None and not kept.filter(of.isNull() | (of == "parquet")).isEmpty():
+            raise SourceUnreadable(
+                f"{self}: rejected rows of Parquet files cannot be judged again",
+                rule=_PARQUET,
+                remedy="deliver the files again, and load their windows",
+            )
+        json = json_records(kept.filter(of == "json").withColumn("value", F.col("_payload")), fields, "_window")
+        return json.unionByName(csv_payloads(kept.filter(of == "csv"), fields))
+
     def missing(
         self,
         table_name: str,
@@ -237,6 +259,13 @@ class Files(Source):
 
     def _template(self, table_name: str) -> Template:
         return Template.parse(table_name, self.path, current_settings().landing_root)
+
+
+def _format(file: Column) -> Column:
+    """The format that the extension of a file determines, as :func:`~.compressed.format_of` finds it."""
+    extension = F.regexp_extract(F.regexp_replace(F.lower(file), r"\.(?:gz|zst)\z", ""), r"\.([^.]*)\z", 1)
+    formats = [(kind, extensions_of(kind)) for kind in get_args(Format)]
+    return F.coalesce(*(F.when(extension.isin(*extensions), kind) for kind, extensions in formats))
 
 
 def _listed(

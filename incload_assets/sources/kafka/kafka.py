@@ -18,11 +18,13 @@ from incload_assets.declaration.own_fields import OwnField
 from incload_assets.declaration.source import Absent, DetectRequest, Position, RetentionMargin, Shows, Source
 from incload_assets.declaration.window import Window
 from incload_assets.sources.kafka.errors import kafka_error
-from incload_assets.sources.kafka.messages import ABOUT, json_messages, read_messages
+from incload_assets.sources.kafka.messages import ABOUT, KEY, json_messages, read_messages
 from incload_assets.sources.kafka.topic import TopicMetadata
 from incload_assets.sources.kafka.windows import Chooser, check_identity, identity_of, positions, ranges_of
 from resources.errors import DeclarationError, SourceUnreadable
 from resources.kafka import NAME, KafkaCluster
+
+_NOT_IN_PAYLOADS = {KEY, "kafka_timestamp", "kafka_headers"}
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,26 @@ class Kafka(Source):
         except PySparkException as error:
             raise kafka_error(table_name, str(error)) or error from None
         return frame
+
+    def unreadable_payloads(self, fields: Sequence[str]) -> str:
+        """See :meth:`Source.unreadable_payloads`: a payload is the value of a message alone."""
+        lost = sorted({*fields} & _NOT_IN_PAYLOADS | ({self.key} if self.key else set()))
+        return f"{', '.join(lost)}: not in the payload, which is only the value of the message" if lost else ""
+
+    def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:
+        """The records of kept values of messages; see :meth:`Source.read_payloads`."""
+        messages = kept.select(
+            F.lit(None).cast("binary").alias("key"),
+            F.col("_payload").cast("binary").alias("value"),
+            F.lit(None).cast("array<struct<key: string, value: binary>>").alias("headers"),
+            F.col("_source.block").cast("int").alias("partition"),
+            F.col("_source.row").alias("offset"),
+            F.lit(None).cast("timestamp").alias("timestamp"),
+            F.col("_source").alias("__place"),
+            "_window",
+        )
+        records = json_messages(messages, f"{self.cluster}/{self.topic}", fields, None, "__place", "_window")
+        return records.withColumn("_source", F.col("__place")).drop("__place")  # the topic may have been renamed
 
     def settled(self, position: Position) -> bool:
         """Whether the end of the window was stored when the window was ingested; see :meth:`Source.settled`."""

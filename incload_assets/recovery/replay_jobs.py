@@ -1,0 +1,92 @@
+"""Replays from the Dagster UI, and by themselves after a change of the contract."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
+
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import known_windows
+from incload_assets.load.replay import NO_REASON, REPLAY_TAG, unreplayable
+from incload_assets.progress.request_tags import CODE_VERSION_TAG, PARTITION_TAG, SERIALIZED_TAG, TABLE_TAG
+from resources.lake import Lake
+
+SENSOR = "replay_after_contract_change"
+WINDOWS_PER_TICK = 32
+"""Most windows of a table that one tick of the sensor requests."""
+INTERVAL_SECONDS = 300
+_CHANGED = "the contract has changed"
+
+
+def replay_job_name(table: Table) -> str:
+    """The name of the job that replays the quarantine of a table, for example ``replay_orders``."""
+    return f"replay_{table.identifier}"
+
+
+def replay_jobs(tables: Iterable[Table]) -> dict[Table, UnresolvedAssetJobDefinition]:
+    """A job for each table whose rejected rows can be judged again.
+
+    It is a load of the table's partitions with the tag of a replay, so a replay that fails or is killed leaves its
+    partitions failed, and the table's sensor loads them.
+    """
+    return {table: _job(table) for table in tables if not unreplayable(table)}
+
+
+def _job(table: Table) -> UnresolvedAssetJobDefinition:
+    serialized = {SERIALIZED_TAG: table.name} if table.write.serialized else {}
+    return dg.define_asset_job(
+        replay_job_name(table),
+        selection=dg.AssetSelection.assets(table.key),
+        description=f"Judges the rejected rows of partitions of {table.name} again, without their source.",
+        tags={TABLE_TAG: table.name, REPLAY_TAG: NO_REASON, **serialized},
+    )
+
+
+def replay_sensor(jobs: Mapping[Table, UnresolvedAssetJobDefinition]) -> dg.SensorDefinition:
+    """The sensor that requests replays of windows whose rejected rows were judged by other code.
+
+    It requests each window once for each version of the code. A replay that fails is not repeated: the table's own
+    sensor loads its window.
+
+    Args:
+        jobs: As :func:`replay_jobs` returns them.
+    """
+
+    @dg.sensor(
+        name=SENSOR,
+        jobs=list(jobs.values()),
+        minimum_interval_seconds=INTERVAL_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Replays the quarantine of tables whose contract, function or other declaration has changed.",
+        required_resource_keys={"lake"},
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        requests = [one for table in jobs for one in replay_requests(table, context.resources.lake)]
+        if not requests:
+            return dg.SkipReason("All rejected rows were judged by the present code.")
+        return dg.SensorResult(run_requests=requests)
+
+    return sensor
+
+
+def replay_requests(table: Table, lake: Lake) -> Iterator[dg.RunRequest]:
+    """Requests for the newest windows of a table with rows that other code rejected; Dagster drops repeated ones."""
+    records = ChangeLog(table, lake).controls()
+    behind = [
+        key
+        for key, record in records.items()
+        if record.rejected and record.code_version != table.code_version and record.held is None
+    ]
+    for window in known_windows(table.partitions_def, behind)[-WINDOWS_PER_TICK:]:
+        yield dg.RunRequest(
+            run_key=f"replay:{table.name}:{window.key}:{table.code_version}",
+            job_name=replay_job_name(table),
+            partition_key=window.key,
+            tags={
+                REPLAY_TAG: _CHANGED,
+                TABLE_TAG: table.name,
+                PARTITION_TAG: window.key,
+                CODE_VERSION_TAG: table.code_version,
+            },
+        )
