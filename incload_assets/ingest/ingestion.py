@@ -29,6 +29,11 @@ class Ingestion:
     settled: bool
     fence: int = 0
 
+    def is_same(self, code_version: str) -> bool:
+        """Whether the log has the source's present content already, as code of that version validates it."""
+        now = self.position.fingerprint, code_version
+        return self.before is not None and (self.before.fingerprint, self.before.code_version) == now
+
 
 def ingestion_app_id(table: Table, window: Window) -> str:
     """The identifier of the fence for ingestions of a window."""

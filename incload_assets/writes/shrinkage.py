@@ -2,7 +2,6 @@
 
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.change import CONTROL
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.window import Window, known_windows
@@ -15,10 +14,7 @@ def ingested_windows(load: LoadContext, log_version: int) -> list[Window]:
     """The windows in the log, oldest first, read from the list of its files alone."""
     delta = load.lake.delta(load.log.uri, log_version)
     assert delta is not None
-    files = delta.get_add_actions(flatten=True)
-    kinds, keys = (files.column(f"partition.{name}").to_pylist() for name in ("_kind", "_window"))
-    ingested = {key for kind, key in zip(kinds, keys, strict=True) if kind == CONTROL}
-    return known_windows(load.table.partitions_def, ingested)
+    return known_windows(load.table.partitions_def, load.log.ingested_keys(delta))
 
 
 def guard_shrinkage(
@@ -53,8 +49,7 @@ def guard_shrinkage(
         assert former is not None
         place, rows_before = f"the extract before it, {earlier[-1].key},", _accepted(former)
     else:
-        rows = load.spark.read.format("delta").load(load.lake.spark_uri(load.uri))
-        place, rows_before = "the table", rows.filter(F.expr(scope or "true")).count()
+        place, rows_before = "the table", load.newest_rows().filter(F.expr(scope or "true")).count()
     rows_now = facts.rows - facts.rejected
     if rows_before - rows_now > max_shrink * rows_before:
         raise ContractViolation(
