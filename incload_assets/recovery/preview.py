@@ -51,11 +51,13 @@ class Change:
         rows: Each row of the table (alias ``t``) or action (alias ``s``) that would change, with the column
             ``_preview_does``: insert, update or delete.
         by_key: Whether rows and actions are joined, so that an updated row has both.
+        has_id: Whether actions have ``_id``, which identifies a row by its content.
     """
 
     at: ReadView
     rows: DataFrame
     by_key: bool
+    has_id: bool
 
 
 @dataclass
@@ -101,6 +103,12 @@ class PreviewContext(LoadContext):
             return self.done.near
         return self.done.near.unionByName(self.done.others)
 
+    def rows_now(self, at: ReadView) -> DataFrame:
+        """The rows that the table has."""
+        if not self.lake.exists(self.uri):
+            return self.spark.createDataFrame([], self.table.schema)
+        return self._as_declared(super().rows(at))
+
     def read_view(self, windows: tuple[Window, ...], app_id: str, *, of_range: bool = False) -> ReadView:
         """The read view that the load would have."""
         at = super().read_view(windows, app_id, of_range=of_range)
@@ -144,7 +152,8 @@ class PreviewContext(LoadContext):
             changed = both.filter(F.col(does).isNotNull())
             self.done.others = self._others(at)
             self.done.near = outcome(self, before.columns, both, OWN)
-        self.done.changes.append(Change(at, changed, by_key=plan.match != "false"))
+        has_id = "_id" in plan.actions.columns
+        self.done.changes.append(Change(at, changed, by_key=plan.match != "false", has_id=has_id))
         self.done.fence = fence_number(at)
         counts = {row[does]: row["count"] for row in changed.groupBy(does).count().head(len(PENDING))}
         return Merged(counts.get("insert", 0), counts.get("update", 0), counts.get("delete", 0))
@@ -169,16 +178,20 @@ class Preview:
     """The preview of the load of one window.
 
     Args:
+        load: The context, usable until the preview ends.
         ingestion: What the load would start from.
         same: Whether the log has the source's present content already.
         report: The report that the load would make.
         changes: The merges that it would make.
+        partitions: The table's partition values or buckets that the window touches; None for all of them.
     """
 
+    load: PreviewContext
     ingestion: Ingestion
     same: bool
     report: LoadReport
     changes: tuple[Change, ...]
+    partitions: list[str] | None
 
 
 @contextmanager
@@ -242,4 +255,4 @@ def _preview(load: PreviewContext, window: Window, checkpoint: Checkpoint, *, re
     fence = app_id(table, window)
     applied = apply_changes(load, (window,), fence, is_again=is_again, is_quiet=is_quiet, apply=load.apply)
     report = report_of(load, applied, window, ingested=ingested)
-    return Preview(ingestion, same, report, tuple(load.done.changes))
+    return Preview(load, ingestion, same, report, tuple(load.done.changes), applied.at.partitions)

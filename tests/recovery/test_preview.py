@@ -65,7 +65,7 @@ def numbers(report: LoadReport) -> dict[str, Any]:
     }
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @seed(SEED)
 @light
