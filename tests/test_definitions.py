@@ -44,6 +44,7 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
             "compact_files",
             "load_items",
             "rebuild_checkpoints",
+            "plan_loads",
             "vacuum_tables",
         ],
         "sensors": ["collect_loads", "orphaned_runs", "watch_items"],

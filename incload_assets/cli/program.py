@@ -19,6 +19,7 @@ from incload_assets.cli.history import history
 from incload_assets.cli.load import load
 from incload_assets.cli.metrics import metrics
 from incload_assets.cli.monitoring import monitoring
+from incload_assets.cli.plan import plan
 from incload_assets.cli.ready import ready
 from incload_assets.cli.rebuild import rebuild
 from incload_assets.cli.slo import slo
@@ -54,6 +55,7 @@ program = typer.Typer(
 program.command()(dev)
 program.command()(demo)
 program.command()(load)
+program.command()(plan)
 program.command()(status)
 program.command()(check)
 program.command()(trace)

@@ -143,7 +143,7 @@ def _samples(load: PreviewContext, change: Change, *, values: bool) -> list[Samp
         )
         for name in table.schema.names
     ]
-    names = table.changes.keys or table.identity
+    names = (table.changes.keys or table.identity) if values else ()
     keys = [shown(name, "t").alias(f"key{place}") for place, name in enumerate(names)]
     rows = change.rows.filter(F.col(f"{OWN}does") == "update")
     found = rows.select(*keys, F.array_compact(F.array(*differing)).alias("changed")).head(SAMPLES)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -23,7 +23,7 @@ class Sample:
     """A row that would change.
 
     Args:
-        key: The key by column, personal columns masked.
+        key: The key by column, personal columns masked; empty unless values were asked for.
         changed: The columns that would change, with their values before and after: None unless values were asked for,
             and then masked in personal columns.
     """
@@ -149,6 +149,10 @@ class Plan:
         """1 if a load would stop, 2 if one would change something, else 0."""
         outcomes = {window.outcome for window in self.windows}
         return 1 if STOPS in outcomes else 2 if CHANGES in outcomes else 0
+
+    def without_values(self) -> "Plan":
+        """The plan without values of columns and keys."""
+        return replace(self, windows=[replace(window, samples=()) for window in self.windows])
 
     def as_json(self) -> str:
         """The plan as JSON; :meth:`of_json` reads it."""
