@@ -12,6 +12,7 @@ GAINS = "tests/ingest/test_gains.py::test_"
 STAGED = "tests/change_log/test_staged.py::test_"
 CRASHES = "tests/integration/test_crashes.py::test_"
 CONCURRENCY = "tests/integration/test_concurrency.py::test_"
+PREVIEW = "tests/recovery/test_preview.py::test_"
 COMPACTION = "tests/maintenance/test_compact_logs.py::test_"
 ACCOUNTING = "tests/integration/test_accounting.py::test_"
 IN_WRITES = "tests/writes"
@@ -628,6 +629,16 @@ MUTANTS = [
            "tags={DATA_VERSION_TAG: record.fingerprint}", 'tags={DATA_VERSION_TAG: "rebuilt"}',
            ("tests/recovery/test_rebuild.py::"
             "test_proven_partitions_are_green_with_their_data_versions_and_nothing_is_written",)),
+    Mutant("a preview finds the files that it has staged", EXPLAIN, "recovery.preview_log:PreviewLog.files",
+           "if self._staged is None:", "if True:",
+           (f"{PREVIEW}a_preview_reads_the_rows_that_it_has_staged_and_leaves_none_of_them_if_it_is_interrupted",)),
+    Mutant("a preview reads the rows that it has staged", EXPLAIN, "recovery.preview_log:PreviewLog.read",
+           "if self._staged is None:", "if True:",
+           (f"{PREVIEW}a_preview_reads_the_rows_that_it_has_staged_and_leaves_none_of_them_if_it_is_interrupted",)),
+    Mutant("a plan of another state of the table is outdated", CONVERGENCE, "recovery.planning:check_plan",
+           "if table_digest(rows, laid_out_by(table), basis.touched) != basis.table:", "if False:",
+           ("tests/recovery/test_planning.py::"
+            "test_a_plan_is_outdated_by_its_source_its_code_and_other_loads_and_says_by_which",)),
     Mutant("a load is recorded once, whoever collects it", EXPLAIN, "monitoring.collect:_without",
            "not in have]", "not in set()]",
            ("tests/monitoring/test_collect.py::"
