@@ -9,15 +9,13 @@ import dagster as dg
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from incload_assets.automation.policy import is_pending
 from incload_assets.declaration.layout import laid_out_by
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now, window_of
 from incload_assets.load.error_translation import told
 from incload_assets.load.load import detect
 from incload_assets.progress.checkpoint import checkpoint_of
-from incload_assets.progress.progress import progress_of
-from incload_assets.progress.undone import undone_windows, with_undone
+from incload_assets.progress.pending import pending_windows
 from incload_assets.recovery.plan_details import window_plan
 from incload_assets.recovery.planned import (
     Pace,
@@ -35,22 +33,8 @@ PAST_LOADS = 50
 """Most loads of the past from which a time is estimated."""
 
 
-def pending_windows(instance: dg.DagsterInstance, table: Table, lake: Lake) -> list[str]:
-    """The partitions that are missing, failed or drifted, and for which the source holds data, oldest first.
-
-    Args:
-        instance: The instance with the checkpoints.
-        table: The declaration.
-        lake: The lake with the table.
-    """
-    at = now()
-    progress = progress_of(instance, table, lake, at)
-    lost = undone_windows(instance, table, lake, progress, at).windows
-    return [window.key for window in with_undone(progress, lost) if is_pending(window)]
-
-
 def pending_untouched(instance: dg.DagsterInstance, table: Table, lake: Lake) -> list[str]:
-    """The same as :func:`pending_windows`, without anything being written to the lake."""
+    """The same as :func:`~incload_assets.progress.pending.pending_windows`, without any write to the lake."""
     with TemporaryDirectory(prefix="incload-preview-") as aside:
         return pending_windows(instance, table, PreviewLake(lake.root, aside=Path(aside)))
 

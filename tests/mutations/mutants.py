@@ -345,7 +345,7 @@ MUTANTS = [
            "any(other > window for other in ingested)", "any(other >= window for other in ingested)",
            (f"{FULL_RELOAD}a_suddenly_small_extract_stops_before_it_replaces_anything",)),
     Mutant("shrinkage: of a table that had rows", CONVERGENCE, "writes.shrinkage:guard_shrinkage",
-           'rows.filter(F.expr(scope or "true")).count()', "0",
+           'load.newest_rows().filter(F.expr(scope or "true")).count()', "0",
            (f"{FULL_RELOAD}a_table_that_had_rows_before_its_first_load_is_guarded_too",)),
     Mutant("snapshot: the newest window wins", CONVERGENCE, "writes.shrinkage:ingested_windows",
            "return known_windows(load.table.partitions_def, load.log.ingested_keys(delta))",
