@@ -20,6 +20,7 @@ from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.request_tags import SERIALIZED_TAG, TABLE_TAG
 from incload_assets.recovery.jobs import BACKUP_CRON, backup_job, rebuild_job
 from incload_assets.recovery.jobs_doctor import care_jobs
+from incload_assets.recovery.plan_job import plan_job
 from incload_assets.recovery.replay_jobs import replay_jobs, replay_sensor
 from resources.errors import DeclarationError
 from resources.lake import Lake
@@ -86,7 +87,8 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
             *(_job_by_hand(name, table) for table in tables.values() for name in BY_HAND),
             *check_jobs,
             *(job for job, _ in maintenance),
-            *([rebuild_job(tables.values()), backup, *care_jobs(tables.values())] if tables else []),
+            *([rebuild_job(tables.values()), backup, plan_job(tables.values())] if tables else []),
+            *(care_jobs(tables.values()) if tables else []),
             *replays.values(),
         ],
         schedules=[

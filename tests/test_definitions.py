@@ -45,6 +45,7 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
             "doctor",
             "load_items",
             "pause_table",
+            "plan_loads",
             "rebuild_checkpoints",
             "release_items",
             "replay_items",

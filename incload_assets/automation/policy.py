@@ -8,6 +8,7 @@ from math import inf
 from incload_assets.automation.attempts import Attempt, Outcome
 from incload_assets.automation.repairs import is_repair
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
+from incload_assets.progress.pending import is_pending
 from incload_assets.progress.progress import WindowProgress
 from incload_assets.progress.request_tags import Ask
 
@@ -37,11 +38,6 @@ class Decision:
     asks: list[Ask] = field(default_factory=list)
     later: dict[str, datetime] = field(default_factory=dict)
     stopped: dict[str, str] = field(default_factory=dict)
-
-
-def is_pending(window: WindowProgress) -> bool:
-    """Whether the source holds data for a window that is neither loaded nor being loaded."""
-    return window.position is not None and window.status in ("missing", "failed", "drifted")
 
 
 def plan(

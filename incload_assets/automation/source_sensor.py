@@ -10,7 +10,7 @@ from dagster._core.storage.tags import RUN_KEY_TAG  # has no public name
 
 from incload_assets.automation.attempts import Attempt, last_attempts, last_load
 from incload_assets.automation.pace import NEWEST, Pace
-from incload_assets.automation.policy import Decision, is_pending, plan
+from incload_assets.automation.policy import Decision, plan
 from incload_assets.automation.repairs import with_repairs
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
@@ -19,6 +19,7 @@ from incload_assets.progress.lake_identity import REMEDY, mistaken
 from incload_assets.progress.lateness import lateness_of
 from incload_assets.progress.observed import observation, observed_in
 from incload_assets.progress.pause import pause_of
+from incload_assets.progress.pending import is_pending
 from incload_assets.progress.progress import WindowProgress, progress_of
 from incload_assets.progress.request_tags import Ask, tags_of
 from incload_assets.progress.run_tags import PRIORITY_TAG

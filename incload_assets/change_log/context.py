@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from incload_assets.change_log.change import CONTROL, DELETE, EMPTIES, MOVED, REJECTED
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.read_view import ReadView, first_sequences
-from incload_assets.change_log.window_records import WindowRecord, window_records_of
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.layout import laid_out_by, touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
@@ -108,6 +108,10 @@ class LoadContext:
         touched = touched_sql(self.table, at.partitions) if near else None
         return rows.filter(touched) if touched else rows
 
+    def newest_rows(self) -> DataFrame:
+        """The table's rows at its newest version."""
+        return self.spark.read.format("delta").load(self.lake.spark_uri(self.uri))
+
     def changes(self, at: "ReadView") -> DataFrame:
         """The log's rows in a read view."""
         return self.log.read(self.spark, at.log_version)
@@ -133,8 +137,8 @@ class LoadContext:
         if self.table.write.whole:
             app_id = f"{self.table.name}/*"
         keys = [window.key for window in windows]
-        controls = window_records_of(log, only=keys)
-        rows, changes = data_files(table), data_files(log)
+        controls = self.log.records(log, only=keys)
+        rows, changes = data_files(table), self.log.files(log)
         table_bytes = bytes_of(rows)
         is_here, kind = pc.field("partition._window").isin(keys), pc.field("partition._kind")
         empties = changes.filter(kind.isin([*EMPTIES]))

@@ -7,12 +7,18 @@ of all windows, and the window records, are found without reading the changes.
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 
+import pyarrow as pa
 import pyspark.sql.types as T
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.window_records import WINDOW_RECORD_TYPE, WindowRecord, window_records_of
+from incload_assets.change_log.window_records import (
+    WINDOW_RECORD_TYPE,
+    WindowRecord,
+    ingested_windows,
+    window_records_of,
+)
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.delta.data_files import parquet_files
@@ -122,7 +128,19 @@ class ChangeLog:
     def controls(self, version: int | None = None, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
         """The window records of all windows, or of some, by partition key."""
         delta = self.lake.delta(self.uri, version)
-        return {} if delta is None else window_records_of(delta, only=only)
+        return {} if delta is None else self.records(delta, only=only)
+
+    def files(self, at: DeltaTable) -> pa.Table:
+        """The data files of a version of the log, as :func:`resources.lake.data_files` returns them."""
+        return data_files(at)
+
+    def records(self, at: DeltaTable, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
+        """The window records in a version of the log, of all windows or of some, by partition key."""
+        return window_records_of(at, only=only)
+
+    def ingested_keys(self, at: DeltaTable) -> list[str]:
+        """The partition keys of all windows in a version of the log, in any order."""
+        return ingested_windows(at)
 
     @property
     def ingested(self) -> "IngestedPositions":

@@ -1,5 +1,6 @@
 """``incload load``: partitions of a table, now."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,6 +21,10 @@ def load(
             "--all-missing", help="Every partition that is not loaded as its source is now: missing, failed, drifted."
         ),
     ] = False,
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", help="What this file plans, from `incload plan --out`; refused if it is outdated."),
+    ] = None,
     rewrite_compacted: Annotated[
         bool,
         typer.Option(
@@ -40,11 +45,12 @@ def load(
 
     Example: `incload load orders --partitions 2026-01-01..2026-01-07`
     """
-    if (partitions is None) != all_missing:
-        raise typer.BadParameter("give either --partitions A..B or --all-missing")
+    if sum((partitions is not None, all_missing, plan is not None)) != 1:
+        raise typer.BadParameter("give either --partitions A..B or --all-missing or --plan plan.json")
     from incload_assets.cli import screen
     from incload_assets.cli.loads import Loads, complaints, pending, summary
     from incload_assets.cli.partition_keys import chosen
+    from incload_assets.cli.planned import planned
     from incload_assets.cli.project import open_project
     from incload_assets.cli.runs import free_from_killed_runs
     from incload_assets.progress.lake_identity import expect_known_lake
@@ -58,7 +64,10 @@ def load(
         expect_not_paused(lake, wanted.name)
         expect_known_lake(project.instance, wanted, lake)
         free_from_killed_runs(project, screen.say)
-        keys = chosen(wanted, partitions) if partitions is not None else pending(project, wanted)
+        if plan is not None:
+            keys = planned(wanted, plan)
+        else:
+            keys = chosen(wanted, partitions) if partitions is not None else pending(project, wanted)
         if not keys:
             screen.say(f"{wanted.name}: every partition is up to date with its source.")
             return

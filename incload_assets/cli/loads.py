@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table as Grid
 
-from incload_assets.automation.policy import is_pending
 from incload_assets.cli import screen
 from incload_assets.cli.partition_keys import shown, stretches
 from incload_assets.cli.project import Project
@@ -18,8 +17,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.progress.audit import AuditEntry, record
-from incload_assets.progress.progress import progress_of
-from incload_assets.progress.undone import undone_windows, with_undone
+from incload_assets.progress.pending import pending_windows
 from resources.errors import IncrementalLoadError
 from resources.lake import Lake
 from resources.progress import shown_by
@@ -140,10 +138,7 @@ _LONG_HEADINGS = ("dupli-\ncate", "quaran-\ntined")  # so that the table fits a 
 
 def pending(project: Project, table: Table) -> list[str]:
     """The partitions that are missing, failed or drifted, and for which the source holds data, oldest first."""
-    lake, at = Lake.of(Settings()), now()
-    progress = progress_of(project.instance, table, lake, at)
-    lost = undone_windows(project.instance, table, lake, progress, at).windows
-    return [window.key for window in with_undone(progress, lost) if is_pending(window)]
+    return pending_windows(project.instance, table, Lake.of(Settings()))
 
 
 def complaints(outcomes: Iterable[Outcome]) -> list[str]:

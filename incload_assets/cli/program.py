@@ -23,6 +23,7 @@ from incload_assets.cli.load import load
 from incload_assets.cli.metrics import metrics
 from incload_assets.cli.monitoring import monitoring
 from incload_assets.cli.pause import pause, resume
+from incload_assets.cli.plan import plan
 from incload_assets.cli.quarantine import quarantine
 from incload_assets.cli.ready import ready
 from incload_assets.cli.rebuild import rebuild
@@ -61,6 +62,7 @@ program = typer.Typer(
 program.command()(dev)
 program.command()(demo)
 program.command()(load)
+program.command()(plan)
 program.command()(status)
 program.command()(check)
 program.command()(trace)

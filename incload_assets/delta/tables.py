@@ -49,8 +49,7 @@ def ensure_table(
             struct members, so a new table gets the order of this other table, if that exists.
 
     Raises:
-        SchemaMismatch: The table's rows are described differently, the table is partitioned differently, a column
-            exists with another type or spelling, or, if ``whole``, a column exists only in the table.
+        SchemaMismatch: As :func:`check_table`.
     """
     properties = properties or {}
     lake.forget_checksum(uri)
@@ -61,6 +60,33 @@ def ensure_table(
         _create(spark, lake, uri, ordered, partition_by, properties)
         delta = lake.delta(uri)
         assert delta is not None
+    check_table(delta, schema, partition_by, table_name, properties, uri=uri, whole=whole)
+    _add_columns(spark, lake, uri, delta, schema, table_name)
+    known = delta.metadata().configuration
+    if any(known.get(name) != value for name, value in properties.items()):
+        try:
+            spark.sql(f"ALTER TABLE {lake.sql_name(uri)} SET TBLPROPERTIES ({_listed(properties)})")
+        except PySparkException as error:
+            if not lost_the_race(error):  # otherwise the next load sets them
+                raise
+
+
+def check_table(
+    delta: DeltaTable,
+    schema: T.StructType,
+    partition_by: tuple[str, ...],
+    table_name: str,
+    properties: Mapping[str, str],
+    *,
+    uri: str,
+    whole: bool = False,
+) -> None:
+    """Checks that an existing table can be adapted to its declaration; the arguments are those of :func:`ensure_table`.
+
+    Raises:
+        SchemaMismatch: The table's rows are described differently, the table is partitioned differently, a column
+            exists with another type or spelling, or, if ``whole``, a column exists only in the table.
+    """
     metadata = delta.metadata()
     if (actual := tuple(metadata.partition_columns)) != partition_by:
         raise SchemaMismatch(
@@ -83,13 +109,8 @@ def ensure_table(
             rule="an event without a key is identified by its whole content; without the column two could become one",
             remedy="keep the column in the contract, or give the table another name and load it again",
         )
-    _add_columns(spark, lake, uri, delta, schema, table_name)
-    if any(known.get(name) != value for name, value in properties.items()):
-        try:
-            spark.sql(f"ALTER TABLE {lake.sql_name(uri)} SET TBLPROPERTIES ({_listed(properties)})")
-        except PySparkException as error:
-            if not lost_the_race(error):  # otherwise the next load sets them
-                raise
+    for _ in _missing(schema_of(delta), schema, _column_of(table_name, uri)):
+        pass  # it can be added
 
 
 def _ordered_as(present: T.StructType, declared: T.StructType) -> T.StructType:
@@ -130,7 +151,7 @@ def _create(
 def _add_columns(
     spark: SparkSession, lake: Lake, uri: str, delta: DeltaTable, schema: T.StructType, table_name: str
 ) -> None:
-    where = f"{table_name}: column {{}} of {uri}"
+    where = _column_of(table_name, uri)
     if missing := list(_missing(schema_of(delta), schema, where)):
         try:
             spark.sql(f"ALTER TABLE {lake.sql_name(uri)} ADD COLUMNS ({', '.join(missing)})")
@@ -139,6 +160,10 @@ def _add_columns(
             delta.update_incremental()
             if not lost_the_race(error) or list(_missing(schema_of(delta), schema, where)):
                 raise
+
+
+def _column_of(table_name: str, uri: str) -> str:
+    return f"{table_name}: column {{}} of {uri}"
 
 
 def _missing(present: T.StructType, declared: T.StructType, where: str, path: str = "") -> Iterator[str]:

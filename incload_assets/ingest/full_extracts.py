@@ -148,10 +148,9 @@ def _before(load: LoadContext, complete: Sequence[Extract], soft_delete: str | N
     """The rows that each full extract is compared with: a description, and their number."""
     if complete:
         first = load.table.changes.sequence_by[0]
-        rows = load.spark.read.format("delta").load(load.lake.spark_uri(load.uri))
         taken = F.lit(complete[0].taken).cast(load.table.type_of(first))
         alive = ~col(soft_delete) if soft_delete else F.lit(True)
-        older = rows.filter(alive & (col(first).isNull() | (col(first) <= taken)))
+        older = load.newest_rows().filter(alive & (col(first).isNull() | (col(first) <= taken)))
         yield "the table's rows up to then are", older.count()
     for extract in complete[:-1]:
         yield "the one before it had", extract.accepted

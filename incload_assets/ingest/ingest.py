@@ -35,12 +35,20 @@ from resources.errors import DeclarationError, ReconciliationFailed, SourceUnrea
 
 Guard = Callable[[LoadContext, Ingestion, Facts], None]
 """A check before the commit, which raises ``ContractViolation`` if the rows must not be ingested."""
+Land = Callable[..., bool]
+"""Brings staged rows into the log, as :func:`incload_assets.change_log.commit.commit` does."""
 
 
-def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard) -> bool:
+def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard, land: Land | None = None) -> bool:
     """Replaces a window of the log, with its window record, by the source's present content in one fenced commit.
 
     If the source has only gained files, only these are added; see :mod:`incload_assets.ingest.gains`.
+
+    Args:
+        load: The load's context.
+        ingestion: The window and its position.
+        guard: A check before the commit.
+        land: The commit; None: the usual one.
 
     Returns:
         Whether this ingestion was committed; False if another ingestion of the same window came first.
@@ -51,7 +59,10 @@ def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard) -> bool:
         DeclarationError: The table's function does not fit its contract, or does not return one row for each row.
     """
     table, window = load.table, ingestion.window
-    if (gain := gain_of(load, ingestion)) is not None and (done := _ingest_gain(load, ingestion, gain)) is not None:
+    land = land or commit
+    if (gain := gain_of(load, ingestion)) is not None and (
+        done := _ingest_gain(load, ingestion, gain, land)
+    ) is not None:
         return done
     with staged_rows(load, {window: ingestion.position}) as (staged, found):
         facts = found[window.key]
@@ -62,10 +73,10 @@ def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard) -> bool:
             load.info(
                 f"{table.name} {window.key}: no record has a value in {name!r}, which a condition of changes uses"
             )
-        return _commit(load, ingestion, staged, _with_former(load, ingestion, staged, facts, guard))
+        return _commit(load, ingestion, staged, _with_former(load, ingestion, staged, facts, guard), land)
 
 
-def _ingest_gain(load: LoadContext, ingestion: Ingestion, gain: Position) -> bool | None:
+def _ingest_gain(load: LoadContext, ingestion: Ingestion, gain: Position, land: Land) -> bool | None:
     """Adds what the source has gained; None after a problem, which the ingestion of the whole window then reports."""
     table, window, before = load.table, ingestion.window, ingestion.before
     assert before is not None
@@ -80,19 +91,25 @@ def _ingest_gain(load: LoadContext, ingestion: Ingestion, gain: Position) -> boo
                 f"{table.name} {window.key}: read {new.rows} new rows beside {before.rows_read} ingested before, "
                 f"{new.rejected} to quarantine"
             )
-            return _commit(load, ingestion, staged, facts, base=before)
+            return _commit(load, ingestion, staged, facts, land, base=before)
     except SourceUnreadable:  # for example a missing column that the other files of the window have
         return None
 
 
 def _commit(
-    load: LoadContext, ingestion: Ingestion, staged: Staged, facts: Facts, *, base: WindowRecord | None = None
+    load: LoadContext,
+    ingestion: Ingestion,
+    staged: Staged,
+    facts: Facts,
+    land: Land,
+    *,
+    base: WindowRecord | None = None,
 ) -> bool:
     table, window = load.table, ingestion.window
     number = max(ingestion.before.landing if ingestion.before else 0, ingestion.fence) + 1
     controls = {window.key: window_record_of(load, ingestion, facts, number)}
     note = f"ingested {window.key}, run {load.run_id}"
-    return commit(load, staged, controls, ingestion_app_id(table, window), number, note=note, base=base)
+    return land(load, staged, controls, ingestion_app_id(table, window), number, note=note, base=base)
 
 
 def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts: Facts, guard: Guard) -> Facts:

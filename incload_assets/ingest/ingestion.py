@@ -20,6 +20,7 @@ class Ingestion:
         settled: Whether ``before`` is known to be reconciled and checkpointed, so that its removed keys are merged.
         fence: The number of the last ingestion in the log's commits up to that version, 0 if none. A log that was
             restored to an older version has older window records, but rejects every number that was ever committed.
+        held: Whether a load of the window was undone, and the source still holds what was undone.
     """
 
     window: Window
@@ -28,6 +29,12 @@ class Ingestion:
     log_version: int
     settled: bool
     fence: int = 0
+    held: bool = False
+
+    def is_same(self, code_version: str) -> bool:
+        """Whether the log has the source's present content already, as code of that version validates it."""
+        now = self.position.fingerprint, code_version
+        return self.before is not None and (self.before.fingerprint, self.before.code_version) == now
 
 
 def ingestion_app_id(table: Table, window: Window) -> str:

@@ -18,6 +18,8 @@ from incload_assets.writes.strategy import strategy_of
 from resources.errors import ConcurrentLoad, ReconciliationFailed
 
 MERGES = 8
+Apply = Callable[[LoadContext, ReadView, MergePlan], Merged | None]
+"""Executes a plan, as :meth:`incload_assets.writes.strategy.Strategy.apply` does."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ def apply_changes(
     of_range: bool = False,
     is_again: Callable[[ReadView], bool] = lambda _: False,
     is_quiet: Callable[[ReadView], bool] = lambda _: False,
+    apply: Apply | None = None,
 ) -> Applied:
     """Merges ingested windows until table and log agree.
 
@@ -57,6 +60,7 @@ def apply_changes(
             in full: a repeated load means doubt about the table, and the incremental fold trusts rows of the table that
             are newer than the changes.
         is_quiet: Whether a read view is known to be merged, so that it is only reconciled; by default it is not.
+        apply: Executes a plan; by default the table's write strategy does.
 
     Raises:
         ConcurrentLoad: Other loads committed first in every attempt.
@@ -88,7 +92,7 @@ def apply_changes(
                     plan = _plan(load, at, full, held)
             with load.phases.timed("merge"):
                 planned = _planned(plan, len(windows)) if len(windows) > 1 else {}
-                done = strategy_of(table).apply(load, at, plan)
+                done = (apply or strategy_of(table).apply)(load, at, plan)
             if done is None:
                 lost += 1
                 load.info(f"{where}: another load committed first, planning again")

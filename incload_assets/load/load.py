@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
-from incload_assets.change_log.window_records import WindowRecord, window_records_of
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import DetectRequest, Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, first_window
@@ -40,6 +40,8 @@ from resources.lake import Lake
 INGESTIONS = 5
 IfHeld = Literal["refuse", "complete", "release"]
 WINDOWS = "incload.windows"
+Ensure = Callable[..., None]
+"""Makes a table be as declared, as :func:`incload_assets.delta.tables.ensure_table` does."""
 
 
 @dataclass(frozen=True)
@@ -150,8 +152,8 @@ def report_of(load: LoadContext, applied: Applied, window: Window, *, ingested: 
     )
 
 
-def ensure_tables(load: LoadContext) -> None:
-    """Creates table and log, or adapts them to the declaration.
+def ensure_tables(load: LoadContext, ensure: Ensure | None = None) -> None:
+    """Creates table and log, or adapts them to the declaration; ``ensure``, if given, is called in place of that.
 
     Raises:
         SchemaMismatch: They do not fit the declaration and cannot be adapted, or the table is somebody else's.
@@ -163,12 +165,13 @@ def ensure_tables(load: LoadContext) -> None:
         comment = {"comment": "Hash of the key, modulo the number of buckets; for pruning files only"}
         schema = T.StructType([*schema.fields, T.StructField(BUCKET, T.IntegerType(), True, comment)])
     whole, by, kept = table.write.is_content(table.changes), table.write.stored_by, _kept_properties(table)
-    ensure_table(spark, lake, load.uri, schema, by, table.name, kept, whole=whole, beside=load.log.uri)
-    ensure_log(load)
+    make = ensure or ensure_table
+    make(spark, lake, load.uri, schema, by, table.name, kept, whole=whole, beside=load.log.uri)
+    ensure_log(load, ensure)
 
 
-def ensure_log(load: LoadContext) -> None:
-    """Creates the log, or adapts it to the declaration.
+def ensure_log(load: LoadContext, ensure: Ensure | None = None) -> None:
+    """Creates the log, or adapts it to the declaration; arguments as for :func:`ensure_tables`.
 
     Raises:
         SchemaMismatch: It does not fit the declaration and cannot be adapted.
@@ -177,9 +180,10 @@ def ensure_log(load: LoadContext) -> None:
     # the log depends on the windows, and its window records on the buckets
     kept = {n: value for n, value in _kept_properties(table).items() if n.startswith(("incload.bucket", WINDOWS))}
     properties = kept | log.properties
-    leave_unset(load)
-    by = ("_window", "_kind")
-    ensure_table(load.spark, load.lake, log.uri, log.schema, by, table.name, properties, beside=load.uri)
+    if ensure is None:
+        leave_unset(load)
+    by, make = ("_window", "_kind"), ensure or ensure_table
+    make(load.spark, load.lake, log.uri, log.schema, by, table.name, properties, beside=load.uri)
 
 
 def _kept_properties(table: Table) -> dict[str, str]:
@@ -212,6 +216,35 @@ def _expect_content(load: LoadContext, window: Window, position: Position | None
     return position
 
 
+def look(
+    load: LoadContext, window: Window, checkpoint: Checkpoint, *, ingested: bool = False, release: bool = False
+) -> Ingestion:
+    """An ingestion of the source's present content of a window.
+
+    Args:
+        load: The load's context.
+        window: The window.
+        checkpoint: Dagster's records of the window.
+        ingested: Whether this load has ingested the window before.
+        release: Whether the window is to be ingested although it is held.
+
+    Raises:
+        SourceMissing: The source has nothing for the window.
+    """
+    found = detect(load, [window]).get(window.key)
+    at = load.log.open()
+    before = load.log.records(at, only=[window.key]).get(window.key)
+    held = before is not None and before.is_held_at(found)
+    if found is None and held and not release and before is not None:
+        position = before.as_position()  # an undo is completed without the source
+    else:
+        position = _expect_content(load, window, found)
+    fence = at.transaction_version(ingestion_app_id(load.table, window)) or 0
+    tune_ingest(load.spark, at, [window.key], position.size)
+    settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not ingested
+    return Ingestion(window, position, before, at.version(), settled, fence, held)
+
+
 def _ingest(
     load: LoadContext,
     window: Window,
@@ -230,34 +263,24 @@ def _ingest(
     Returns:
         Whether this load ingested the window.
     """
-    ingested, held_off, log, guard = False, False, load.log, strategy_of(load.table).guard
+    ingested, held_off, guard = False, False, strategy_of(load.table).guard
     for _ in range(INGESTIONS):
         with load.phases.timed("detect"):
-            found = detect(load, [window]).get(window.key)
-            at = log.open()
-            before = window_records_of(at, only=[window.key]).get(window.key)
-            if before is not None and before.is_held_at(found) and if_held != "release":
-                _expect_completion(load, window, before, checkpoint, if_held)
-                return ingested
-            position = _expect_content(load, window, found)
-            fence = at.transaction_version(ingestion_app_id(load.table, window)) or 0
-            tune_ingest(load.spark, at, [window.key], position.size)
-        settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not ingested
-        same = before and (before.fingerprint, before.code_version) == (
-            position.fingerprint,
-            load.table.code_version,
-        )
-        if same and (settled or ingested):
+            ingestion = look(load, window, checkpoint, ingested=ingested, release=if_held == "release")
+        if ingestion.held and if_held != "release":
+            expect_completion(load, ingestion, checkpoint, if_held)
             return ingested
-        if before is not None and before.compacted_at is not None:
+        same = ingestion.is_same(load.table.code_version)
+        if same and (ingestion.settled or ingested):
+            return ingested
+        if ingestion.before is not None and ingestion.before.compacted_at is not None:
             if not (same or rewrite_compacted):  # in every attempt, as the source may have changed since the last one
-                refuse_rewrite(load, window, before, position)
+                refuse_rewrite(load, window, ingestion.before, ingestion.position)
             if not held_off:
                 hold_off(load)
                 held_off = True
                 continue  # an ingestion has to start from the log after any removal
         with load.phases.timed("ingest"):
-            ingestion = Ingestion(window, position, before, at.version(), settled, fence)
             prefetch_delta_state(load)
             ingested = ingest(load, ingestion, guard) or ingested
         if ingested and load.table.source.changes_while_read:
@@ -269,9 +292,20 @@ def _ingest(
     )
 
 
-def _expect_completion(
-    load: LoadContext, window: Window, record: WindowRecord, checkpoint: Checkpoint, if_held: IfHeld
-) -> None:
+def expect_completion(load: LoadContext, ingestion: Ingestion, checkpoint: Checkpoint, if_held: IfHeld) -> None:
+    """Refuses to load a held window, unless that completes or repairs its undo.
+
+    Args:
+        load: The load's context.
+        ingestion: The window.
+        checkpoint: Dagster's records of the window.
+        if_held: As for :func:`load_window`.
+
+    Raises:
+        WindowHeld: With who held it, and why.
+    """
+    window, record = ingestion.window, ingestion.before
+    assert record is not None
     name = f"{load.table.name} {window.key}"
     if if_held == "refuse" and checkpoint.fingerprint == record.fingerprint:
         raise WindowHeld(

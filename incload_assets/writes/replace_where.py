@@ -167,10 +167,10 @@ def rewrite(load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
     rows = load.spark.read.format("delta").load(load.lake.spark_uri(load.uri))
     rows = rows.filter(part) if part is not None else rows
     own = _prefix(rows.columns)
-    both = _joined(load, rows, plan, own).observe(
+    both = joined(load, rows, plan, own).observe(
         counts, *(F.count(F.when(F.col(f"{own}does") == what, 1)).alias(what) for what in PENDING)
     )
-    if not fenced_overwrite(load, at, _outcome(load, rows.columns, both, own), part):
+    if not fenced_overwrite(load, at, outcome(load, rows.columns, both, own), part):
         return None
     done = counts.get
     return Merged(inserted=done["insert"], updated=done["update"], deleted=done["delete"], rewrites=1)
@@ -181,7 +181,7 @@ def _prefix(columns: list[str]) -> str:
     return "_" * (1 + max(len(name) - len(name.lstrip("_")) for name in columns))
 
 
-def _joined(load: LoadContext, rows: DataFrame, plan: MergePlan, own: str) -> DataFrame:
+def joined(load: LoadContext, rows: DataFrame, plan: MergePlan, own: str) -> DataFrame:
     """Rows (``t``) joined with actions (``s``), and the effect of each action: NULL if it has none."""
     pending = plan.actions.filter(F.col("_action").isin(*PENDING)).withColumn(f"{own}planned", F.lit(True))
     held = rows.withColumn(f"{own}held", F.lit(True))
@@ -196,7 +196,7 @@ def _joined(load: LoadContext, rows: DataFrame, plan: MergePlan, own: str) -> Da
     return both.withColumn(f"{own}does", does)
 
 
-def _outcome(load: LoadContext, columns: list[str], both: DataFrame, own: str) -> DataFrame:
+def outcome(load: LoadContext, columns: list[str], both: DataFrame, own: str) -> DataFrame:
     """The rows that the partition should have; a column that is not in the contract keeps its values."""
     table = load.table
     new = {name: col(name, "s._row") for name in table.schema.names}

@@ -3,8 +3,7 @@
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.window_records import WindowRecord, window_records_of
-from incload_assets.change_log.window_records import ingested_windows as keys_in
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.window import Window, known_windows
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Ingestion
@@ -18,10 +17,10 @@ def ingested_windows(load: LoadContext, log_version: int) -> list[Window]:
     """
     delta = load.lake.delta(load.log.uri, log_version)
     assert delta is not None
-    known = known_windows(load.table.partitions_def, keys_in(delta))
+    known = known_windows(load.table.partitions_def, load.log.ingested_keys(delta))
     for place in range(len(known), 0, -1):
         newest = known[place - 1].key
-        if not window_records_of(delta, only=[newest])[newest].is_withdrawn:
+        if not load.log.records(delta, only=[newest])[newest].is_withdrawn:
             return known[:place]
     return known
 
@@ -58,8 +57,7 @@ def guard_shrinkage(
         assert former is not None
         place, rows_before = f"the extract before it, {earlier[-1].key},", _accepted(former)
     else:
-        rows = load.spark.read.format("delta").load(load.lake.spark_uri(load.uri))
-        place, rows_before = "the table", rows.filter(F.expr(scope or "true")).count()
+        place, rows_before = "the table", load.newest_rows().filter(F.expr(scope or "true")).count()
     rows_now = facts.rows - facts.rejected
     if rows_before - rows_now > max_shrink * rows_before:
         raise ContractViolation(

@@ -15,6 +15,7 @@ GAINS = "tests/ingest/test_gains.py::test_"
 STAGED = "tests/change_log/test_staged.py::test_"
 CRASHES = "tests/integration/test_crashes.py::test_"
 CONCURRENCY = "tests/integration/test_concurrency.py::test_"
+PREVIEW = "tests/recovery/test_preview.py::test_"
 COMPACTION = "tests/maintenance/test_compact_logs.py::test_"
 ACCOUNTING = "tests/integration/test_accounting.py::test_"
 IN_WRITES = "tests/writes"
@@ -133,7 +134,7 @@ MUTANTS = [
     Mutant("a rewrite reads the partition as it is when it commits", CONVERGENCE, "writes.replace_where:rewrite",
            '.format("delta").load(', '.format("delta").option("versionAsOf", at.table_version).load(',
            (f"{REWRITING}rows_that_another_load_brings_between_plan_and_rewrite_stay",)),
-    Mutant("sequence guard of a rewrite", CONVERGENCE, "writes.replace_where:_joined",
+    Mutant("sequence guard of a rewrite", CONVERGENCE, "writes.replace_where:joined",
            "F.coalesce(F.expr(plan.valid), F.lit(False))", "F.lit(True)",
            (f"{REWRITING}rows_that_another_load_brings_between_plan_and_rewrite_stay",)),
     Mutant("fence of a rewrite", CONVERGENCE, "writes.replace_where:fenced_overwrite",
@@ -159,7 +160,7 @@ MUTANTS = [
            "return log.controls(only=list(controls)) == dict(controls)", "return True",
            (f"{LAWS}a_landing_that_was_held_back_is_refused_after_its_repetition",)),
     Mutant("an unclean ingestion again", CONVERGENCE, "load.load:_ingest",
-           "if same and (settled or ingested):", "if same:",
+           "if same and (ingestion.settled or ingested):", "if same:",
            (f"{LAWS}a_landing_that_was_held_back_is_refused_after_its_repetition",)),
     Mutant("pinned version of the table", CONVERGENCE, "change_log.context:LoadContext.rows",
            '.option("versionAsOf", at.table_version)', "",
@@ -356,13 +357,13 @@ MUTANTS = [
            "any(other > window for other in ingested)", "any(other >= window for other in ingested)",
            (f"{FULL_RELOAD}a_suddenly_small_extract_stops_before_it_replaces_anything",)),
     Mutant("shrinkage: of a table that had rows", CONVERGENCE, "writes.shrinkage:guard_shrinkage",
-           'rows.filter(F.expr(scope or "true")).count()', "0",
+           'load.newest_rows().filter(F.expr(scope or "true")).count()', "0",
            (f"{FULL_RELOAD}a_table_that_had_rows_before_its_first_load_is_guarded_too",)),
     Mutant("snapshot: the newest window wins", CONVERGENCE, "writes.shrinkage:ingested_windows",
            "return known[:place]", "return known[:place][::-1]",
            (f"{SNAPSHOT}the_newest_extract_is_the_table_and_only_what_differs_is_written",)),
     Mutant("a held window is loaded", CONVERGENCE, "load.load:_ingest",
-           'before is not None and before.is_held_at(found) and if_held != "release"', "False",
+           'ingestion.held and if_held != "release"', "False",
            (f"{UNDO}a_held_window_is_loaded_again_only_if_its_source_changes_or_it_is_released",)),
     Mutant("an undo without a hold", CONVERGENCE, "load.undo:_hold", "return hold.as_text()", "return None",
            (f"{UNDO}an_undo_brings_back_what_the_window_held_and_keeps_later_loads_of_others",)),
@@ -583,11 +584,11 @@ MUTANTS = [
     Mutant("checkpoint: what is tried again is not clean", CHECKPOINT, "assets.run:_checkpoint",
            "clean=known.clean and not again", "clean=known.clean",
            (f"{ATTEMPTS}[True-first1-again1-among_others1]",)),
-    Mutant("other keys or another way of writing", CONVERGENCE, "delta.tables:ensure_table",
+    Mutant("other keys or another way of writing", CONVERGENCE, "delta.tables:check_table",
            "if other := [name for name in own if known.get(name, properties[name]) != properties[name]]:",
            "if other := list[str]():",
            (f"{TABLES}other_keys_or_another_way_of_writing_are_refused_before_any_write",)),
-    Mutant("another partitioning", PARTITION, "delta.tables:ensure_table",
+    Mutant("another partitioning", PARTITION, "delta.tables:check_table",
            "!= partition_by:", "is None:",
            (f"{TABLES}another_partitioning_is_refused_before_any_write",)),
     Mutant("rows of files that are gone", CONVERGENCE, "ingest.carry_over:_staying",
@@ -650,6 +651,16 @@ MUTANTS = [
            "tags={DATA_VERSION_TAG: record.fingerprint}", 'tags={DATA_VERSION_TAG: "rebuilt"}',
            ("tests/recovery/test_rebuild.py::"
             "test_proven_partitions_are_green_with_their_data_versions_and_nothing_is_written",)),
+    Mutant("a preview finds the files that it has staged", EXPLAIN, "recovery.preview_log:PreviewLog.files",
+           "if self._staged is None:", "if True:",
+           (f"{PREVIEW}a_preview_reads_the_rows_that_it_has_staged_and_leaves_none_of_them_if_it_is_interrupted",)),
+    Mutant("a preview reads the rows that it has staged", EXPLAIN, "recovery.preview_log:PreviewLog.read",
+           "if self._staged is None:", "if True:",
+           (f"{PREVIEW}a_preview_reads_the_rows_that_it_has_staged_and_leaves_none_of_them_if_it_is_interrupted",)),
+    Mutant("a plan of another state of the table is outdated", CONVERGENCE, "recovery.planning:check_plan",
+           "if table_digest(rows, laid_out_by(table), basis.touched) != basis.table:", "if False:",
+           ("tests/recovery/test_planning.py::"
+            "test_a_plan_is_outdated_by_its_source_its_code_and_other_loads_and_says_by_which",)),
     Mutant("a load is recorded once, whoever collects it", EXPLAIN, "monitoring.collect:_without",
            "not in have]", "not in set()]",
            ("tests/monitoring/test_collect.py::"
