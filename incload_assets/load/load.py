@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import pyspark.sql.types as T
 from pyspark.sql import SparkSession
 
+from incload_assets.change_log.commit import bare_fence
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.change_log.window_records import WindowRecord, window_records_of
@@ -33,7 +34,7 @@ from incload_assets.progress.checkpoint import NOTHING_KNOWN, Checkpoint
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.plan import Merged
 from incload_assets.writes.strategy import strategy_of
-from resources.errors import SourceChanged, SourceMissing
+from resources.errors import ReconciliationFailed, SourceChanged, SourceMissing, SourceUnreadable
 from resources.lake import Lake
 
 INGESTIONS = 5
@@ -107,7 +108,9 @@ def load_window(
     with load.phases.timed("prepare"):
         refuse_misplaced(load, [window])
         ensure_tables(load)
-        doubtful = not (checkpoint.clean or checkpoint.untried)
+        # a window with a record was tried, even if Dagster has lost every run that did
+        untried = checkpoint.untried and load.log.control(window.key) is None
+        doubtful = not (checkpoint.clean or untried)
         if doubtful:
             call_off_ingestions(load, window)
     ingested = _ingest(load, window, checkpoint, rewrite_compacted=rewrite_compacted)
@@ -116,13 +119,23 @@ def load_window(
             call_off_merges(load, window)
 
     def is_again(at: ReadView) -> bool:
-        return checkpoint.fingerprint == at.controls[window.key].fingerprint
+        return not ingested or checkpoint.fingerprint == at.controls[window.key].fingerprint
 
     def is_quiet(at: ReadView) -> bool:
-        return not ingested and checkpoint.clean and is_again(at)
+        return not ingested and checkpoint == Checkpoint(at.controls[window.key].fingerprint, clean=True)
 
     fence = app_id(table, window)
-    applied = apply_changes(load, (window,), fence, is_again=is_again, is_quiet=is_quiet)
+    try:
+        applied = apply_changes(load, (window,), fence, is_again=is_again, is_quiet=is_quiet)
+    except ReconciliationFailed as error:
+        if ingested or checkpoint.clean:
+            raise
+        load.info(f"{error}. Its log may have been damaged, so that the source is read again")
+        try:
+            ingested = _ingest(load, window, checkpoint, rewrite_compacted=rewrite_compacted, trusts_log=False)
+        except SourceUnreadable as unreadable:
+            raise error from unreadable
+        applied = apply_changes(load, (window,), fence, is_again=is_again, is_quiet=is_quiet)
     return report_of(load, applied, window, ingested=ingested)
 
 
@@ -196,7 +209,16 @@ def detect(load: LoadContext, windows: list[Window]) -> dict[str, Position]:
 
 
 def _detect(load: LoadContext, window: Window) -> Position:
-    position = detect(load, [window]).get(window.key)
+    """The source's present position of a window; the ingested one if the source no longer has the window."""
+    try:
+        position = detect(load, [window]).get(window.key)
+    except SourceUnreadable as error:
+        before = load.log.ingested.get(window.key)
+        if before is None or not load.table.source.settled(before):
+            raise
+        load.info(f"{load.table.name} {window.key}: was complete when it was ingested; its source now: {error}")
+        return before
+    position = position or load.log.ingested.get(window.key)
     if position is None:
         raise SourceMissing(
             f"{load.table.name} {window.key}: {load.table.source} has nothing for this window",
@@ -212,32 +234,48 @@ def _ingest(
     checkpoint: Checkpoint,
     *,
     rewrite_compacted: bool = False,
+    trusts_log: bool = True,
 ) -> bool:
     """Ingests until the log has the source's content; detecting again afterwards also proves a consistent read.
 
     A source that may change while it is read is not detected again, because it would hardly ever be at rest.
 
-    The window is ingested again even if the log already has the source's content, unless that content is known to be
-    settled: the commit of a killed load's ingestion may still arrive, and only a later ingestion rejects it.
+    If the log already has the source's content, the source is not read. Unless that content is known to be settled,
+    the fence of the window's ingestions is moved first: the commit of a killed load's ingestion may still arrive, and
+    only a commit under the same fence rejects it. Markers of removed keys stay as they are, because their keys may not
+    have been folded yet.
+
+    Args:
+        load: The load's context.
+        window: The window.
+        checkpoint: Dagster's records of the window.
+        rewrite_compacted: Whether a window whose log was compacted may be replaced by other content.
+        trusts_log: Whether a log with the source's position and the table's code has the source's content.
 
     Returns:
         Whether this load ingested the window.
     """
-    ingested, held_off, log, guard = False, False, load.log, strategy_of(load.table).guard
+    ingested, fenced, held_off = False, False, False
+    log, guard, app_id = load.log, strategy_of(load.table).guard, ingestion_app_id(load.table, window)
     for _ in range(INGESTIONS):
         with load.phases.timed("detect"):
             position = _detect(load, window)
             at = log.open()
             before = window_records_of(at, only=[window.key]).get(window.key)
-            fence = at.transaction_version(ingestion_app_id(load.table, window)) or 0
+            fence = at.transaction_version(app_id) or 0
             tune_ingest(load.spark, at, [window.key], position.size)
         settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not ingested
         same = before and (before.fingerprint, before.code_version) == (
             position.fingerprint,
             load.table.code_version,
         )
-        if same and (settled or ingested):
+        if same and (settled or ingested or fenced):
             return ingested
+        if same and trusts_log:
+            with load.phases.timed("ingest"):
+                bare_fence(load, app_id)
+            fenced = True
+            continue  # what was ingested before the fence moved is in the log now
         if before is not None and before.compacted_at is not None:
             if not (same or rewrite_compacted):  # in every attempt, as the source may have changed since the last one
                 refuse_rewrite(load, window, before, position)

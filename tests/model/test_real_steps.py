@@ -118,7 +118,7 @@ def test_the_walks_show_every_part_of_the_protocol(kind: str) -> None:
     ("part", "case", "actions"),
     [
         ("landing fence", "fix of a replay killed", "run 1, source B, kill 1, run 1, run 1, zombie 0"),
-        ("renumbering", "update withdrawn", "run 1, kill 1, zombie 0, run 1"),
+        ("bare landing fence", "update withdrawn", "run 1, kill 1, zombie 0, run 1"),
     ],
 )
 def test_a_model_that_lacks_a_part_is_seen_to_differ_from_the_real_code(
