@@ -1,11 +1,13 @@
 """Dagster's storage in a real Postgres: processes that load at once, a dump that is restored, a storage that is lost."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
 import pytest
+import yaml
 from pyspark.sql import SparkSession
 
 from incload_assets.automation.source_sensor import look
@@ -19,23 +21,21 @@ from tests.integration.loader import started
 from tests.servers.postgres import PostgresServer
 from tests.support.guest_table import NOON, House, guest, house, key
 
-CONFIGURATION = """
-telemetry: {{enabled: false}}
-storage:
-  postgres:
-    postgres_db: {{hostname: {host}, port: {port}, username: {user}, password: {password}, db_name: {database}}}
-"""
+WORKSPACE = Path(__file__).parents[2] / ".dagster_home" / "dagster.yaml"
 DAYS = (1, 2, 3, 4)
 
 
 def home_of(folder: Path, server: PostgresServer, database: str) -> Path:
-    """A folder for Dagster whose storage is in a database."""
+    """A folder for Dagster whose storage is in a database, by the section that the workspace's configuration offers."""
     home = folder / database
     home.mkdir()
-    text = CONFIGURATION.format(
-        host=server.host, port=server.port, user=server.user, password=server.password, database=database
-    )
-    (home / "dagster.yaml").write_text(text)
+    offered = re.search(r"^# storage:\n(?:#   .*\n)+", WORKSPACE.read_text(), re.MULTILINE)
+    assert offered is not None
+    storage = yaml.safe_load(re.sub("^# ", "", offered.group(), flags=re.MULTILINE))["storage"]
+    of_server = {"hostname": server.host, "port": server.port, "db_name": database}
+    account = {"username": server.user, "password": server.password, "params": {}}
+    storage["postgres"]["postgres_db"] |= of_server | account
+    (home / "dagster.yaml").write_text(yaml.safe_dump({"telemetry": {"enabled": False}, "storage": storage}))
     return home
 
 
