@@ -360,7 +360,8 @@ class Source(ABC):
     def settled(self, position: Position) -> bool:
         """Whether a window ingested with this position is complete, so that sensors skip it.
 
-        A load detects its windows in any case. Default: never.
+        A load detects its windows in any case. If the source refuses that, for example because its data is gone, a
+        complete window keeps what was ingested. Default: never.
         """
         return False
 

@@ -12,6 +12,7 @@ from typing import Literal
 import pyspark.sql.types as T
 from pyspark.sql import SparkSession
 
+from incload_assets.change_log.commit import bare_fence
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.change_log.window_records import WindowRecord
@@ -34,7 +35,14 @@ from incload_assets.progress.checkpoint import NOTHING_KNOWN, Checkpoint
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.plan import Merged
 from incload_assets.writes.strategy import strategy_of
-from resources.errors import SourceChanged, SourceMissing, WindowHeld
+from resources.errors import (
+    ReconciliationFailed,
+    SourceChanged,
+    SourceMissing,
+    SourceUnreadable,
+    StoredFileLost,
+    WindowHeld,
+)
 from resources.lake import Lake
 
 INGESTIONS = 5
@@ -116,7 +124,9 @@ def load_window(
     with load.phases.timed("prepare"):
         refuse_misplaced(load, [window])
         ensure_tables(load)
-        doubtful = not (checkpoint.clean or checkpoint.untried)
+        # a window with a record was tried, even if Dagster has lost every run that did
+        untried = checkpoint.untried and load.log.control(window.key) is None
+        doubtful = not (checkpoint.clean or untried)
         if doubtful:
             call_off_ingestions(load, window)
     ingested = _ingest(load, window, checkpoint, rewrite_compacted=rewrite_compacted, if_held=if_held)
@@ -125,13 +135,25 @@ def load_window(
             call_off_merges(load, window)
 
     def is_again(at: ReadView) -> bool:
-        return checkpoint.fingerprint == at.controls[window.key].fingerprint
+        return not ingested or checkpoint.fingerprint == at.controls[window.key].fingerprint
 
     def is_quiet(at: ReadView) -> bool:
-        return not ingested and checkpoint.clean and is_again(at)
+        return not ingested and checkpoint == Checkpoint(at.controls[window.key].fingerprint, clean=True)
 
     fence = app_id(table, window)
-    applied = apply_changes(load, (window,), fence, is_again=is_again, is_quiet=is_quiet)
+    try:
+        applied = apply_changes(load, (window,), fence, is_again=is_again, is_quiet=is_quiet)
+    except (ReconciliationFailed, StoredFileLost) as error:
+        if ingested or checkpoint.clean:
+            raise
+        load.info(f"{error}. Its log may have been damaged, so that the source is read again")
+        try:
+            ingested = _ingest(
+                load, window, checkpoint, rewrite_compacted=rewrite_compacted, if_held=if_held, trusts_log=False
+            )
+        except SourceUnreadable as unreadable:
+            raise error from unreadable
+        applied = apply_changes(load, (window,), fence, is_again=is_again, is_quiet=is_quiet)
     return report_of(load, applied, window, ingested=ingested)
 
 
@@ -206,6 +228,18 @@ def detect(load: LoadContext, windows: list[Window]) -> dict[str, Position]:
     return table.source.empty_positions(windows, load.lake) | table.source.detect(request)
 
 
+def _found(load: LoadContext, window: Window) -> Position | None:
+    """The source's present position of a window; the ingested one if the source can no longer tell."""
+    try:
+        return detect(load, [window]).get(window.key)
+    except SourceUnreadable as error:
+        before = load.log.ingested.get(window.key)
+        if before is None or not load.table.source.settled(before):
+            raise
+        load.info(f"{load.table.name} {window.key}: was complete when it was ingested; its source now: {error}")
+        return before
+
+
 def _expect_content(load: LoadContext, window: Window, position: Position | None) -> Position:
     if position is None:
         raise SourceMissing(
@@ -219,7 +253,7 @@ def _expect_content(load: LoadContext, window: Window, position: Position | None
 def look(
     load: LoadContext, window: Window, checkpoint: Checkpoint, *, ingested: bool = False, release: bool = False
 ) -> Ingestion:
-    """An ingestion of the source's present content of a window.
+    """An ingestion of the source's present content of a window; of the ingested one if the source no longer has it.
 
     Args:
         load: The load's context.
@@ -231,14 +265,12 @@ def look(
     Raises:
         SourceMissing: The source has nothing for the window.
     """
-    found = detect(load, [window]).get(window.key)
+    found = _found(load, window)
     at = load.log.open()
     before = load.log.records(at, only=[window.key]).get(window.key)
     held = before is not None and before.is_held_at(found)
-    if found is None and held and not release and before is not None:
-        position = before.as_position()  # an undo is completed without the source
-    else:
-        position = _expect_content(load, window, found)
+    ingested_before = None if before is None or (held and release) else before.as_position()
+    position = _expect_content(load, window, found or ingested_before)
     fence = at.transaction_version(ingestion_app_id(load.table, window)) or 0
     tune_ingest(load.spark, at, [window.key], position.size)
     settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not ingested
@@ -252,18 +284,30 @@ def _ingest(
     *,
     rewrite_compacted: bool = False,
     if_held: IfHeld = "refuse",
+    trusts_log: bool = True,
 ) -> bool:
     """Ingests until the log has the source's content; detecting again afterwards also proves a consistent read.
 
     A source that may change while it is read is not detected again, because it would hardly ever be at rest.
 
-    The window is ingested again even if the log already has the source's content, unless that content is known to be
-    settled: the commit of a killed load's ingestion may still arrive, and only a later ingestion rejects it.
+    If the log already has the source's content, the source is not read. Unless that content is known to be settled,
+    the fence of the window's ingestions is moved first: the commit of a killed load's ingestion may still arrive, and
+    only a commit under the same fence rejects it. Markers of removed keys stay as they are, because their keys may not
+    have been folded yet.
+
+    Args:
+        load: The load's context.
+        window: The window.
+        checkpoint: Dagster's records of the window.
+        rewrite_compacted: Whether a window whose log was compacted may be replaced by other content.
+        if_held: As for :func:`load_window`.
+        trusts_log: Whether a log with the source's position and the table's code has the source's content.
 
     Returns:
         Whether this load ingested the window.
     """
-    ingested, held_off, guard = False, False, strategy_of(load.table).guard
+    ingested, fenced, held_off = False, False, False
+    guard, app_id = strategy_of(load.table).guard, ingestion_app_id(load.table, window)
     for _ in range(INGESTIONS):
         with load.phases.timed("detect"):
             ingestion = look(load, window, checkpoint, ingested=ingested, release=if_held == "release")
@@ -271,8 +315,13 @@ def _ingest(
             expect_completion(load, ingestion, checkpoint, if_held)
             return ingested
         same = ingestion.is_same(load.table.code_version)
-        if same and (ingestion.settled or ingested):
+        if same and (ingestion.settled or ingested or fenced):
             return ingested
+        if same and trusts_log:
+            with load.phases.timed("ingest"):
+                bare_fence(load, app_id)
+            fenced = True
+            continue  # what was ingested before the fence moved is in the log now
         if ingestion.before is not None and ingestion.before.compacted_at is not None:
             if not (same or rewrite_compacted):  # in every attempt, as the source may have changed since the last one
                 refuse_rewrite(load, window, ingestion.before, ingestion.position)

@@ -111,6 +111,14 @@ def _settled(
     }
 
 
+def fingerprints_of(instance: dg.DagsterInstance, key: dg.AssetKey) -> dict[str, str]:
+    """The data version of each partition's last materialization, by partition key, in one query."""
+    found = instance.event_log_storage.get_latest_tags_by_partition(
+        key, dg.DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION_TAG]
+    )
+    return {partition: tags[DATA_VERSION_TAG] for partition, tags in found.items() if DATA_VERSION_TAG in tags}
+
+
 def _last_materialization(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str) -> dg.EventLogRecord | None:
     filter_ = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[partition])
     records = instance.fetch_materializations(filter_, limit=1).records

@@ -13,7 +13,7 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import DetectRequest, Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, window_between
-from incload_assets.progress.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
+from incload_assets.progress.checkpoint import FAILURE_TAG, fingerprints_of
 from incload_assets.progress.run_tags import own_tag
 from resources.lake import Lake
 
@@ -161,7 +161,7 @@ def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState
     """Same as :func:`progress_of`, for a given state of the source."""
     keys = [window.key for window in state.windows]
     statuses = instance.get_status_by_partition(table.key, keys, table.partitions_def) or {}
-    checkpoints = _checkpoints(instance, table, keys)
+    checkpoints = fingerprints_of(instance, table.key)
     failures = _failures(instance, table, [k for k in keys if statuses.get(k) is AssetPartitionStatus.FAILED])
     progress = []
     for window in state.windows:
@@ -200,15 +200,6 @@ def _status(
         known = {control.fingerprint if control else None} | ({position.fingerprint} if position else set())
         return "loaded" if known == {checkpoint} else "drifted"
     return "waiting" if position is None else "missing"
-
-
-def _checkpoints(instance: dg.DagsterInstance, table: Table, keys: Sequence[str]) -> dict[str, str]:
-    """The data version of each partition's last materialization, in one query."""
-    chosen = set(keys)
-    tags = instance.event_log_storage.get_latest_tags_by_partition(
-        table.key, dg.DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION_TAG]
-    )
-    return {key: found[DATA_VERSION_TAG] for key, found in tags.items() if key in chosen and DATA_VERSION_TAG in found}
 
 
 def _failures(

@@ -246,13 +246,13 @@ def _preview(load: PreviewContext, window: Window, checkpoint: Checkpoint, *, re
     same, before = ingestion.is_same(table.code_version), ingestion.before
     if before is not None and before.compacted_at is not None and not (same or rewrite_compacted):
         refuse_rewrite(load, window, before, ingestion.position)
-    ingested = not (same and ingestion.settled) and ingest(load, ingestion, guard, load.log.land)
+    ingested = not same and ingest(load, ingestion, guard, load.log.land)
 
     def is_again(at: ReadView) -> bool:
-        return checkpoint.fingerprint == at.controls[window.key].fingerprint
+        return not ingested or checkpoint.fingerprint == at.controls[window.key].fingerprint
 
     def is_quiet(at: ReadView) -> bool:
-        return not ingested and checkpoint.clean and is_again(at)
+        return not ingested and checkpoint == Checkpoint(at.controls[window.key].fingerprint, clean=True)
 
     fence = app_id(table, window)
     applied = apply_changes(load, (window,), fence, is_again=is_again, is_quiet=is_quiet, apply=load.apply)

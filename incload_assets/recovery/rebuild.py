@@ -9,21 +9,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import dagster as dg
+from pyspark.errors import PySparkException
 
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.lake_errors import lost_file
+from incload_assets.change_log.read_view import ReadView
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import Window, known_windows, now
+from incload_assets.declaration.window import Window, now
 from incload_assets.delta.tuning import tune_plan
+from incload_assets.load.range_fences import FIRST_INGESTION, range_app_id
 from incload_assets.load.reconcile import Evidence, check_bins, examine, unsigned
-from incload_assets.progress.checkpoint import DATA_VERSION_TAG
-from incload_assets.progress.progress import SourceState, progress_from, windows_to_look_at
-from incload_assets.writes.merge_into import app_id
+from incload_assets.progress.checkpoint import DATA_VERSION_TAG, fingerprints_of
+from incload_assets.progress.progress import windows_to_look_at
+from incload_assets.recovery.runless_events import report_materializations
+from incload_assets.writes.merge_into import INGESTION_SHIFT, app_id
 from incload_assets.writes.strategy import strategy_of
 from resources.errors import ReconciliationFailed
 
-WINDOWS_AT_ONCE = 500
-"""Windows that one plan proves."""
+WINDOWS_AT_ONCE = 5_000
+"""Windows that one plan proves. A plan may have to read the whole log, however few windows it is for."""
 
 
 @dataclass(frozen=True)
@@ -72,16 +77,18 @@ def rebuild(
     if load.lake.delta(load.uri) is None:
         result.refused.update(dict.fromkeys((w.key for w in windows), "the table is gone; a load makes it again"))
         return result
-    for start in range(0, len(windows), WINDOWS_AT_ONCE):
-        for window, evidence, version in _examined(load, windows[start : start + WINDOWS_AT_ONCE]):
-            why = _doubt(table, window, evidence)
-            if why:
+    at_once = WINDOWS_AT_ONCE if table.in_ranges else 1
+    for start in range(0, len(windows), at_once):
+        proven = []
+        for window, evidence, at in _examined(load, windows[start : start + at_once]):
+            if why := _doubt(load, window, evidence, at):
                 result.refused[window.key] = why
                 continue
             result.proven.append(window.key)
-            if not dry_run:
-                instance.report_runless_asset_event(_event(table, window, records[window.key], evidence, version))
-        done(min(start + WINDOWS_AT_ONCE, len(windows)), len(windows))
+            proven.append(_event(table, window, records[window.key], evidence, at.table_version))
+        if not dry_run:
+            report_materializations(instance, proven)
+        done(min(start + at_once, len(windows)), len(windows))
     return result
 
 
@@ -89,9 +96,8 @@ def _to_prove(
     instance: dg.DagsterInstance, table: Table, records: Mapping[str, WindowRecord], result: Rebuilt
 ) -> list[Window]:
     """The windows to prove, oldest first; windows that need no proof, or can have none, are put into the result."""
-    windows = {window.key: window for window in known_windows(table.partitions_def, records)}
-    state = SourceState(windows_to_look_at(table, now()), {}, dict(records))
-    checkpoints = {progress.key: progress.checkpoint for progress in progress_from(instance, table, state)}
+    windows = {window.key: window for window in windows_to_look_at(table, now())}
+    checkpoints = fingerprints_of(instance, table.key)
     chosen = []
     for key, record in records.items():
         if key not in windows:
@@ -106,29 +112,48 @@ def _to_prove(
     return sorted(chosen)
 
 
-def _examined(load: LoadContext, windows: Sequence[Window]) -> Iterator[tuple[Window, Evidence, int]]:
-    """The evidence of a full fold of the windows' keys, and the version of the table."""
+def _examined(load: LoadContext, windows: Sequence[Window]) -> Iterator[tuple[Window, Evidence, ReadView]]:
+    """The evidence of a full fold of the windows' keys, and what it was read from."""
     at = load.read_view(tuple(windows), app_id(load.table, windows[0]), of_range=len(windows) > 1)
     tune_plan(load.spark, at.changes, at.near_bytes + at.log_bytes)
-    plan = strategy_of(load.table).plan(load, at, full=True)
+    plan = None
     try:
+        plan = strategy_of(load.table).plan(load, at, full=True)
         evidence = examine(plan, at)
+    except PySparkException as error:
+        raise lost_file(error, load.table, load.lake) or error from None
     finally:
-        plan.release()
+        if plan is not None:
+            plan.release()
         load.kept.release()
     for window in windows:
-        yield window, evidence[window.key], at.table_version
+        yield window, evidence[window.key], at
 
 
-def _doubt(table: Table, window: Window, evidence: Evidence) -> str:
+def _doubt(load: LoadContext, window: Window, evidence: Evidence, at: ReadView) -> str:
     """Why a window is not proven; empty if it is."""
+    if evidence.pending and not _was_merged(load, window, at):
+        return "it was ingested, but not merged; a load merges it"
     if evidence.pending:
         return f"{evidence.pending} of its {evidence.keys} keys differ between log and table; a load repairs them"
     try:
-        check_bins(evidence, f"{table.name} {window.key}")
+        check_bins(evidence, f"{load.table.name} {window.key}")
     except ReconciliationFailed as error:
         return str(error)
     return ""
+
+
+def _was_merged(load: LoadContext, window: Window, at: ReadView) -> bool:
+    """Whether the table has, or may have, a commit of a merge of the window's last ingestion."""
+    if load.table.write.whole:
+        return True
+    own, of_range = app_id(load.table, window), range_app_id(load.table, window)
+    number = load.lake.transaction_version(load.uri, own, at.table_version) or 0
+    record = at.controls[window.key]
+    if number > record.landing << INGESTION_SHIFT:
+        return True
+    first = record.landing == FIRST_INGESTION
+    return first and load.lake.transaction_version(load.uri, of_range, at.table_version) is not None
 
 
 def _event(

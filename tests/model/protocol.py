@@ -1,9 +1,11 @@
 """Brute-force model of the load protocol: every interleaving of a few loads of one key, with kills.
 
 A step is one read or one commit of a load: *start* (Dagster's checkpoint, the source's position,
-the window's control row), *land* (the fenced replacement of the window in the log), *table* and *log* (the two reads a
-plan is made from), *begin* and *commit* of the MERGE. A run may be killed at any point; what it had sent to the server,
-a landing or a MERGE, lives on as a zombie that may go on at any later moment, and the run is started again.
+the window's control row), *land* (the fenced replacement of the window in the log) or, if the log already has what the
+source holds but the checkpoint is not trusted, *fence* (a commit of nothing but the fence of the window's landings),
+*table* and *log* (the two reads a plan is made from), *begin* and *commit* of the MERGE. A run may be killed at any
+point; what it had sent to the server, a landing, a fence or a MERGE, lives on as a zombie that may go on at any later
+moment, and the run is started again.
 
 Whenever every window is checkpointed, no run is under way, and none was killed that some window does not know of, the
 log has to hold what the source holds, and the table its fold. Loads of several windows at once, snapshots and
@@ -23,6 +25,7 @@ from tests.model.terms import (
     Content,
     Landed,
     Landing,
+    LandingFence,
     Lost,
     Merge,
     Plan,
@@ -47,8 +50,8 @@ SWITCHES = {
     "newer": "what spares a key the full fold is newer than what was taken away",
     "carried markers": "markers of a landing that is not known to be reconciled are kept by the next",
     "distrust": "a checkpoint is trusted only if no other run of its window failed since its own began, or is running",
-    "renumbering": "without a trusted checkpoint an unchanged window gets a new landing number, which outdates landings"
-    " that a killed run left behind",
+    "bare landing fence": "without a trusted checkpoint the landing fence of an unchanged window is moved, which outdates"
+    " landings that a killed run left behind",
 }
 """The parts of the protocol; each can be switched off, and then some case goes wrong."""
 
@@ -99,6 +102,8 @@ class Model(Machine[State]):
         if isinstance(work, Landing):
             moved = state.landings[self.names.index(work.window)] >= work.landed.number
             return moved and "landing fence" not in self.without
+        if isinstance(work, LandingFence):
+            return state.landings[self.names.index(work.window)] > work.number
         if isinstance(work, Merge):
             moved = state.fences[self._place(work.fence)] >= work.number
             return work.stale or (moved and not work.begun and self._fenced(work.fence))
@@ -206,6 +211,9 @@ class Model(Machine[State]):
         run = state.runs[i]
         if run.at == "land":
             return self._to(state, i, at="detect", landed=run.landed or what == "lands")
+        if run.at == "fence":
+            moved = what in ("moves the fence", "is there")
+            return self._to(state, i, at="detect", fenced=True) if moved else self._fences(state, i)
         if what == "commits" and "reconcile" in self.without:
             return self._finished(state, i)
         return self._to(state, i, at="table", committed=run.committed or what == "commits")
@@ -231,17 +239,22 @@ class Model(Machine[State]):
         position, before = self._now(state)[w], state.log[w]
         landed = Landed(1, position, position, False)
         if before is not None and before.fingerprint == position:
-            trusted = run.trusted == position or run.landed or "renumbering" in self.without
-            if trusted:
+            if run.trusted == position or run.landed or run.fenced or "bare landing fence" in self.without:
                 return self._to(state, i, at="table")
-            landed = Landed(before.number + 1, position, position, before.marked)
-        elif before is not None:
+            return self._fences(state, i)
+        if before is not None:
             settled = (run.trusted == before.fingerprint and not run.landed) or "carried markers" in self.without
             gone, newer = newest(tuple(set(before.content) - set(position))), newest(position)
             spared = newer is not None and (gone is None or gone < newer or "newer" in self.without)
             taken = gone is not None and not spared and "markers" not in self.without
-            landed = Landed(before.number + 1, position, position, taken or (before.marked and not settled))
-        return self._to(state, i, at="land", work=Landing(run.window, landed))
+            landed = landed._replace(marked=taken or (before.marked and not settled))
+        number = max(before.number if before else 0, state.landings[w]) + 1
+        return self._to(state, i, at="land", work=Landing(run.window, landed._replace(number=number)))
+
+    def _fences(self, state: State, i: int) -> State:
+        window = state.runs[i].window
+        work = LandingFence(window, state.landings[self.names.index(window)] + 1)
+        return self._to(state, i, at="fence", work=work)
 
     def _decide(self, state: State, i: int, run: Run) -> tuple[str, State | None]:
         w = self.names.index(run.window)
@@ -250,7 +263,7 @@ class Model(Machine[State]):
         least = (self._least(mine), 0)
         merged = run.committed and run.fence > least
         quiet = run.trusted == mine.fingerprint and not run.landed
-        plan = self._plan(state, (w,), run.row, full=False)
+        plan = self._plan(state, (w,), run.row, full=run.fenced and not run.landed)
         if merged or quiet:
             if not plan.action:
                 return "reads the log, all is well, checkpoints", self._finished(state, i)
@@ -309,6 +322,8 @@ class Model(Machine[State]):
             return "is refused", state, None
         if isinstance(work, Landing):
             return *self._land(state, work), None
+        if isinstance(work, LandingFence):
+            return *self._fence_landings(state, work), None
         assert isinstance(work, Merge)
         return self._merge(state, work)
 
@@ -318,6 +333,12 @@ class Model(Machine[State]):
             return "its landing is skipped", state
         landings = put(state.landings, w, max(work.landed.number, state.landings[w]))
         return "lands", state._replace(log=put(state.log, w, work.landed), landings=landings)
+
+    def _fence_landings(self, state: State, work: LandingFence) -> tuple[str, State]:
+        w = self.names.index(work.window)
+        if (there := state.landings[w]) >= work.number:
+            return "is there" if there == work.number else "is overtaken", state
+        return "moves the fence", state._replace(landings=put(state.landings, w, work.number))
 
     def _merge(self, state: State, work: Merge) -> tuple[str, State, Work | None]:
         place = self._place(work.fence)

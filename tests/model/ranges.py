@@ -104,8 +104,9 @@ class RangeModel(Model):
         """A single load, of a run for one window or of one that goes on one by one."""
         trusted = self._trusted(state, i)
         state = self._to(
-            state, i, together=(), noted=(), trusted=trusted, landed=False, committed=False, doubtful=trusted is None
-        )
+            state, i, together=(), noted=(), trusted=trusted, landed=False, fenced=False, committed=False,
+            doubtful=trusted is None,
+        )  # fmt: skip
         if trusted is not None or not state.landings[-1] or "move of the landing fence" in self.without:
             return self._detect(state, i)
         return self._moves_log(state, i)

@@ -73,6 +73,13 @@ class Landing(NamedTuple):
     frozen: bool = False
 
 
+class LandingFence(NamedTuple):
+    """A commit under way of nothing but the fence of a window's landings."""
+
+    window: str
+    number: int
+
+
 Work = Any
 """Something sent to the server: a MERGE, a landing, or what another module of the model adds."""
 
@@ -91,7 +98,8 @@ class Run(NamedTuple):
 
     ``pending``: windows asked for and not yet checkpointed; the first is the one being loaded. ``together``: those that
     are loaded in one landing and one MERGE. ``trusted``: the position of a clean checkpoint. ``overlapped``: another
-    run of one of its windows was killed meanwhile. ``doubtful``: merges of ranges are still to be called off.
+    run of one of its windows was killed meanwhile. ``fenced``: the fence of the window's landings has been moved.
+    ``doubtful``: merges of ranges are still to be called off.
     """
 
     asked: tuple[str, ...]
@@ -100,6 +108,7 @@ class Run(NamedTuple):
     together: tuple[str, ...] = ()
     trusted: Content | None = None
     landed: bool = False
+    fenced: bool = False
     committed: bool = False
     overlapped: bool = False
     doubtful: bool = False

@@ -15,7 +15,7 @@ TEETH = {
     "newer": "update withdrawn",
     "carried markers": "gone, then rewritten again",
     "distrust": "fix of a replay killed",
-    "renumbering": "rewritten and back",
+    "bare landing fence": "rewritten and back",
 }
 
 

@@ -33,18 +33,18 @@ def test_without_any_one_part_of_range_loads_some_order_of_steps_goes_wrong(part
 
 
 def test_with_numbers_that_tell_of_landings_the_merge_of_a_killed_range_could_exceed_a_call_off() -> None:
-    case = Case({"A": ((up(5),), ()), "B": once(down(4))}, runs=(TOGETHER, ("A",)))
-    range_lands, single_lands_anew = ["run 0"] * 5, ["run 1"] * 7
-    range_plans, range_is_killed = ["run 0", "run 1", "run 0"], ["kill 0", "run 1", "run 1", "run 1", "source A"]
+    case = Case({"A": ((up(5),), (up(6),), ()), "B": once(down(4))}, runs=(TOGETHER, ("A",)))
+    range_lands, single_lands_what_is_new = ["run 0"] * 5, ["source A", *["run 1"] * 5]
+    range_plans_and_is_killed, single_ends = ["run 0", "run 0", "kill 0"], [*["run 1"] * 6, "source A"]
     range_is_repeated, its_former_merge_goes_on = ["run 0"] * 22, ["zombie 0"]
-    actions = range_lands + single_lands_anew + range_plans + range_is_killed + range_is_repeated
+    actions = range_lands + single_lands_what_is_new + range_plans_and_is_killed + single_ends + range_is_repeated
     right, wrong = RangeModel(case), RangeModel(case, frozenset({"range numbers"}))
     for model in (right, wrong):
         assert model.problem(walked(model, actions)) is None
     actions += its_former_merge_goes_on
     assert right.problem(walked(right, actions)) is None
     assert wrong.rests(walked(wrong, actions))
-    assert wrong.problem(walked(wrong, actions)) == f"{WRONG}the table holds {up(5)}, the fold is None"
+    assert wrong.problem(walked(wrong, actions)) == f"{WRONG}the table holds {up(6)}, the fold is None"
 
 
 def test_the_parts_of_range_loads_are_those_with_teeth() -> None:

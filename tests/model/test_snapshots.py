@@ -10,7 +10,7 @@ TEETH = {
     "fence": "newest rewritten",
     "landing fence": "newest rewritten",
     "distrust": "rewritten and back",
-    "renumbering": "rewritten and back",
+    "bare landing fence": "rewritten and back",
 }
 
 

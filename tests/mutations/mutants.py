@@ -12,6 +12,7 @@ LAWS = "tests/mutations/test_laws.py::test_"
 UNDO = "tests/load/test_undo.py::test_"
 REPLAY = "tests/load/test_replay.py::test_"
 GAINS = "tests/ingest/test_gains.py::test_"
+FENCES = "tests/recovery/test_bare_fences.py::test_"
 STAGED = "tests/change_log/test_staged.py::test_"
 CRASHES = "tests/integration/test_crashes.py::test_"
 CONCURRENCY = "tests/integration/test_concurrency.py::test_"
@@ -159,9 +160,19 @@ MUTANTS = [
     Mutant("an ingestion looks whether it was its own", CONVERGENCE, "change_log.commit:commit",
            "return log.controls(only=list(controls)) == dict(controls)", "return True",
            (f"{LAWS}a_landing_that_was_held_back_is_refused_after_its_repetition",)),
-    Mutant("an unclean ingestion again", CONVERGENCE, "load.load:_ingest",
-           "if same and (ingestion.settled or ingested):", "if same:",
-           (f"{LAWS}a_landing_that_was_held_back_is_refused_after_its_repetition",)),
+    Mutant("bare fence of the ingestion", CONVERGENCE, "load.load:_ingest",
+           "                bare_fence(load, app_id)", "                pass",
+           (f"{FENCES}a_killed_landing_that_arrives_after_a_load_without_a_checkpoint_is_refused",)),
+    Mutant("bare fence: the log is looked at again", CONVERGENCE, "load.load:_ingest",
+           "            continue  # what was ingested", "            return ingested  # what was ingested",
+           (f"{FENCES}a_landing_that_arrives_before_the_fence_moves_is_replaced",)),
+    Mutant("bare fence: keys are folded in full", CONVERGENCE, "load.load:load_window",
+           "return not ingested or checkpoint.fingerprint", "return checkpoint.fingerprint",
+           (f"{FENCES}an_expired_window_is_green_again_after_its_checkpoint_was_lost_and_after_a_failed_load",)),
+    Mutant("bare fence: the table's fence moves", CONVERGENCE, "load.load:load_window",
+           "return not ingested and checkpoint == Checkpoint(at.controls[window.key].fingerprint, clean=True)",
+           "return not ingested",
+           (f"{FENCES}an_expired_window_is_green_again_after_its_checkpoint_was_lost_and_after_a_failed_load",)),
     Mutant("pinned version of the table", CONVERGENCE, "change_log.context:LoadContext.rows",
            '.option("versionAsOf", at.table_version)', "",
            (f"{LAWS}a_plan_is_of_the_versions_that_it_was_made_from[Delta reads]",)),
@@ -266,7 +277,7 @@ MUTANTS = [
            (f"{COMPACTION}a_compacted_window_is_replaced_by_something_else_only_by_choice",)),
     Mutant("the mark of a compacted window stays", CONVERGENCE, "ingest.ingest:window_record_of",
            "compacted_at=ingestion.before.compacted_at if ingestion.before else None,", "",
-           (f"{COMPACTION}a_compacted_window_that_is_not_known_to_be_clean_is_landed_again_if_its_source_is_the_same",)),
+           (f"{COMPACTION}a_compacted_window_is_replaced_by_something_else_only_by_choice",)),
     Mutant("only compacted windows overtake", CONVERGENCE, "maintenance.compact_logs:_remove",
            'rows = log.read(load.spark, version, [window.key for window in rest])',
            "rows = log.read(load.spark, version)",

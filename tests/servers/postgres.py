@@ -1,5 +1,6 @@
 """A real PostgreSQL for the tests, with logical decoding."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -95,6 +96,20 @@ class PostgresServer:
         self.run("postgres", f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)', f'CREATE DATABASE "{name}"')
         self.run(name, *statements)
         return f"postgresql://{self.host}:{self.port}/{name}"
+
+    def dump(self, database: str) -> bytes:
+        """What ``pg_dump`` writes of a database."""
+        return self._client("pg_dump", "--format=custom", database)
+
+    def restore(self, database: str, dump: bytes) -> None:
+        """Have ``pg_restore`` put a dump into an empty database."""
+        self._client("pg_restore", "--exit-on-error", f"--dbname={database}", given=dump)
+
+    def _client(self, program: str, *arguments: str, given: bytes = b"") -> bytes:
+        account = ["--host", self.host, "--port", str(self.port), "--username", self.user]
+        command = [str(self._cluster.binaries() / program), *account, *arguments]
+        environment = os.environ | {"PGPASSWORD": self.password}
+        return subprocess.run(command, input=given, capture_output=True, check=True, env=environment).stdout
 
     def connect(self, database: str, **options: Any) -> psycopg.Connection[Any]:
         """A connection of the known account; its options are psycopg's."""

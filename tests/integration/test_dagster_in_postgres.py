@@ -1,0 +1,99 @@
+"""Dagster's storage in a real Postgres: processes that load at once, a dump that is restored, a storage that is lost."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+from incload_assets.automation.source_sensor import look
+from incload_assets.change_log.context import LoadContext
+from incload_assets.progress.backup import back_up, is_sqlite
+from incload_assets.progress.progress import progress_of
+from incload_assets.recovery.rebuild import rebuild
+from resources.errors import IncrementalLoadError
+from resources.settings import Settings
+from tests.integration.loader import started
+from tests.servers.postgres import PostgresServer
+from tests.support.guest_table import NOON, House, guest, house, key
+
+WORKSPACE = Path(__file__).parents[2] / ".dagster_home" / "dagster.yaml"
+DAYS = (1, 2, 3, 4)
+
+
+def home_of(folder: Path, server: PostgresServer, database: str) -> Path:
+    """A folder for Dagster whose storage is in a database, by the section that the workspace's configuration offers."""
+    home = folder / database
+    home.mkdir()
+    offered = re.search(r"^# storage:\n(?:#   .*\n)+", WORKSPACE.read_text(), re.MULTILINE)
+    assert offered is not None
+    storage = yaml.safe_load(re.sub("^# ", "", offered.group(), flags=re.MULTILINE))["storage"]
+    of_server = {"hostname": server.host, "port": server.port, "db_name": database}
+    account = {"username": server.user, "password": server.password, "params": {}}
+    storage["postgres"]["postgres_db"] |= of_server | account
+    (home / "dagster.yaml").write_text(yaml.safe_dump({"telemetry": {"enabled": False}, "storage": storage}))
+    return home
+
+
+@contextmanager
+def house_of(folder: Path, home: Path, remote: str) -> Iterator[House]:
+    """The house whose Dagster is in a folder."""
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        with house(folder, Settings(spark=remote), instance=instance) as h:
+            yield h
+
+
+def load(folder: Path, home: Path, remote: str, *numbers: int) -> None:
+    """Load days in this process."""
+    with house_of(folder, home, remote) as h:
+        assert all(h.load(*numbers))
+
+
+def state(h: House) -> tuple[dict[str, str], list[object], list[int | None]]:
+    """The status of each partition, what the sensor asks for, and the versions of table and log."""
+    uris = (h.lake.table_uri(h.table.key.path), h.lake.log_uri(h.table.key.path))
+    statuses = {window.key: window.status for window in progress_of(h.instance, h.table, h.lake, NOON)}
+    return statuses, list(look(h.instance, h.table, h.lake, NOON)[1].asks), [h.lake.version(uri) for uri in uris]
+
+
+@pytest.mark.slow
+def test_partitions_are_green_in_a_restored_database_and_nothing_is_loaded_twice(
+    tmp_path: Path, postgres: PostgresServer, spark: SparkSession, spark_url: str
+) -> None:
+    for name in ("dagster", "restored", "empty"):
+        postgres.database(name)
+    first, second, empty = (home_of(tmp_path, postgres, name) for name in ("dagster", "restored", "empty"))
+    with house_of(tmp_path, first, spark_url) as h:
+        for number in DAYS:
+            h.deliver(number, guest(f"own {number}", day=number), guest("moving", seq=number, day=1))
+        assert not is_sqlite(h.instance)
+        with pytest.raises(IncrementalLoadError, match="PostgresRunStorage.*pg_dump"):
+            back_up(h.instance, tmp_path / "backups")
+    loads = [started(load, tmp_path, first, spark_url, *numbers) for numbers in (DAYS[::2], DAYS[1::2])]
+    for process in loads:
+        process.join(300)
+    assert [process.exitcode for process in loads] == [0, 0]
+    with house_of(tmp_path, first, spark_url) as h:
+        loaded = state(h)
+        assert loaded[:2] == ({key(number): "loaded" for number in DAYS}, [])
+
+    postgres.restore("restored", postgres.dump("dagster"))
+    with house_of(tmp_path, second, spark_url) as h:
+        assert state(h) == loaded
+        assert h.load(*DAYS) == [True] * len(DAYS)  # by hand, for nothing: the checkpoints are trusted
+        assert state(h) == loaded
+        h.deliver(2, guest("own 2", seq=9, day=2), guest("moving", seq=2, day=1))
+        assert [asked.partition for asked in look(h.instance, h.table, h.lake, NOON)[1].asks] == [key(2)]
+        assert h.load(2) == [True]
+        loaded = state(h)
+        assert loaded[:2] == ({key(number): "loaded" for number in DAYS}, [])
+
+    with house_of(tmp_path, empty, spark_url) as h:  # lost without a dump
+        found = rebuild(LoadContext(spark, h.table, h.lake), h.instance)
+        assert (found.proven, found.refused) == ([key(number) for number in DAYS], {})
+        assert state(h) == loaded
+        assert rebuild(LoadContext(spark, h.table, h.lake), h.instance).kept == [key(number) for number in DAYS]
