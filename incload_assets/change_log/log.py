@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.window_records import WINDOW_RECORD_TYPE, WindowRecord, window_records_of
+from incload_assets.change_log.window_records import BASE, WINDOW_RECORD_TYPE, WindowRecord, window_records_of
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.delta.data_files import parquet_files
@@ -120,9 +120,10 @@ class ChangeLog:
         return self.controls(version, only=[window]).get(window)
 
     def controls(self, version: int | None = None, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
-        """The window records of all windows, or of some, by partition key."""
+        """The window records of all windows, or of some keys, by partition key; of base rows only by their keys."""
         delta = self.lake.delta(self.uri, version)
-        return {} if delta is None else window_records_of(delta, only=only)
+        found = {} if delta is None else window_records_of(delta, only=only)
+        return {key: record for key, record in found.items() if only is not None or not key.startswith(BASE)}
 
     @property
     def ingested(self) -> "IngestedPositions":

@@ -4,7 +4,7 @@ A load that fails at any point can be run again and corrects the table: the log 
 the table's commits records what was merged, and the reconciliation compares the states of both.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -149,8 +149,17 @@ def ensure_tables(load: LoadContext) -> None:
     Raises:
         SchemaMismatch: They do not fit the declaration and cannot be adapted, or the table is somebody else's.
     """
-    spark, table, lake = load.spark, load.table, load.lake
     refuse_foreign(load)
+    adapt_tables(load)
+
+
+def adapt_tables(load: LoadContext) -> None:
+    """Creates table and log, or adapts them to the declaration, whoever has made the table.
+
+    Raises:
+        SchemaMismatch: They do not fit the declaration and cannot be adapted.
+    """
+    spark, table, lake = load.spark, load.table, load.lake
     schema = table.schema
     if table.write.buckets is not None:
         comment = {"comment": "Hash of the key, modulo the number of buckets; for pruning files only"}
@@ -160,8 +169,12 @@ def ensure_tables(load: LoadContext) -> None:
     ensure_log(load)
 
 
-def ensure_log(load: LoadContext) -> None:
+def ensure_log(load: LoadContext, more: Mapping[str, str] | None = None) -> None:
     """Creates the log, or adapts it to the declaration.
+
+    Args:
+        load: The load's context.
+        more: Further table properties that a new log begins with.
 
     Raises:
         SchemaMismatch: It does not fit the declaration and cannot be adapted.
@@ -169,7 +182,7 @@ def ensure_log(load: LoadContext) -> None:
     log, table = load.log, load.table
     # the log depends on the windows, and its window records on the buckets
     kept = {n: value for n, value in _kept_properties(table).items() if n.startswith(("incload.bucket", WINDOWS))}
-    properties = kept | log.properties
+    properties = kept | log.properties | dict(more or {})
     leave_unset(load)
     by = ("_window", "_kind")
     ensure_table(load.spark, load.lake, log.uri, log.schema, by, table.name, properties, beside=load.uri)
