@@ -17,7 +17,9 @@ from incload_assets.monitoring.telemetry.sensor import loads_sensor
 from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.request_tags import SERIALIZED_TAG, TABLE_TAG
+from incload_assets.recovery.adopt_job import adopt_job
 from incload_assets.recovery.jobs import BACKUP_CRON, backup_job, rebuild_job
+from incload_assets.recovery.shadow_job import shadow_job
 from resources.errors import DeclarationError
 from resources.lake import Lake
 from resources.settings import Settings
@@ -74,7 +76,8 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
             *jobs.values(),
             *check_jobs,
             *(job for job, _ in maintenance),
-            *([rebuild_job(tables.values()), backup] if tables else []),
+            *(make(tables.values()) for make in (rebuild_job, adopt_job, shadow_job) if tables),
+            *([backup] if tables else []),
         ],
         schedules=[
             *map(_check_schedule, check_jobs),

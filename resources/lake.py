@@ -32,7 +32,9 @@ AUDIT_FOLDER = "_audit"
 """Folder under the lake's root with the audit."""
 FORMER_FOLDER = "_former"
 """Folder under the lake's root with the former content of windows, for undo."""
-OWN_FOLDERS = (LOG_FOLDER, CUTS_FOLDER, REFERENCES_FOLDER, LOADS_FOLDER, AUDIT_FOLDER, FORMER_FOLDER)
+SHADOW_FOLDER = "_shadow"
+"""Folder under the lake's root with the shadows of tables, each with its log, as a lake of its own."""
+OWN_FOLDERS = (LOG_FOLDER, CUTS_FOLDER, REFERENCES_FOLDER, LOADS_FOLDER, AUDIT_FOLDER, FORMER_FOLDER, SHADOW_FOLDER)
 """All folders of the lake that are reserved for the loader."""
 
 

@@ -37,6 +37,7 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
     assert names(definitions) == {
         "jobs": [
             "__ASSET_JOB",
+            "adopt_table",
             "backup_instance",
             "check_reconciliation",
             "check_tables",
@@ -44,6 +45,7 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
             "compact_files",
             "load_items",
             "rebuild_checkpoints",
+            "shadow_table",
             "vacuum_tables",
         ],
         "sensors": ["collect_loads", "orphaned_runs", "watch_items"],

@@ -7,6 +7,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from incload_assets.cli import screen
+from incload_assets.cli.adopt import adopt
 from incload_assets.cli.backup import backup, restore_instance
 from incload_assets.cli.check import check
 from incload_assets.cli.compact import compact
@@ -21,6 +22,7 @@ from incload_assets.cli.metrics import metrics
 from incload_assets.cli.monitoring import monitoring
 from incload_assets.cli.ready import ready
 from incload_assets.cli.rebuild import rebuild
+from incload_assets.cli.shadow import shadow
 from incload_assets.cli.slo import slo
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
@@ -62,6 +64,8 @@ program.command()(ready)
 program.command()(compact)
 program.command()(history)
 program.command()(rebuild)
+program.command()(adopt)
+program.command()(shadow)
 program.command()(backup)
 program.command(name="restore-instance")(restore_instance)
 program.command()(metrics)

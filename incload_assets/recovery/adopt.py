@@ -87,6 +87,7 @@ def adopt(
     dry_run: bool = False,
     again: bool = False,
     because: str = "",
+    actor: str = "",
     done: Callable[[int, int], None] = lambda done, total: None,
 ) -> Adoption:
     """Adopts the table, or goes on with an adoption that was interrupted.
@@ -96,6 +97,7 @@ def adopt(
         dry_run: Whether only to examine the table.
         again: Whether to begin anew if the table has changed since an interrupted adoption.
         because: The reason, for the audit.
+        actor: Who adopts, for the audit; empty: the user of the operating system, or CI's.
         done: Called with the number of chunks that are in the log, and their total.
 
     Raises:
@@ -127,14 +129,14 @@ def adopt(
     if log is not None and started is not None:
         all_there = delta is None and started.keys == base_keys(log)
         if ingested_windows(log) or all_there:
-            return _restored(load, started, because, dry_run=dry_run)
+            return _restored(load, started, because, actor, dry_run=dry_run)
     if delta is None:
         raise _changed(load, "it is gone")
     if started is not None and (why := _change_since(delta, started)):
         if not again:
             raise _changed(load, why)
         started = None
-    return _adopted(load, delta, started, because, done, dry_run=dry_run)
+    return _adopted(load, delta, started, because, actor, done, dry_run=dry_run)
 
 
 def _adopted(
@@ -142,6 +144,7 @@ def _adopted(
     delta: DeltaTable,
     started: Base | None,
     because: str,
+    actor: str,
     done: Callable[[int, int], None],
     *,
     dry_run: bool,
@@ -184,7 +187,7 @@ def _adopted(
     adapt_tables(load)
     _prove(load, base)
     _complete(load, base)
-    _audit(load, base, because, rows=found.rows)
+    _audit(load, base, because, actor, rows=found.rows)
     return replace(adoption, landed=landed, there=len(there))
 
 
@@ -268,7 +271,7 @@ def _set_property(load: LoadContext, uri: str, base: Base) -> None:
         ) from error
 
 
-def _restored(load: LoadContext, base: Base, because: str, *, dry_run: bool) -> Adoption:
+def _restored(load: LoadContext, base: Base, because: str, actor: str, *, dry_run: bool) -> Adoption:
     """Folds the base rows into a table that has lost them; other windows are requested by the check ``rollback``."""
     if dry_run:
         return Adoption(base=base, dry_run=True, notes=("the table has lost adopted rows; they are in the log",))
@@ -280,13 +283,14 @@ def _restored(load: LoadContext, base: Base, because: str, *, dry_run: bool) -> 
         merged = applied.merged[key]
         restored += merged.inserted + merged.updated + merged.deleted
     _complete(load, base)
-    _audit(load, base, because, restored=restored)
+    _audit(load, base, because, actor, restored=restored)
     return Adoption(base=base, restored=restored)
 
 
-def _audit(load: LoadContext, base: Base, because: str, **counts: int) -> None:
+def _audit(load: LoadContext, base: Base, because: str, actor: str, **counts: int) -> None:
     details = {"base": str(base)} | {name: str(count) for name, count in counts.items()}
+    name, run_id = load.table.name, load.run_id
     record(
         load.lake,
-        AuditEntry(action="adopt", table=load.table.name, because=because, run_id=load.run_id, details=details),
+        AuditEntry(action="adopt", table=name, because=because, actor=actor, run_id=run_id, details=details),
     )

@@ -54,7 +54,7 @@ def frame(table: Loaded, records: Iterable[Record], deleted: Iterable[str] = ())
     """The rows of a table, as somebody else would write them."""
     marks, names = set(deleted), table.table.columns
     rows = [
-        tuple(_value(table.table.type_of(name), record.get(name)) for name in names) + (record["id"] in marks,)
+        (*(_value(table.table.type_of(name), record.get(name)) for name in names), record["id"] in marks)
         for record in records
     ]
     schema = T.StructType([*table.table.contract.schema.fields, T.StructField("is_deleted", T.BooleanType())])
