@@ -11,12 +11,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.context import LoadContext
+from incload_assets.checks.observation import several
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.layout import bucket_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.write import BUCKET
-from incload_assets.delta.sql import col, quoted, row_id_sql
+from incload_assets.delta.sql import all_of, col, quoted, row_id_sql
 from incload_assets.delta.tables import schema_of
 from incload_assets.writes.delete_insert import DeleteInsert
 from incload_assets.writes.merge import Merge
@@ -239,18 +240,19 @@ def _repeated(table: Table, rows: DataFrame) -> Iterator[str]:
     if isinstance(table.write, DeleteInsert):
         place = F.to_json(F.struct(*map(col, table.changes.sequence_by)))
         keys, count = table.write.by, F.count_distinct(place)
-        what, then = "groups have rows of several sequences", "give the rows of a group one sequence"
+        noun, what, then = "group", "with rows of several sequences", "give the rows of a group one sequence"
     elif table.write.is_content(table.changes):
         rows = rows.select(F.expr(row_id_sql(table.columns)).alias("_id"))
         keys, count = (), F.count(F.lit(1))
-        what, then = "rows occur several times", "keep one of each, as the whole content identifies a row"
+        noun, what, then = "row", "with copies", "keep one of each, as the whole content identifies a row"
     else:
         keys, count = table.changes.keys, F.count(F.lit(1))
-        what, then = "keys have several rows", "keep one row of each"
+        noun, what, then = "key", "with several rows", "keep one row of each"
+    rows = rows.filter(all_of(col(name).isNotNull() for name in keys))  # NULLs are reported by themselves
     groups = rows.groupBy(*map(col, keys or ("_id",))).agg(count.alias("_n")).filter("_n > 1")
     shown = [F.lit(MASK) if name in table.contract.personal else col(name).cast("string") for name in keys]
     example = F.min(F.concat_ws(", ", *shown)) if shown else F.lit(None)
     sums = groups.agg(F.count(F.lit(1)).alias("n"), example.alias("example")).first()
     if sums is not None and sums["n"]:
         named = f", for example {sums['example']}" if sums["example"] is not None else ""
-        yield f"{sums['n']:,} {what}{named}: {then}"
+        yield f"{several(sums['n'], noun)} {what}{named}: {then}"

@@ -13,6 +13,8 @@ Table and log are not touched.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from shutil import rmtree
+from uuid import uuid4
 
 import pyarrow.fs as pafs
 from pyspark.sql import functions as F
@@ -36,6 +38,7 @@ from incload_assets.recovery.comparison import Comparison, compare
 from incload_assets.writes.merge_into import app_id
 from resources.errors import IncrementalLoadError, SourceChanged
 from resources.lake import SHADOW_FOLDER, Lake
+from resources.object_store import is_s3
 
 WINDOWS_AT_ONCE = 200
 """Most windows that are folded together."""
@@ -103,9 +106,9 @@ class _Landed:
     rejected: int = 0
 
 
-def shadow_lake(lake: Lake) -> Lake:
-    """The lake of the shadows."""
-    return Lake(f"{lake.root}/{SHADOW_FOLDER}")
+def _folder(load: LoadContext) -> str:
+    """The URI of the folder with the table's shadow."""
+    return f"{load.lake.root}/{SHADOW_FOLDER}/{load.table.identifier}"
 
 
 def drop(load: LoadContext) -> bool:
@@ -114,16 +117,14 @@ def drop(load: LoadContext) -> bool:
     Args:
         load: The context of the table.
     """
-    lake, path, found = shadow_lake(load.lake), load.table.key.path, False
-    for uri in (lake.table_uri(path), lake.log_uri(path)):
-        if lake.delta(uri) is None:
-            continue
-        with lake.files(uri) as files:
-            for one in files.get_file_info(pafs.FileSelector("", recursive=True, allow_not_found=True)):
-                if one.type == pafs.FileType.File:
-                    files.delete_file(one.path)
-        found = True
-    return found
+    with load.lake.files(_folder(load)) as files:
+        found = files.get_file_info(pafs.FileSelector("", recursive=True, allow_not_found=True))
+        for one in found:
+            if one.type == pafs.FileType.File:
+                files.delete_file(one.path)
+    if not is_s3(load.lake.root):
+        rmtree(_folder(load), ignore_errors=True)  # empty folders
+    return any(one.type == pafs.FileType.File for one in found)
 
 
 def shadow(load: LoadContext) -> Shadow:
@@ -148,7 +149,8 @@ def shadow(load: LoadContext) -> Shadow:
             remedy=f"load it first: incload load {table.name} --all-missing",
         )
     drop(load)
-    beside = replace(load, lake=shadow_lake(lake).followed(), phases=Phases())
+    # a path of its own for each shadow: Spark remembers tables by their path, and would miss that one was removed
+    beside = replace(load, lake=Lake(f"{_folder(load)}/{uuid4().hex}").followed(), phases=Phases())
     adapt_tables(beside)
     records = window_records_of(log)
     windows = known_windows(table.partitions_def, (key for key in records if not key.startswith(BASE)))

@@ -1,28 +1,38 @@
 """A Delta table that no load has made is adopted: its rows become the oldest changes of its log."""
 
+import re
+import shutil
 from collections.abc import Callable, Iterable
 from datetime import date
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import dagster as dg
+import pandera.pyspark as pa
 import pyspark.sql.types as T
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.assets import Merge, Overwrite, Quarantine
+from incload_assets.assets import Changes, Fold, FullReload, History, Merge, Overwrite, Quarantine, Snapshot
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.window_records import base_keys, window_records_of
 from incload_assets.declaration.layout import bucket_sql
 from incload_assets.declaration.window import window_of
+from incload_assets.declaration.write import Write
 from incload_assets.load.reconcile import examine
+from incload_assets.monitoring.rows.row_trace import trace_row
+from incload_assets.progress.audit import audit_uri
 from incload_assets.recovery import base_rows
 from incload_assets.recovery.adopt import adopt
 from incload_assets.recovery.base_rows import Base, base_window
+from incload_assets.recovery.rebuild import rebuild
 from incload_assets.writes.strategy import strategy_of
 from resources.errors import SchemaMismatch
+from resources.lake import Lake
 from tests.support.literal_source import Record
-from tests.support.tables import DAYS, Loaded, day, item, make
+from tests.support.tables import DAYS, DatedItem, Loaded, day, item, make
 from tests.writes.case import SEED, Case, Content, hashes_of
 from tests.writes.case_append import APPEND, APPEND_ROWS
 from tests.writes.case_delete_insert import DELETE_INSERT
@@ -168,3 +178,110 @@ def _killed_after(number: int) -> Callable[[int, int], None]:
             raise Killed
 
     return done
+
+
+def adopted(spark: SparkSession, folder: Path, records: list[Record], **options: Any) -> Loaded:
+    table = make(spark, folder, **options)
+    write(table, frame(table, records))
+    adopt(context(table))
+    return table
+
+
+def test_a_table_that_changes_while_it_is_adopted_is_refused_until_the_adoption_begins_anew(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base_rows, "ROWS_AT_ONCE", 1)
+    table = make(spark, tmp_path)
+    write(table, frame(table, [item(str(n), "a", 1) for n in range(20)]), files=3)
+    with pytest.raises(Killed):
+        adopt(context(table), done=_killed_after(1))
+    frame(table, [item("new", "b", 1)]).write.format("delta").mode("append").save(table.uri)
+    with pytest.raises(SchemaMismatch, match="another writer committed WRITE"):
+        adopt(context(table))
+    done = adopt(context(table), again=True, because="the other writer is stopped")
+    assert (done.rows, done.there) == (21, 0)
+    log = table.lake.delta(table.lake.log_uri(table.table.key.path))
+    assert log is not None and base_keys(log) == done.base.keys
+    assert {row[0] for row in table.log("upsert", "id")} == {row[0] for row in table.rows("id")}
+    assert sum(record.rows_read for record in window_records_of(log).values()) == 21
+    [entry] = entries(table.lake)
+    assert (entry["action"], entry["table"], entry["because"]) == ("adopt", "items", "the other writer is stopped")
+
+
+def test_a_table_that_lost_adopted_rows_is_not_loaded_until_they_are_restored_from_the_log(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = adopted(spark, tmp_path, [item("old", "a", 1), item("both", "a", 1)])
+    table.content[day(2)] = [item("both", "b", 2), item("new", "b", 1)]
+    table.load(2)
+    right = {("old", "a", 1), ("both", "b", 2), ("new", "b", 1)}
+    assert table.rows() == right
+    trace = trace_row(table.table, table.lake, {"id": "old"})
+    assert trace.agrees and [change.window for change in trace.changes] == ["base 00001"]
+    with dg.DagsterInstance.ephemeral() as instance:  # what goes through the windows of a log leaves out base rows
+        assert rebuild(context(table), instance).proven == [day(2)]
+    shutil.rmtree(table.uri)
+    table.content[day(2)] = []
+    with pytest.raises(SchemaMismatch, match="incload adopt items"):
+        table.load(2)
+    assert adopt(context(table)).restored == 2
+    assert table.rows() == {("old", "a", 1), ("both", "b", 2)}
+    table.load(2)
+    assert table.rows() == {("old", "a", 1), ("both", "a", 1)}
+
+
+def test_what_does_not_fit_is_refused_with_all_reasons_and_nothing_is_written(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = make(spark, tmp_path, contract=DatedItem, write=Merge(partition_by="day"))
+    rows = frame(table, [item("a", "x", 1, day=day(1)), item("a", "y", 1, day=day(2))])
+    rows.union(rows.selectExpr("NULL", "value", "seq", "day")).write.format("delta").save(table.uri)
+    said = refused(table)
+    statement = re.search(r"CREATE OR REPLACE TABLE .+ FROM delta\.`[^`]+`", said)
+    assert statement is not None and "partitioned by []" in said
+    spark.sql(
+        statement.group().removesuffix(". Rule: each row of an adopted table becomes a change of its log, and loads")
+    )
+    said = refused(table)
+    assert "2 rows have NULL in id" in said and "1 key with several rows, for example a" in said
+    spark.sql(f"DELETE FROM {table.lake.sql_name(table.uri)} WHERE id IS NULL OR value = 'y'")
+    spark.sql(f"ALTER TABLE {table.lake.sql_name(table.uri)} ADD COLUMNS (mine STRING)")
+    found = adopt(context(table), dry_run=True)
+    assert (
+        found.rows == 1 and "mine is not in the contract" in found.notes[0] and "others have written" in found.notes[1]
+    )
+    narrow = make(spark, tmp_path, contract=Other, write=Merge(partition_by="day"))
+    said = refused(narrow)
+    assert "lacks the column more" in said and "column value is string, declared is bigint" in said
+    assert table.lake.delta(table.lake.log_uri(table.table.key.path)) is None
+
+
+@pytest.mark.parametrize(
+    "write", [History(), Snapshot(), FullReload(), Fold(maxes=["value"])], ids=lambda write: type(write).__name__
+)
+def test_rows_that_are_no_changes_are_refused_with_the_reason(
+    spark: SparkSession, tmp_path: Path, write: Write
+) -> None:
+    table = make(spark, tmp_path, write=write, changes=Changes(keys=["id"], sequence_by=["seq"]))
+    with pytest.raises(SchemaMismatch, match="cannot be adopted") as error:
+        adopt(context(table))
+    assert error.value.rule and error.value.remedy
+
+
+def refused(table: Loaded) -> str:
+    with pytest.raises(SchemaMismatch) as error:
+        adopt(context(table))
+    return str(error.value)
+
+
+def entries(lake: Lake) -> list[dict[str, Any]]:
+    delta = lake.delta(audit_uri(lake))
+    assert delta is not None
+    return delta.to_pyarrow_table().to_pylist()
+
+
+class Other(DatedItem):
+    """Another contract than the table has."""
+
+    value: T.LongType = pa.Field(nullable=True)
+    more: T.StringType = pa.Field(nullable=False)
