@@ -107,8 +107,8 @@ class _Landed:
 
 
 def _folder(load: LoadContext) -> str:
-    """The URI of the folder with the table's shadow."""
-    return f"{load.lake.root}/{SHADOW_FOLDER}/{load.table.identifier}"
+    """The folder of the lake with the table's shadow."""
+    return f"{SHADOW_FOLDER}/{load.table.identifier}"
 
 
 def drop(load: LoadContext) -> bool:
@@ -117,13 +117,14 @@ def drop(load: LoadContext) -> bool:
     Args:
         load: The context of the table.
     """
-    with load.lake.files(_folder(load)) as files:
-        found = files.get_file_info(pafs.FileSelector("", recursive=True, allow_not_found=True))
+    root = load.lake.root
+    with load.lake.files(root) as files:
+        found = files.get_file_info(pafs.FileSelector(_folder(load), recursive=True, allow_not_found=True))
         for one in found:
             if one.type == pafs.FileType.File:
                 files.delete_file(one.path)
-    if not is_s3(load.lake.root):
-        rmtree(_folder(load), ignore_errors=True)  # empty folders
+    if not is_s3(root):
+        rmtree(f"{root}/{_folder(load)}", ignore_errors=True)  # the empty folders
     return any(one.type == pafs.FileType.File for one in found)
 
 
@@ -150,7 +151,7 @@ def shadow(load: LoadContext) -> Shadow:
         )
     drop(load)
     # a path of its own for each shadow: Spark remembers tables by their path, and would miss that one was removed
-    beside = replace(load, lake=Lake(f"{_folder(load)}/{uuid4().hex}").followed(), phases=Phases())
+    beside = replace(load, lake=Lake(f"{lake.root}/{_folder(load)}/{uuid4().hex}").followed(), phases=Phases())
     adapt_tables(beside)
     records = window_records_of(log)
     windows = known_windows(table.partitions_def, (key for key in records if not key.startswith(BASE)))
