@@ -35,6 +35,8 @@ DECISIONS_FOLDER = "_decisions"
 """Folder under the lake's root with the decisions of people about rejected rows."""
 FORMER_FOLDER = "_former"
 """Folder under the lake's root with the former content of windows, for undo."""
+SHADOW_FOLDER = "_shadow"
+"""Folder under the lake's root with the shadows of tables, each with its log, as a lake of its own."""
 IDENTITY_FOLDER = "_lake"
 """Folder under the lake's root with the lake's identity."""
 OWN_FOLDERS = (
@@ -46,6 +48,7 @@ OWN_FOLDERS = (
     DECISIONS_FOLDER,
     FORMER_FOLDER,
     IDENTITY_FOLDER,
+    SHADOW_FOLDER,
 )
 """All folders of the lake that are reserved for the loader."""
 _COPIES_AT_ONCE = 8

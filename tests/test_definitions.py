@@ -37,6 +37,7 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
     assert names(definitions) == {
         "jobs": [
             "__ASSET_JOB",
+            "adopt_table",
             "backup_instance",
             "check_reconciliation",
             "check_tables",
@@ -50,6 +51,7 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
             "release_items",
             "replay_items",
             "resume_table",
+            "shadow_table",
             "undo_items",
             "vacuum_tables",
         ],

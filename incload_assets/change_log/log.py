@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.window_records import (
+    BASE,
     WINDOW_RECORD_TYPE,
     WindowRecord,
     ingested_windows,
@@ -126,9 +127,10 @@ class ChangeLog:
         return self.controls(version, only=[window]).get(window)
 
     def controls(self, version: int | None = None, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
-        """The window records of all windows, or of some, by partition key."""
+        """The window records of all windows, or of some keys, by partition key; of base rows only by their keys."""
         delta = self.lake.delta(self.uri, version)
-        return {} if delta is None else self.records(delta, only=only)
+        found = {} if delta is None else self.records(delta, only=only)
+        return {key: record for key, record in found.items() if only is not None or not key.startswith(BASE)}
 
     def files(self, at: DeltaTable) -> pa.Table:
         """The data files of a version of the log, as :func:`resources.lake.data_files` returns them."""

@@ -22,6 +22,10 @@ from resources.lake import data_files
 
 WITHDRAWN = "withdrawn"
 """The fingerprint of a window whose first load was undone."""
+BASE = "base "
+"""Beginning of the keys of base rows, which the table had before it was adopted; they are no windows of the calendar.
+See :mod:`incload_assets.recovery.adopt`.
+"""
 REMEMBERED = 100_000
 """Maximum number of window records that a process caches; they take about a kilobyte each."""
 
@@ -166,7 +170,16 @@ def window_records_of(log: DeltaTable, *, only: Collection[str] | None = None) -
 
 
 def ingested_windows(log: DeltaTable) -> list[str]:
-    """The partition keys of all windows in a version of a log, in any order."""
+    """The partition keys of all windows in a version of a log, in any order, without keys of base rows."""
+    return [key for key in _keys(log) if not key.startswith(BASE)]
+
+
+def base_keys(log: DeltaTable) -> list[str]:
+    """The keys of the base rows in a version of a log, in order."""
+    return sorted(key for key in _keys(log) if key.startswith(BASE))
+
+
+def _keys(log: DeltaTable) -> list[str]:
     controls = data_files(log).filter(pc.field("partition._kind") == CONTROL)
     return [str(key) for key in controls["partition._window"].to_pylist()]
 

@@ -7,6 +7,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from incload_assets.cli import screen
+from incload_assets.cli.adopt import adopt
 from incload_assets.cli.audit import audit
 from incload_assets.cli.backup import backup, restore_instance
 from incload_assets.cli.check import check
@@ -28,6 +29,7 @@ from incload_assets.cli.quarantine import quarantine
 from incload_assets.cli.ready import ready
 from incload_assets.cli.rebuild import rebuild
 from incload_assets.cli.replay import replay
+from incload_assets.cli.shadow import shadow
 from incload_assets.cli.slo import slo
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
@@ -80,6 +82,8 @@ program.command()(audit)
 program.command()(quarantine)
 program.command()(replay)
 program.command()(discard)
+program.command()(adopt)
+program.command()(shadow)
 program.command()(backup)
 program.command(name="restore-instance")(restore_instance)
 program.command()(metrics)

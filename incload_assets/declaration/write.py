@@ -54,6 +54,10 @@ class Write:
     """Whether the table can be divided into hash buckets."""
     truncates: ClassVar[bool] = False
     """Whether a change can delete all older rows."""
+    adoptable: ClassVar[bool] = False
+    """Whether a Delta table that no load has made can be adopted: see :mod:`incload_assets.recovery.adopt`."""
+    reads_base: ClassVar[bool] = True
+    """Whether rows that an adopted table had before may be needed again, so that the log must have them."""
 
     @property
     def compacts(self) -> bool:

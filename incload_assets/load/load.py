@@ -4,7 +4,7 @@ A load that fails at any point can be run again and corrects the table: the log 
 the table's commits records what was merged, and the reconciliation compares the states of both.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
@@ -180,8 +180,21 @@ def ensure_tables(load: LoadContext, ensure: Ensure | None = None) -> None:
     Raises:
         SchemaMismatch: They do not fit the declaration and cannot be adapted, or the table is somebody else's.
     """
-    spark, table, lake = load.spark, load.table, load.lake
     refuse_foreign(load)
+    adapt_tables(load, ensure)
+
+
+def adapt_tables(load: LoadContext, ensure: Ensure | None = None) -> None:
+    """Creates table and log, or adapts them to the declaration, whoever has made the table.
+
+    Args:
+        load: The load's context.
+        ensure: As for :func:`ensure_tables`.
+
+    Raises:
+        SchemaMismatch: They do not fit the declaration and cannot be adapted.
+    """
+    spark, table, lake = load.spark, load.table, load.lake
     schema = table.schema
     if table.write.buckets is not None:
         comment = {"comment": "Hash of the key, modulo the number of buckets; for pruning files only"}
@@ -192,8 +205,13 @@ def ensure_tables(load: LoadContext, ensure: Ensure | None = None) -> None:
     ensure_log(load, ensure)
 
 
-def ensure_log(load: LoadContext, ensure: Ensure | None = None) -> None:
-    """Creates the log, or adapts it to the declaration; arguments as for :func:`ensure_tables`.
+def ensure_log(load: LoadContext, ensure: Ensure | None = None, more: Mapping[str, str] | None = None) -> None:
+    """Creates the log, or adapts it to the declaration.
+
+    Args:
+        load: The load's context.
+        ensure: As for :func:`ensure_tables`.
+        more: Further table properties that a new log begins with.
 
     Raises:
         SchemaMismatch: It does not fit the declaration and cannot be adapted.
@@ -201,7 +219,7 @@ def ensure_log(load: LoadContext, ensure: Ensure | None = None) -> None:
     log, table = load.log, load.table
     # the log depends on the windows, and its window records on the buckets
     kept = {n: value for n, value in _kept_properties(table).items() if n.startswith(("incload.bucket", WINDOWS))}
-    properties = kept | log.properties
+    properties = kept | log.properties | dict(more or {})
     if ensure is None:
         leave_unset(load)
     by, make = ("_window", "_kind"), ensure or ensure_table

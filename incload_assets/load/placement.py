@@ -24,25 +24,41 @@ def refuse_misplaced(load: LoadContext, windows: Sequence[Window]) -> None:
     load.table.source.check_landed(load.table.name, _ingested(load, [window.key for window in windows]))
 
 
+ADOPTED = "incload.adopted"
+"""Property of the log and, once the adoption is complete, of the table: which rows were adopted."""
+
+
 def refuse_foreign(load: LoadContext) -> None:
-    """Refuses a table with rows that no load has made: they are in no log, so that a fold of the log would lose them.
+    """Refuses a table with rows that are not in the log, so that a fold of the log would lose them.
+
+    These are the rows of a table that no load has made, that was adopted in part, or that has lost adopted rows.
 
     Args:
         load: The load's context.
 
     Raises:
-        SchemaMismatch: The table has rows and no log, and was not made by a load.
+        SchemaMismatch: The table has such rows.
     """
+    name = load.table.name
     table = load.lake.delta(load.uri)
-    if table is None or load.lake.delta(load.log.uri) is not None:  # in this order: a log is made before any row
+    log = load.lake.delta(load.log.uri)  # in this order: a log is made before any row
+    known = {} if table is None else table.metadata().configuration
+    if log is not None:
+        adopted = log.metadata().configuration.get(ADOPTED)
+        if adopted is not None and known.get(ADOPTED) != adopted:
+            raise SchemaMismatch(
+                f"{name}: the adoption of {load.uri} ({adopted}) is not complete, or the table was replaced since",
+                rule="loads begin when all rows that a table had before are in its change log, and in the table",
+                remedy=f"incload adopt {name}, which goes on where it was interrupted, and restores adopted rows",
+            )
         return
-    files = data_files(table)
-    if not files.num_rows or any(name.startswith("incload.") for name in table.metadata().configuration):
+    files = None if table is None else data_files(table)
+    if files is None or not files.num_rows or any(prop.startswith("incload.") for prop in known):
         return
     raise SchemaMismatch(
-        f"{load.table.name}: {load.uri} is a Delta table with {rows_of(files) or 'some'} rows that no load has made",
+        f"{name}: {load.uri} is a Delta table with {rows_of(files) or 'some'} rows that no load has made",
         rule="all rows of a table are in its change log; a load would lose rows that are not",
-        remedy="give the table another name and load it from its source, or move the Delta table away",
+        remedy=f"adopt them: incload adopt {name}; or give the table another name, or move the Delta table away",
     )
 
 
@@ -51,7 +67,7 @@ def _ingested(load: LoadContext, keys: Sequence[str]) -> Iterator[tuple[Window, 
     if log is None:
         return
     controls = window_records_of(log, only=keys)
-    if len(controls) < len(keys) and (others := ingested_windows(log)):
+    if len(controls) < len(keys) and (others := ingested_windows(log)):  # without base rows
         controls |= window_records_of(log, only=[max(others)])
     for window in known_windows(load.table.partitions_def, controls):
         yield window, controls[window.key].as_position()

@@ -49,6 +49,7 @@ class Append(Strategy):
     ordered: ClassVar[bool] = False
     keyed: ClassVar[bool] = False
     deletes: ClassVar[bool] = False
+    adoptable: ClassVar[bool] = True
 
     def is_content(self, changes: Changes) -> bool:
         """Whether a row is identified by its whole content: if there are no keys."""

@@ -52,6 +52,7 @@ class DeleteInsert(Strategy):
     by: Sequence[str]
 
     keyed: ClassVar[bool] = False
+    adoptable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", as_columns(self.by))

@@ -87,6 +87,7 @@ class Merge(Strategy):
 
     bucketed: ClassVar[bool] = True
     truncates: ClassVar[bool] = True
+    adoptable: ClassVar[bool] = True
 
     def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
         """Checks the column of ``soft_delete``."""

@@ -45,6 +45,8 @@ class Overwrite(Strategy):
     keyed: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
     deletes: ClassVar[bool] = False
+    adoptable: ClassVar[bool] = True
+    reads_base: ClassVar[bool] = False
 
     def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
         """Checks that there is a partition column, and that its type determines the window."""

@@ -1,4 +1,4 @@
-"""Dagster's storage in a real Postgres: processes that load at once, a dump that is restored, a storage that is lost."""
+"""Dagster's storage in a real Postgres: processes that load at once, a dump that is restored, a lost storage."""
 
 import re
 from collections.abc import Iterator
@@ -42,9 +42,11 @@ def home_of(folder: Path, server: PostgresServer, database: str) -> Path:
 @contextmanager
 def house_of(folder: Path, home: Path, remote: str) -> Iterator[House]:
     """The house whose Dagster is in a folder."""
-    with dg.DagsterInstance.from_config(str(home)) as instance:
-        with house(folder, Settings(spark=remote), instance=instance) as h:
-            yield h
+    with (
+        dg.DagsterInstance.from_config(str(home)) as instance,
+        house(folder, Settings(spark=remote), instance=instance) as h,
+    ):
+        yield h
 
 
 def load(folder: Path, home: Path, remote: str, *numbers: int) -> None:
@@ -71,7 +73,7 @@ def test_partitions_are_green_in_a_restored_database_and_nothing_is_loaded_twice
         for number in DAYS:
             h.deliver(number, guest(f"own {number}", day=number), guest("moving", seq=number, day=1))
         assert not is_sqlite(h.instance)
-        with pytest.raises(IncrementalLoadError, match="PostgresRunStorage.*pg_dump"):
+        with pytest.raises(IncrementalLoadError, match=r"PostgresRunStorage.*pg_dump"):
             back_up(h.instance, tmp_path / "backups")
     loads = [started(load, tmp_path, first, spark_url, *numbers) for numbers in (DAYS[::2], DAYS[1::2])]
     for process in loads:

@@ -50,8 +50,8 @@ SWITCHES = {
     "newer": "what spares a key the full fold is newer than what was taken away",
     "carried markers": "markers of a landing that is not known to be reconciled are kept by the next",
     "distrust": "a checkpoint is trusted only if no other run of its window failed since its own began, or is running",
-    "bare landing fence": "without a trusted checkpoint the landing fence of an unchanged window is moved, which outdates"
-    " landings that a killed run left behind",
+    "bare landing fence": "without a trusted checkpoint the landing fence of an unchanged window is moved, which"
+    " outdates landings that a killed run left behind",
 }
 """The parts of the protocol; each can be switched off, and then some case goes wrong."""
 

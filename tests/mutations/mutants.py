@@ -34,6 +34,7 @@ PLAIN = f"{IN_WRITES}/test_merge_plain.py::test_"
 RANGES = "tests/load/test_ranges.py::test_"
 TABLES = "tests/delta/test_tables.py::test_"
 CHECKPOINTS = "tests/progress/test_checkpoint.py::test_"
+ADOPTION = "tests/recovery/test_adopt.py::test_"
 ATTEMPTS = (
     "tests/assets/test_run.py::test_untried_is_what_a_step_loads_alone_and_not_again_and_a_clean_checkpoint_is_one_for"
     "_its_first_attempt"
@@ -651,9 +652,15 @@ MUTANTS = [
            ("tests/maintenance/test_vacuum.py::"
             "test_a_table_at_rest_is_left_alone_when_its_files_have_been_listed_once_more",)),
     Mutant("rows that no load has made are not folded away", CONVERGENCE, "load.placement:refuse_foreign",
-           "if table is None or load.lake.delta(load.log.uri) is not None:", "if True:",
+           "if files is None or", "if True or",
            ("tests/load/test_foreign_table.py::"
             "test_its_rows_are_left_as_they_are_and_the_error_says_what_to_do[Merge]",)),
+    Mutant("an adoption is complete after its last chunk", CONVERGENCE, "load.placement:refuse_foreign",
+           "if adopted is not None and known.get(ADOPTED) != adopted:", "if False:",
+           (f"{ADOPTION}the_table_is_the_fold_of_what_it_had_and_of_all_changes_and_killed_adoptions_go_on[merge]",)),
+    Mutant("all chunks of an adoption are of one version", CONVERGENCE, "recovery.adopt:_change_since",
+           'if one.get("operation") not in _KEEPS_ROWS:', "if False:",
+           (f"{ADOPTION}a_table_that_changes_while_it_is_adopted_is_refused_until_the_adoption_begins_anew",)),
     Mutant("a rebuilt checkpoint is proven", CHECKPOINT, "recovery.rebuild:_doubt",
            "if evidence.pending:", "if False:",
            ("tests/recovery/test_rebuild.py::"

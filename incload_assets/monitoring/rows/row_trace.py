@@ -25,7 +25,7 @@ from deltalake.exceptions import DeltaError
 
 from incload_assets.change_log.change import DELETE, EMPTIES, MOVED, REJECTED, REPLACED, SNAPSHOT, UPSERT, UPSERTS
 from incload_assets.change_log.log import ChangeLog
-from incload_assets.change_log.window_records import WindowRecord, ingested_windows, window_records_of
+from incload_assets.change_log.window_records import WindowRecord, base_keys, ingested_windows, window_records_of
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows
@@ -174,7 +174,8 @@ class _Look:
     def __init__(self, table: Table, log: DeltaTable, key: Mapping[str, Any]) -> None:
         self.table, self.log, self.key = table, log, key
         self.dataset = log.to_pyarrow_dataset()
-        self.windows = [window.key for window in known_windows(table.partitions_def, ingested_windows(log))]
+        windows = known_windows(table.partitions_def, ingested_windows(log))
+        self.windows = [*base_keys(log), *(window.key for window in windows)]  # base rows are older than all windows
         self.records: dict[str, WindowRecord] = {}
 
     def changes(self, key: Mapping[str, Any]) -> list[Logged]:

@@ -1,0 +1,47 @@
+"""``incload shadow``: a change of a table's code, tried beside the table."""
+
+from typing import Annotated
+
+import typer
+
+
+def shadow(
+    ctx: typer.Context,
+    table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
+    drop: Annotated[bool, typer.Option("--drop", help="Only remove the shadow.")] = False,
+) -> None:
+    """Fold the log of a table by the code of this folder into a table beside it, and compare the two.
+
+    Windows that other code validated are read from the source again, if it still holds the same; the output says for
+    which it does not. The exit code is 0 if table and shadow are equal, and 2 if they differ.
+
+    - **Writes:** the folder `_shadow` in the lake; the table and its log do not change.
+    - **Spark:** started if it is not up.
+    - **Dagster's instance:** not used.
+
+    Example: `incload shadow orders`
+    """
+    from incload_assets.change_log.context import LoadContext
+    from incload_assets.cli import screen
+    from incload_assets.cli.project import open_project
+    from incload_assets.recovery.shadow import drop as dropped
+    from incload_assets.recovery.shadow import shadow as made
+    from resources.lake import Lake
+    from resources.settings import Settings
+    from resources.spark.resource import SparkResource
+
+    verbose: bool = ctx.obj
+    with open_project() as project:
+        wanted = project.table(table)
+        with screen.apart(verbose=verbose) as console, SparkResource().session(wanted.name) as spark:
+            load = LoadContext(spark, wanted, Lake.of(Settings()).followed())
+            if drop:
+                there = dropped(load)
+                console.print(f"{wanted.name}: {'removed the shadow' if there else 'there is no shadow'}", markup=False)
+                return
+            with console.status(f"folding the log of {wanted.name}"):
+                found = made(load)
+            for line in found.lines(wanted.name):
+                console.print(line, markup=False)
+    if not found.comparison.equal:
+        raise typer.Exit(2)
