@@ -18,8 +18,10 @@ from incload_assets.declaration.table import Table
 from incload_assets.monitoring.facts import Facts, TableFacts
 from incload_assets.monitoring.readiness.alert_rules import AlertRule, rules_at, rules_in
 from incload_assets.monitoring.readiness.encryption import connections
+from incload_assets.progress.audit_chain import chain_of, chosen
 from incload_assets.progress.backup import backups, is_sqlite, made_at
 from resources.errors import IncrementalLoadError
+from resources.lake import Lake
 from resources.settings import Settings
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -27,6 +29,8 @@ RECENTLY = timedelta(days=7)
 """How old a reconciliation may be."""
 ALIVE = timedelta(minutes=5)
 """How long ago daemons and sensors have given a sign of life."""
+LATELY = timedelta(days=365)
+"""How long ago an undo was tried."""
 DAEMONS = ("SENSOR", "SCHEDULER", "QUEUED_RUN_COORDINATOR")
 BACKED_UP_WITHIN = timedelta(days=2)
 """How old the last backup of Dagster's storage may be."""
@@ -289,8 +293,11 @@ def _runbooks(around: Circumstances) -> Finding:
     return Finding(not without, f"none for {', '.join(without)}" if without else f"for all {len(linked)} checks")
 
 
-def _undo(_: Circumstances) -> Finding:
-    return Finding(False, "not available in this version")
+def _undo(around: Circumstances) -> Finding:
+    chain = chain_of(Lake.of(around.settings))
+    tried = [entry.at for entry in chosen(chain, around.table.name, around.at - LATELY) if entry.action == "undo"]
+    last = max((at for at in tried if at is not None), default=None)
+    return Finding(last is not None, f"a load was undone on {last:%Y-%m-%d}" if last else "not tried in the last year")
 
 
 REQUIREMENTS: tuple[Requirement, ...] = (
@@ -351,6 +358,10 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(name="sensor running", evaluate=_sensor, remedy="turn it on in the UI under Automation; see its ticks"),
     Requirement(name="daemon alive", evaluate=_daemon, remedy="start dagster-daemon run on this instance"),
     Requirement(name="runbooks linked", evaluate=_runbooks, remedy="write the runbook, and name it in the check"),
-    Requirement(name="undo tested", evaluate=_undo, remedy="none yet: restore the table and load again, by hand"),
+    Requirement(
+        name="undo tested",
+        evaluate=_undo,
+        remedy="undo a load of a partition with incload undo, see the table, and load it again with incload release",
+    ),
 )
 """All requirements."""

@@ -26,9 +26,11 @@ from incload_assets.monitoring.facts import Check, Facts, Watch
 from incload_assets.monitoring.readiness.alert_rules import AlertRule
 from incload_assets.monitoring.readiness.encryption import connections
 from incload_assets.monitoring.readiness.readiness import REQUIREMENTS, Circumstances, Finding, Requirement, verdicts
+from incload_assets.progress.audit import AuditEntry, record
 from incload_assets.progress.observed import Observed
 from incload_assets.sources.postgres.replication_slot import ReplicationSlot
 from resources.errors import IncrementalLoadError
+from resources.lake import Lake
 from resources.settings import Settings
 from tests.servers.prometheus import running_prometheus
 from tests.support.literal_loads import at, facts_of, table_with
@@ -361,8 +363,16 @@ def test_runbooks_are_linked_if_each_check_points_to_a_section_that_is_there(fou
     assert not passed and "freshness" in says and "reconciliation" in says
 
 
-def test_what_this_version_cannot_do_is_not_met(found: Found) -> None:
-    assert found("undo tested") == (False, "not available in this version")
+def test_an_undo_is_tested_if_one_of_the_table_is_in_the_audit(
+    found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(lake=str(tmp_path / "lake"))
+    assert found("undo tested", settings=settings) == (False, "not tried in the last year")
+    monkeypatch.setattr("incload_assets.declaration.window.now", lambda: NOW)
+    record(Lake.of(settings), AuditEntry(action="undo", table="another"))
+    assert not found("undo tested", settings=settings)[0]
+    record(Lake.of(settings), AuditEntry(action="undo", table=PLAIN.name))
+    assert found("undo tested", settings=settings) == (True, f"a load was undone on {NOW:%Y-%m-%d}")
 
 
 def test_a_requirement_that_cannot_be_evaluated_is_not_met_and_says_why(instance: dg.DagsterInstance) -> None:
