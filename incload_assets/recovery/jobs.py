@@ -13,6 +13,7 @@ from incload_assets.progress.audit import AuditEntry, actor_of, record
 from incload_assets.progress.backup import back_up, is_sqlite
 from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.recovery.rebuild import rebuild
+from resources.lake import Lake
 from resources.settings import Settings
 
 
@@ -29,7 +30,7 @@ BACKUP_CRON = "0 2 * * *"
 def backup_job() -> dg.JobDefinition:
     """The job ``backup_instance``, which makes a backup of Dagster's default storage; others are left alone."""
 
-    @dg.op(required_resource_keys={"lake"})
+    @dg.op
     def back_up_instance(context: dg.OpExecutionContext) -> None:
         if not is_sqlite(context.instance):
             context.log.info("Dagster's storage is not in SQLite files; it is backed up by its own means")
@@ -38,7 +39,7 @@ def backup_job() -> dg.JobDefinition:
         if SCHEDULE_NAME_TAG not in context.run.tags:  # a person asked for it
             details, who = {"file": str(done.file)}, actor_of(context.run)
             entry = AuditEntry(action="backup", actor=who, run_id=context.run_id, details=details)
-            record(context.resources.lake, entry)
+            record(Lake.of(Settings()), entry)
         context.log.info(f"{done.databases} databases in {done.file}; removed {len(done.removed)} older backups")
 
     @dg.job(
