@@ -15,6 +15,7 @@ PAGES = (
     "write_strategies",
     "how_a_load_works",
     "operating",
+    "recovery",
     "service_levels",
     "dashboards",
     "monitoring",

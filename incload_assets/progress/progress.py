@@ -128,6 +128,8 @@ def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = N
     positions = settled | seen.positions
     nothing_found = [window for window in windows if window.end <= now and window.key not in positions]
     positions |= table.source.empty_positions(nothing_found, lake)
+    gone = [window.key for window in asked if window.key in ingested and window.key not in positions]
+    positions |= {key: ingested[key] for key in gone}  # a load keeps what was ingested, too
     return SourceState(windows, positions, controls, seen.left_out)
 
 

@@ -12,6 +12,7 @@ from tests.benchmarks.rows.memory import memory
 from tests.benchmarks.rows.metrics import metrics
 from tests.benchmarks.rows.other_tools import by_dlt, full_reload, without_spark
 from tests.benchmarks.rows.quiet import replay, sensor, tables
+from tests.benchmarks.rows.rebuild import rebuild
 from tests.benchmarks.rows.runs import backfill, run
 from tests.benchmarks.rows.small import growth, plain, warm
 from tests.benchmarks.rows.soak import soak
@@ -32,6 +33,7 @@ ROWS: dict[str, Row] = {
     "sensor": sensor,
     "tables": tables,
     "metrics": metrics,
+    "rebuild": rebuild,
     "state": state,
     "history": history,
     "versions": versions,
