@@ -134,7 +134,7 @@ class WindowRecord:
 
     def is_held_at(self, position: Position | None) -> bool:
         """Whether the window is held while the source is at a position; None: the source holds nothing."""
-        return self.hold is not None and (position is None or position.fingerprint == self.hold.fingerprint)
+        return self.hold is not None and position is not None and position.fingerprint == self.hold.fingerprint
 
     @property
     def hold(self) -> Hold | None:

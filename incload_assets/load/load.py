@@ -268,9 +268,7 @@ def _expect_content(load: LoadContext, window: Window, position: Position | None
     return position
 
 
-def look(
-    load: LoadContext, window: Window, checkpoint: Checkpoint, *, ingested: bool = False, release: bool = False
-) -> Ingestion:
+def look(load: LoadContext, window: Window, checkpoint: Checkpoint, *, ingested: bool = False) -> Ingestion:
     """An ingestion of the source's present content of a window; of the ingested one if the source no longer has it.
 
     Args:
@@ -278,7 +276,6 @@ def look(
         window: The window.
         checkpoint: Dagster's records of the window.
         ingested: Whether this load has ingested the window before.
-        release: Whether the window is to be ingested although it is held.
 
     Raises:
         SourceMissing: The source has nothing for the window.
@@ -287,8 +284,7 @@ def look(
     at = load.log.open()
     before = load.log.records(at, only=[window.key]).get(window.key)
     held = before is not None and before.is_held_at(found)
-    ingested_before = None if before is None or (held and release) else before.as_position()
-    position = _expect_content(load, window, found or ingested_before)
+    position = _expect_content(load, window, found or (before.as_position() if before is not None else None))
     fence = at.transaction_version(ingestion_app_id(load.table, window)) or 0
     tune_ingest(load.spark, at, [window.key], position.size)
     settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not ingested
@@ -328,7 +324,7 @@ def _ingest(
     guard, app_id = strategy_of(load.table).guard, ingestion_app_id(load.table, window)
     for _ in range(INGESTIONS):
         with load.phases.timed("detect"):
-            ingestion = look(load, window, checkpoint, ingested=ingested, release=if_held == "release")
+            ingestion = look(load, window, checkpoint, ingested=ingested)
         if ingestion.held and if_held != "release":
             expect_completion(load, ingestion, checkpoint, if_held)
             return ingested

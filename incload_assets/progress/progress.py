@@ -170,8 +170,6 @@ def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState
         key = window.key
         position, checkpoint, control = state.positions.get(key), checkpoints.get(key), state.controls.get(key)
         status = _status(statuses.get(key), position, checkpoint, control)
-        if position is None and status == "drifted" and control is not None and control.hold is not None:
-            position = control.as_position()  # an undo that was killed is completed without the source
         failed_run, failure = failures.get(key, (None, None))
         progress.append(
             WindowProgress(

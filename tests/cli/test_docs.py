@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -137,7 +138,7 @@ def test_each_commands_help_says_what_it_does_what_it_leaves_alone_and_shows_an_
         assert re.search(rf"^- \*\*{what}:\*\* \S", text, re.MULTILINE), what
     [example] = re.findall(r"^Example: `incload ([^`]+)`", text, re.MULTILINE)
     assert example.startswith(name)
-    parse(example.split())
+    parse(shlex.split(example))
 
 
 @pytest.mark.parametrize("name", COMMANDS)

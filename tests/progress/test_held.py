@@ -20,13 +20,13 @@ DONE, FAILED = AssetPartitionStatus.MATERIALIZED, AssetPartitionStatus.FAILED
 
 def test_a_window_is_held_only_once_its_undo_is_checkpointed() -> None:
     assert _status(DONE, BAD, "good", RECORD) == "held"
-    assert _status(DONE, None, "good", RECORD) == "held", "the bad file is gone, which is no correction"
     assert _status(DONE, BAD, "bad", RECORD) == "drifted"
     assert _status(FAILED, BAD, "good", RECORD) == "failed"
 
 
 def test_a_hold_ends_when_the_source_changes() -> None:
     assert _status(DONE, CORRECTED, "good", RECORD) == "drifted"
+    assert _status(DONE, None, "good", RECORD) == "loaded", "the bad file is gone"
     assert _status(DONE, BAD, "bad", replace(RECORD, held=None, fingerprint="bad")) == "loaded"
 
 
