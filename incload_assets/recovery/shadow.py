@@ -89,8 +89,8 @@ class Shadow:
         yield f"  compared version {self.table_version} of the table, version {self.log_version} of its log"
         before, now_rejected = self.rejected
         yield (
-            f"  validated again from the source: {several(len(self.judged), 'window')} ({before:,} rows rejected before, "
-            f"{now_rejected:,} now); validated by this code already: {several(self.same_code, 'window')}"
+            f"  validated again from the source: {several(len(self.judged), 'window')} ({before:,} rows rejected "
+            f"before, {now_rejected:,} now); validated by this code already: {several(self.same_code, 'window')}"
         )
         for why in dict.fromkeys(self.as_logged.values()):
             keys = sorted(key for key, reason in self.as_logged.items() if reason == why)
