@@ -113,7 +113,12 @@ TESTS_OF_ROOMS = {
     "incload_assets/monitoring/rows": ("monitoring/rows/test_row_trace.py",),
     "incload_assets/monitoring/telemetry": ("monitoring/telemetry/test_emitters.py",),
     "incload_assets/progress": ("progress/test_status.py", "checks/test_rollback.py"),
-    "incload_assets/recovery": ("recovery/test_rebuild.py", "recovery/test_preview.py"),
+    "incload_assets/recovery": (
+        "recovery/test_rebuild.py",
+        "recovery/test_preview.py",
+        "recovery/test_adopt.py",
+        "recovery/test_shadow.py",
+    ),
     "incload_assets/runs": ("runs/test_warm_runs.py", "runs/test_warm_commands.py"),
     "incload_assets/shop": ("shop/test_shop.py", "shop/test_loaded.py"),
     "incload_assets/sources": ("sources/test_source_conformance.py",),

@@ -24,6 +24,7 @@ from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext, Phases
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import BASE, WindowRecord, base_keys, window_records_of
+from incload_assets.checks.observation import several
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window, known_windows, now
 from incload_assets.ingest.facts import facts_of
@@ -88,8 +89,8 @@ class Shadow:
         yield f"  compared version {self.table_version} of the table, version {self.log_version} of its log"
         before, now_rejected = self.rejected
         yield (
-            f"  {len(self.judged)} windows were read from the source and validated again ({before:,} rows rejected "
-            f"before, {now_rejected:,} now); {self.same_code} were validated by this code already"
+            f"  validated again from the source: {several(len(self.judged), 'window')} ({before:,} rows rejected "
+            f"before, {now_rejected:,} now); validated by this code already: {several(self.same_code, 'window')}"
         )
         for why in dict.fromkeys(self.as_logged.values()):
             keys = sorted(key for key, reason in self.as_logged.items() if reason == why)
@@ -277,6 +278,6 @@ def _fold(beside: LoadContext, windows: Sequence[Window]) -> None:
     step = WINDOWS_AT_ONCE if beside.table.in_ranges else 1
     for start in range(0, len(windows), step):
         chunk = tuple(windows[start : start + step])
-        several = len(chunk) > 1
-        name = f"{beside.table.name}/shadow {start}" if several else app_id(beside.table, chunk[0])
-        apply_changes(replace(beside, phases=Phases()), chunk, name, of_range=several)
+        together = len(chunk) > 1
+        name = f"{beside.table.name}/shadow {start}" if together else app_id(beside.table, chunk[0])
+        apply_changes(replace(beside, phases=Phases()), chunk, name, of_range=together)

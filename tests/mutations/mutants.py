@@ -657,7 +657,7 @@ MUTANTS = [
             "test_its_rows_are_left_as_they_are_and_the_error_says_what_to_do[Merge]",)),
     Mutant("an adoption is complete after its last chunk", CONVERGENCE, "load.placement:refuse_foreign",
            "if adopted is not None and known.get(ADOPTED) != adopted:", "if False:",
-           (f"{ADOPTION}the_table_is_the_fold_of_what_it_had_and_of_all_changes_and_killed_adoptions_go_on[merge]",)),
+           (f"{ADOPTION}a_table_that_changes_while_it_is_adopted_is_refused_until_the_adoption_begins_anew",)),
     Mutant("all chunks of an adoption are of one version", CONVERGENCE, "recovery.adopt:_change_since",
            'if one.get("operation") not in _KEEPS_ROWS:', "if False:",
            (f"{ADOPTION}a_table_that_changes_while_it_is_adopted_is_refused_until_the_adoption_begins_anew",)),

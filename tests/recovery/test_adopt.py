@@ -195,6 +195,8 @@ def test_a_table_that_changes_while_it_is_adopted_is_refused_until_the_adoption_
     write(table, frame(table, [item(str(n), "a", 1) for n in range(20)]), files=3)
     with pytest.raises(Killed):
         adopt(context(table), done=_killed_after(1))
+    with pytest.raises(SchemaMismatch, match="not complete"):
+        table.load(1)
     frame(table, [item("new", "b", 1)]).write.format("delta").mode("append").save(table.uri)
     with pytest.raises(SchemaMismatch, match="another writer committed WRITE"):
         adopt(context(table))
