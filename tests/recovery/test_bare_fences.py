@@ -73,7 +73,8 @@ def test_an_expired_window_is_green_again_after_its_checkpoint_was_lost_and_afte
     for now, known in (("expired", LOST), ("gone", LOST), ("refusing", LOST), ("expired", first)):
         state["now"] = now
         checkpoint = known if isinstance(known, Checkpoint) else Checkpoint(first.control.fingerprint, clean=False)
-        spark.sql(f"UPDATE {table.lake.sql_name(table.uri)} SET value = 'edited', seq = 9 WHERE id = 'k'")
+        if now != "gone":  # the fence of a table that is right is moved, too
+            spark.sql(f"UPDATE {table.lake.sql_name(table.uri)} SET value = 'edited', seq = 9 WHERE id = 'k'")
         before = fences(table)
         again = table.load(1, checkpoint=checkpoint)
         assert (again.ingested, again.control) == (False, first.control)
