@@ -43,7 +43,10 @@ class Checkpoint(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a MERGE is told to do with the key. ``action`` is insert, update, delete, or empty for nothing."""
+    """What a MERGE is told to do with the key. ``action`` is insert, update, delete, or empty for nothing.
+
+    It is ``unknown`` where the table has other content of the same sequence, which only a plan in full can tell.
+    """
 
     action: str
     order: Change | None
@@ -52,6 +55,7 @@ class Plan(NamedTuple):
 
 
 NOTHING = Plan("", None, None, False)
+UNKNOWN = Plan("unknown", None, None, False)
 
 
 class Merge(NamedTuple):
@@ -97,8 +101,9 @@ class Run(NamedTuple):
     """A load: where it stands, and what it remembers.
 
     ``pending``: windows asked for and not yet checkpointed; the first is the one being loaded. ``together``: those that
-    are loaded in one landing and one MERGE. ``trusted``: the position of a clean checkpoint. ``overlapped``: another
-    run of one of its windows was killed meanwhile. ``fenced``: the fence of the window's landings has been moved.
+    are loaded in one landing and one MERGE. ``trusted``: the position of a clean checkpoint; ``known``: of any.
+    ``overlapped``: another run of one of its windows was killed meanwhile. ``full``: further plans are made in full.
+    ``fenced``: the fence of the window's landings has been moved.
     ``doubtful``: merges of ranges are still to be called off.
     """
 
@@ -111,6 +116,8 @@ class Run(NamedTuple):
     fenced: bool = False
     committed: bool = False
     overlapped: bool = False
+    full: bool = False
+    known: Content | None = None
     doubtful: bool = False
     row: Change | None = None
     fence: tuple[int, int] = (0, 0)
