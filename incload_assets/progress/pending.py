@@ -17,6 +17,8 @@ def is_pending(window: WindowProgress) -> bool:
 def pending_windows(instance: dg.DagsterInstance, table: Table, lake: Lake) -> list[str]:
     """The partitions that are missing, failed or drifted, and for which the source holds data, oldest first.
 
+    Partitions that are held after an undo are left out, also if a load of them was refused, and so failed.
+
     Args:
         instance: The instance with the checkpoints.
         table: The declaration.
@@ -25,4 +27,10 @@ def pending_windows(instance: dg.DagsterInstance, table: Table, lake: Lake) -> l
     at = now()
     progress = progress_of(instance, table, lake, at)
     lost = undone_windows(instance, table, lake, progress, at).windows
-    return [window.key for window in with_undone(progress, lost) if is_pending(window)]
+    return [window.key for window in with_undone(progress, lost) if is_pending(window) and not _is_held(window)]
+
+
+def _is_held(window: WindowProgress) -> bool:
+    """Whether a load by hand would be refused: a load of the window was undone, and that is checkpointed."""
+    record = window.record
+    return record is not None and record.is_held_at(window.position) and record.fingerprint == window.checkpoint

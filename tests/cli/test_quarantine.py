@@ -48,7 +48,7 @@ def test_rejected_rows_are_shown_exported_discarded_and_after_a_change_of_the_co
         ("payments/2026-01-05.csv", "7", "Alan"),
     ]
     assert wrong.returncode == 1 and "Remedy: name a file that ends in .csv or .jsonl" in wrong.stderr
-    assert discarded.stdout.startswith("payments: discarded 1 rows. To take it back: incload discard payments --undo 2")
+    assert discarded.stdout.startswith("payments: discarded 1 rows. To take it back: incload discard payments --undo 3")
     assert replayed.returncode == 0
     assert replayed.stdout.endswith("payments: judged 2 rejected rows again; 1 pass, 1 stay rejected.\n")
     assert "is not decimal" in after.stdout and "Barbara" not in after.stdout

@@ -65,7 +65,9 @@ def landed(table: Loaded) -> list[tuple[Any, ...]]:
 
 def told(report: LoadReport) -> dict[str, Any]:
     """The window's record, but for what tells when and how often it was landed."""
-    return {name: value for name, value in vars(report.control).items() if name not in ("landing", "landed_at")}
+    return {
+        name: value for name, value in vars(report.control).items() if name not in ("landing", "landed_at", "former")
+    }
 
 
 def log_files(table: Loaded) -> set[str]:

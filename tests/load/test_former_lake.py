@@ -35,7 +35,11 @@ def test_a_former_lake_is_known_goes_on_and_takes_corrections(
     before = ChangeLog(table.table, table.lake).controls()
     assert before.keys() == set(FORMER_DAYS)
     assert {record.code_version for record in before.values()} == {table.table.code_version}
+    first, *_ = FORMER_DAYS
+    at = table.versions()[table.uri]
+    table.load(first, checkpoint=Checkpoint(before[first].fingerprint, clean=True))  # window records get new fields
     versions = table.versions()
+    assert versions[table.uri] == at
     for day in FORMER_DAYS:
         again = table.load(day, checkpoint=Checkpoint(before[day].fingerprint, clean=True))
         assert (again.ingested, again.committed) == (False, False)

@@ -32,6 +32,6 @@ def test_each_table_is_observed_with_what_was_removed_and_files_never_committed_
             observed = event.asset_observation_data.asset_observation
             return {name: value.value for name, value in observed.metadata.items()}
 
-        assert removed(SATURDAY) == {"vacuum_files_removed": 0, "vacuum_bytes_removed": 0}
-        assert removed(SUNDAY) == {"vacuum_files_removed": 1, "vacuum_bytes_removed": 4}
+        assert removed(SATURDAY) == {"vacuum_files_removed": 0, "vacuum_bytes_removed": 0, "vacuum_former_removed": 0}
+        assert removed(SUNDAY) == {"vacuum_files_removed": 1, "vacuum_bytes_removed": 4, "vacuum_former_removed": 0}
         assert not left.exists()
