@@ -48,10 +48,10 @@ class TableStatus:
     drifted: list[str]
     in_progress: list[str]
     waiting: list[str]
-    held: list[str]
+    held: list[str] = field(default_factory=list)
     causes: Mapping[str, str]
     undone: Mapping[str, str]
-    holds: Mapping[str, str]
+    holds: Mapping[str, str] = field(default_factory=dict)
     freshness: float | None
     last_materialized: datetime | None
     rows: int | None
