@@ -17,6 +17,7 @@ from tests.model.exploration import WRONG, Machine, put
 from tests.model.terms import (
     LOST,
     NOTHING,
+    UNKNOWN,
     Case,
     Change,
     Checkpoint,
@@ -217,7 +218,8 @@ class Model(Machine[State]):
 
     def _begin_window(self, state: State, i: int) -> State:
         """A run turns to its next window."""
-        return self._detect(self._to(state, i, trusted=self._trusted(state, i)), i)
+        known = state.checkpoints[self.names.index(state.runs[i].window)].content
+        return self._detect(self._to(state, i, trusted=self._trusted(state, i), known=known, full=False), i)
 
     def _trusted(self, state: State, i: int) -> Content | None:
         window = state.runs[i].window
@@ -250,11 +252,13 @@ class Model(Machine[State]):
         least = (self._least(mine), 0)
         merged = run.committed and run.fence > least
         quiet = run.trusted == mine.fingerprint and not run.landed
-        plan = self._plan(state, (w,), run.row, full=False)
+        again = run.known == mine.fingerprint
+        plan = self._plan(state, (w,), run.row, full=run.full or again)
         if merged or quiet:
             if not plan.action:
                 return "reads the log, all is well, checkpoints", self._finished(state, i)
             plan = self._plan(state, (w,), run.row, full=True)
+            state = self._to(state, i, full=True)
         number = max(least, run.fence)
         return self._sends(state, i, Merge(run.window, plan, (number[0], number[1] + 1)))
 
@@ -263,7 +267,7 @@ class Model(Machine[State]):
         return mine.number
 
     def _sends(self, state: State, i: int, merge: Merge) -> tuple[str, State | None]:
-        if not merge.plan.action:
+        if not merge.plan.action or merge.plan == UNKNOWN:
             merge = merge._replace(plan=NOTHING)
         if merge.number[1] > MAX_MERGES:
             return f"{WRONG}{MAX_MERGES} merges and still not reconciled", None
@@ -299,6 +303,8 @@ class Model(Machine[State]):
         older = row is not None and row < order
         if order[1]:
             return Plan("delete" if older else "", order, None, False)
+        if row is not None and row > order and row[0] == order[0]:
+            return UNKNOWN
         return Plan("insert" if row is None else "update" if older else "", order, None, False)
 
     # what happens on the server

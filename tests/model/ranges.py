@@ -186,12 +186,13 @@ class RangeModel(Model):
         if not run.together:
             return super()._decide(state, i, run)
         windows = tuple(self.names.index(name) for name in run.together)
-        plan = self._plan(state, windows, run.row, full=False)
+        plan = self._plan(state, windows, run.row, full=run.full)
         least = (max(landed.number for landed in state.log if landed) if "range numbers" in self.without else 0, 0)
         if run.committed and run.fence > least:
             if not plan.action:
                 return "reads the log, all is well", self._notes(state, i, run)
             plan = self._plan(state, windows, run.row, full=True)
+            state = self._to(state, i, full=True)
         number = max(run.fence, least)
         return self._sends(state, i, Merge(RANGE, plan, (number[0], number[1] + 1)))
 

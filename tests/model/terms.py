@@ -41,7 +41,10 @@ class Checkpoint(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a MERGE is told to do with the key. ``action`` is insert, update, delete, or empty for nothing."""
+    """What a MERGE is told to do with the key. ``action`` is insert, update, delete, or empty for nothing.
+
+    It is ``unknown`` where the table has other content of the same sequence, which only a plan in full can tell.
+    """
 
     action: str
     order: Change | None
@@ -50,6 +53,7 @@ class Plan(NamedTuple):
 
 
 NOTHING = Plan("", None, None, False)
+UNKNOWN = Plan("unknown", None, None, False)
 
 
 class Merge(NamedTuple):
@@ -88,8 +92,9 @@ class Run(NamedTuple):
     """A load: where it stands, and what it remembers.
 
     ``pending``: windows asked for and not yet checkpointed; the first is the one being loaded. ``together``: those that
-    are loaded in one landing and one MERGE. ``trusted``: the position of a clean checkpoint. ``overlapped``: another
-    run of one of its windows was killed meanwhile. ``doubtful``: merges of ranges are still to be called off.
+    are loaded in one landing and one MERGE. ``trusted``: the position of a clean checkpoint; ``known``: of any.
+    ``overlapped``: another run of one of its windows was killed meanwhile. ``full``: further plans are made in full.
+    ``doubtful``: merges of ranges are still to be called off.
     """
 
     asked: tuple[str, ...]
@@ -100,6 +105,8 @@ class Run(NamedTuple):
     landed: bool = False
     committed: bool = False
     overlapped: bool = False
+    full: bool = False
+    known: Content | None = None
     doubtful: bool = False
     row: Change | None = None
     fence: tuple[int, int] = (0, 0)
