@@ -51,7 +51,10 @@ PARTS = {
 
 TWO_PLANS_OF_ONE_SNAPSHOT = "run 0 *5, run 1 *5, run 1, run 0 *3"
 WRITTEN: dict[str, dict[str, str]] = {
-    "single loads": {"tie of two contents": TWO_PLANS_OF_ONE_SNAPSHOT},
+    "single loads": {
+        "tie of two contents": TWO_PLANS_OF_ONE_SNAPSHOT,
+        "gone, then rewritten again": "run 0 *8, source A, run 0 *2, kill 0, source A, run 0 *2",
+    },
     "snapshots": {"two snapshots": TWO_PLANS_OF_ONE_SNAPSHOT},
     "compaction": {
         "rewrite chosen": "run 0 *8, run 1 *8, run 2 *4, source B, run 1 *2, run 2",
