@@ -1,7 +1,7 @@
 """The read view of a plan: the versions of table and log that it reads, and which of their rows it needs."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -66,7 +66,7 @@ class ReadView:
     feeds: bool
     near_files: ParquetFiles | None
     window_files: ParquetFiles | None
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int]
 
     @property
     def ingestion(self) -> int:

@@ -43,7 +43,7 @@ class Checkpoint(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a MERGE is told to do with the key. ``action`` is insert, update, delete, or empty for nothing.
+    """The change that a MERGE makes to the key. ``action`` is insert, update, delete, or empty for nothing.
 
     It is ``unknown`` where the table has other content of the same sequence, which only a plan in full can tell.
     """

@@ -39,7 +39,7 @@ def test_every_attempt_is_a_row_with_its_counts_phases_and_proof(tmp_path: Path,
 
 
 def test_a_load_is_recorded_once_by_several_collectors_at_once(tmp_path: Path, spark_settings: Settings) -> None:
-    """Of an instance, too, that none of them has asked for its identity before."""
+    """The instance is new, so that no collector has asked for its identity before."""
     (tmp_path / "dagster").mkdir()
     with (
         dg.DagsterInstance.local_temp(str(tmp_path / "dagster")) as instance,  # one that threads can share

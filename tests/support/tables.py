@@ -12,13 +12,14 @@ import pyspark.sql.types as T
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.assets.incremental import incremental_asset
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.declare import declare
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Declaration, Quarantine, Table
 from incload_assets.declaration.window import window_of
 from incload_assets.declaration.write import Write
-from incload_assets.load.load import LoadReport, load_window
+from incload_assets.load.load import LoadReport, ensure_tables, load_window
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.sources.files.files import Files
 from incload_assets.writes.merge import Merge
@@ -103,6 +104,12 @@ class Loaded:
         assert delta is not None
         rows = delta.to_pyarrow_table(filters=[("_kind", "=", kind)], columns=list(columns)).to_pylist()
         return sorted((tuple(row[n] for n in columns) for row in rows), key=repr)
+
+    def written_by_another(self, rows: list[tuple[Any, ...]]) -> None:
+        """Append rows that are in no change log, to the table that a load would make."""
+        ensure_tables(LoadContext(self.spark, self.table, self.lake))
+        frame = self.spark.createDataFrame(rows, self.table.schema)
+        frame.write.format("delta").mode("append").save(self.uri)
 
     def versions(self) -> dict[str, int]:
         """The present versions of table and log."""

@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import Changes, FullReload, Quarantine
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.window import window_of
-from incload_assets.load.load import ensure_tables
 from incload_assets.writes.merge_into import app_id
 from resources.errors import ContractViolation, DeclarationError
 from tests.load.test_load import bins
@@ -87,9 +86,7 @@ def test_an_empty_extract_is_fine_as_long_as_there_is_nothing_to_lose(spark: Spa
 
 def test_a_table_that_had_rows_before_its_first_load_is_guarded_too(spark: SparkSession, tmp_path: Path) -> None:
     table = declared(spark, tmp_path, {day(1): []})
-    ensure_tables(LoadContext(spark, table.table, table.lake))
-    others = spark.createDataFrame([("1", "a", 1)], table.table.schema)
-    others.write.format("delta").mode("append").save(table.uri)
+    table.written_by_another([("1", "a", 1)])
     with pytest.raises(ContractViolation, match="the extract has 0 acceptable rows, the table had 1"):
         table.load(1)
 

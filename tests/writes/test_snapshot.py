@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import Changes, Quarantine, Snapshot
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.window import window_of
-from incload_assets.load.load import ensure_tables
 from incload_assets.writes.merge_into import app_id
 from resources.errors import ContractViolation, DeclarationError
 from tests.load.test_load import bins
@@ -96,8 +95,7 @@ def test_only_the_scope_is_compared(spark: SparkSession, tmp_path: Path) -> None
         write=Snapshot(scope="region = 'EU'"),
     )
     others = [("7", "u", 1, "US"), ("8", "n", 1, None), ("9", "moves", 1, "US")]
-    ensure_tables(LoadContext(spark, table.table, table.lake))
-    spark.createDataFrame(others, table.table.schema).write.format("delta").mode("append").save(table.uri)
+    table.written_by_another(others)
     assert bins(table.load(1).evidence) == (2, 0, 0, 2)
     assert table.log("rejected", "id", "_reasons") == [
         ("3", ["outside the snapshot's scope region = 'EU'"]),
