@@ -11,7 +11,8 @@ from incload_assets.automation import orphaned_runs, source_sensor
 from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for
 from incload_assets.checks.reconciliation_schedules import reconciliation_schedules
 from incload_assets.declaration.table import Table
-from incload_assets.load.undo import BECAUSE_TAG, LAST, RELEASE_TAG, UNDO_TAG
+from incload_assets.load.undo import BECAUSE_TAG, RELEASE_TAG, UNDO_TAG
+from incload_assets.load.undo_plan import LAST
 from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.jobs import schedule_of
 from incload_assets.monitoring.telemetry.sensor import loads_sensor

@@ -20,7 +20,8 @@ from incload_assets.load.error_translation import told, unforeseen
 from incload_assets.load.load import IfHeld, LoadReport, load_window
 from incload_assets.load.ranges import load_first_windows
 from incload_assets.load.replay import REPLAY_TAG, audit_replay, replay_window
-from incload_assets.load.undo import BECAUSE_TAG, RELEASE_TAG, UNDO_TAG, Undo, undo_window
+from incload_assets.load.undo import BECAUSE_TAG, RELEASE_TAG, UNDO_TAG, undo_window
+from incload_assets.load.undo_plan import Undo
 from incload_assets.progress.audit import Action, AuditEntry, actor_of, record
 from incload_assets.progress.checkpoint import (
     DATA_VERSION_TAG,

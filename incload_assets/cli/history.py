@@ -1,9 +1,12 @@
 """``incload history``: every load of a table or of one partition."""
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from incload_assets.load.undo_plan import KeptLanding
 
 
 def history(
@@ -13,6 +16,9 @@ def history(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with everything that is recorded.")] = False,
 ) -> None:
     """Show the loads of a table, newest last: when, by whom and why, from which source position, and what they changed.
+
+    A load that changed what its partition holds has made a landing, which has a number. The last column tells whether
+    the partition can be returned to it, and how long: `incload undo` returns to the landing before the one it names.
 
     - **Writes:** no table and no log. Loads that ended since the last time are recorded in the lake's table `_loads`.
     - **Spark:** not started.
@@ -25,6 +31,7 @@ def history(
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.status_view import as_iso
+    from incload_assets.load.undo_plan import kept_landings
     from incload_assets.monitoring.loads_table import LoadsTable
     from incload_assets.monitoring.telemetry.emitters import collect_and_send
     from resources.lake import Lake
@@ -35,11 +42,28 @@ def history(
         collect_and_send(project.instance, project.tables.values(), lake)
         windows = None if partition is None else [partition]
         rows = LoadsTable(lake).rows(tables=[wanted.name], windows=windows)[-most:]
+        found = kept_landings(wanted, lake, {row.window for row in rows})
+    kept = {(landing.window, landing.run_id): landing for landing in found}
     if as_json:
-        screen.print_json(json.dumps([vars(row) for row in rows], default=as_iso))
+        records = []
+        for row in rows:
+            landing = kept.get((row.window, row.run_id))
+            of_landing = {"landing": landing.number, "kept_until": landing.until} if landing else {"landing": None}
+            records.append(vars(row) | of_landing)
+        screen.print_json(json.dumps(records, default=as_iso))
         return
     grid = screen.grid("ended (UTC)")
-    for name in ("partition", "run", "by", "why", "source position", "rows read", "changed", "outcome"):
+    for name in (
+        "partition",
+        "run",
+        "by",
+        "why",
+        "source position",
+        "rows read",
+        "changed",
+        "outcome",
+        "can be returned to",
+    ):
         grid.add_column(name)
     for row in rows:
         changed = f"+{row.inserted} ~{row.updated} -{row.deleted}"
@@ -54,5 +78,14 @@ def history(
             f"{row.rows_read:,}" if good else "",
             changed if good else "",
             "[green]loaded[/]" if good else f"[red]{row.outcome}[/] {escape(row.error_class)}",
+            _told(kept.get((row.window, row.run_id))),
         )
     screen.print_grid(grid)
+
+
+def _told(landing: "KeptLanding | None") -> str:
+    if landing is None:
+        return ""
+    if landing.until is None:
+        return f"landing {landing.number}: is in the table"
+    return f"landing {landing.number}: until {landing.until:%Y-%m-%d %H:%M}"

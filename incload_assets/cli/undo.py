@@ -40,7 +40,8 @@ def undo(
     from incload_assets.cli import screen
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
-    from incload_assets.load.undo import BECAUSE_TAG, LAST, UNDO_TAG, Undo, plan_undo
+    from incload_assets.load.undo import BECAUSE_TAG, UNDO_TAG
+    from incload_assets.load.undo_plan import LAST, Undo, plan_undo
     from resources.lake import Lake
     from resources.settings import Settings
 

@@ -4,33 +4,29 @@ A load that fails at any point can be run again and corrects the table: the log 
 the table's commits records what was merged, and the reconciliation compares the states of both.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
 
-import pyspark.sql.types as T
 from pyspark.sql import SparkSession
 
 from incload_assets.change_log.commit import bare_fence
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.change_log.window_records import WindowRecord
-from incload_assets.declaration.source import DetectRequest, Position
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import Window, first_window
-from incload_assets.declaration.write import BUCKET
+from incload_assets.declaration.window import Window
 from incload_assets.delta.sql import col
-from incload_assets.delta.tables import ensure_table
-from incload_assets.delta.tuning import tune_ingest
 from incload_assets.ingest.ingest import ingest
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.load.apply import Applied, apply_changes
 from incload_assets.load.compacted import hold_off, refuse_rewrite
-from incload_assets.load.placement import refuse_foreign, refuse_misplaced
+from incload_assets.load.detection import look
+from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
 from incload_assets.load.reconcile import Evidence
-from incload_assets.load.tables import leave_unset
+from incload_assets.load.tables import ensure_tables
 from incload_assets.progress.checkpoint import NOTHING_KNOWN, Checkpoint
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.plan import Merged
@@ -38,7 +34,6 @@ from incload_assets.writes.strategy import strategy_of
 from resources.errors import (
     ReconciliationFailed,
     SourceChanged,
-    SourceMissing,
     SourceUnreadable,
     StoredFileLost,
     WindowHeld,
@@ -47,9 +42,6 @@ from resources.lake import Lake
 
 INGESTIONS = 5
 IfHeld = Literal["refuse", "complete", "release"]
-WINDOWS = "incload.windows"
-Ensure = Callable[..., None]
-"""Makes a table be as declared, as :func:`incload_assets.delta.tables.ensure_table` does."""
 
 
 @dataclass(frozen=True)
@@ -172,123 +164,6 @@ def report_of(load: LoadContext, applied: Applied, window: Window, *, ingested: 
         seconds={name: seconds / windows for name, seconds in load.phases.seconds.items()},
         timeline=tuple(load.phases.timeline),
     )
-
-
-def ensure_tables(load: LoadContext, ensure: Ensure | None = None) -> None:
-    """Creates table and log, or adapts them to the declaration; ``ensure``, if given, is called in place of that.
-
-    Raises:
-        SchemaMismatch: They do not fit the declaration and cannot be adapted, or the table is somebody else's.
-    """
-    refuse_foreign(load)
-    adapt_tables(load, ensure)
-
-
-def adapt_tables(load: LoadContext, ensure: Ensure | None = None) -> None:
-    """Creates table and log, or adapts them to the declaration, whoever has made the table.
-
-    Args:
-        load: The load's context.
-        ensure: As for :func:`ensure_tables`.
-
-    Raises:
-        SchemaMismatch: They do not fit the declaration and cannot be adapted.
-    """
-    spark, table, lake = load.spark, load.table, load.lake
-    schema = table.schema
-    if table.write.buckets is not None:
-        comment = {"comment": "Hash of the key, modulo the number of buckets; for pruning files only"}
-        schema = T.StructType([*schema.fields, T.StructField(BUCKET, T.IntegerType(), True, comment)])
-    whole, by, kept = table.write.is_content(table.changes), table.write.stored_by, _kept_properties(table)
-    make = ensure or ensure_table
-    make(spark, lake, load.uri, schema, by, table.name, kept, whole=whole, beside=load.log.uri)
-    ensure_log(load, ensure)
-
-
-def ensure_log(load: LoadContext, ensure: Ensure | None = None, more: Mapping[str, str] | None = None) -> None:
-    """Creates the log, or adapts it to the declaration.
-
-    Args:
-        load: The load's context.
-        ensure: As for :func:`ensure_tables`.
-        more: Further table properties that a new log begins with.
-
-    Raises:
-        SchemaMismatch: It does not fit the declaration and cannot be adapted.
-    """
-    log, table = load.log, load.table
-    # the log depends on the windows, and its window records on the buckets
-    kept = {n: value for n, value in _kept_properties(table).items() if n.startswith(("incload.bucket", WINDOWS))}
-    properties = kept | log.properties | dict(more or {})
-    if ensure is None:
-        leave_unset(load)
-    by, make = ("_window", "_kind"), ensure or ensure_table
-    make(load.spark, load.lake, log.uri, log.schema, by, table.name, properties, beside=load.uri)
-
-
-def _kept_properties(table: Table) -> dict[str, str]:
-    """Table properties that existing rows depend on.
-
-    They include the definition of the windows, because rows of a window of another definition could not be replaced.
-    """
-    kept = {f"incload.{name}": value for name, value in table.write.kept_as(table.changes).items()}
-    windows = table.partitions_def
-    definition = {WINDOWS: f"{windows.cron_schedule} {windows.timezone or 'UTC'} {windows.fmt}"}
-    return kept if table.write.supersedes else kept | definition
-
-
-def detect(load: LoadContext, windows: list[Window]) -> dict[str, Position]:
-    """The source's present positions of the windows that it has content for, or that may be empty."""
-    table = load.table
-    first = first_window(table.partitions_def).start
-    request = DetectRequest(table.name, windows, load.log.ingested, load.lake, first)
-    table.source.prepare(load.spark, request)
-    return table.source.empty_positions(windows, load.lake) | table.source.detect(request)
-
-
-def _found(load: LoadContext, window: Window) -> Position | None:
-    """The source's present position of a window; the ingested one if the source can no longer tell."""
-    try:
-        return detect(load, [window]).get(window.key)
-    except SourceUnreadable as error:
-        before = load.log.ingested.get(window.key)
-        if before is None or not load.table.source.settled(before):
-            raise
-        load.info(f"{load.table.name} {window.key}: was complete when it was ingested; its source now: {error}")
-        return before
-
-
-def _expect_content(load: LoadContext, window: Window, position: Position | None) -> Position:
-    if position is None:
-        raise SourceMissing(
-            f"{load.table.name} {window.key}: {load.table.source} has nothing for this window",
-            rule='the table waits for its source (absent="wait")',
-            remedy='load it when the source has it, or declare absent="empty" if a window may be empty',
-        )
-    return position
-
-
-def look(load: LoadContext, window: Window, checkpoint: Checkpoint, *, ingested: bool = False) -> Ingestion:
-    """An ingestion of the source's present content of a window; of the ingested one if the source no longer has it.
-
-    Args:
-        load: The load's context.
-        window: The window.
-        checkpoint: Dagster's records of the window.
-        ingested: Whether this load has ingested the window before.
-
-    Raises:
-        SourceMissing: The source has nothing for the window.
-    """
-    found = _found(load, window)
-    at = load.log.open()
-    before = load.log.records(at, only=[window.key]).get(window.key)
-    held = before is not None and before.is_held_at(found)
-    position = _expect_content(load, window, found or (before.as_position() if before is not None else None))
-    fence = at.transaction_version(ingestion_app_id(load.table, window)) or 0
-    tune_ingest(load.spark, at, [window.key], position.size)
-    settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not ingested
-    return Ingestion(window, position, before, at.version(), settled, fence, held)
 
 
 def _ingest(

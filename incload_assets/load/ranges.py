@@ -23,9 +23,11 @@ from incload_assets.ingest.ingest import staged_rows, window_record_of
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.ingest.quarantine import is_tolerated
 from incload_assets.load.apply import apply_changes
-from incload_assets.load.load import LoadReport, detect, ensure_tables, report_of
+from incload_assets.load.detection import detect
+from incload_assets.load.load import LoadReport, report_of
 from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import FIRST_INGESTION, range_app_id
+from incload_assets.load.tables import ensure_tables
 from resources.errors import SourceUnreadable
 
 BYTES_AT_ONCE = 256 * 2**20

@@ -37,9 +37,10 @@ from incload_assets.ingest.quarantine import check_threshold
 from incload_assets.ingest.validate import validate
 from incload_assets.load.apply import apply_changes
 from incload_assets.load.compacted import hold_off
-from incload_assets.load.load import LoadReport, ensure_tables, report_of
+from incload_assets.load.load import LoadReport, report_of
 from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
+from incload_assets.load.tables import ensure_tables
 from incload_assets.progress.audit import AuditEntry, actor_of, record
 from incload_assets.sources.files.csv import UNPARSED
 from incload_assets.writes.merge_into import app_id

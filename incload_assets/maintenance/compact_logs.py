@@ -34,7 +34,7 @@ from incload_assets.delta.fences import fenced
 from incload_assets.delta.sql import literal
 from incload_assets.delta.tables import lost_the_race
 from incload_assets.load.compacted import compaction_app_id
-from incload_assets.load.load import ensure_log
+from incload_assets.load.tables import ensure_log
 from incload_assets.maintenance.jobs import MaintenanceJob
 from incload_assets.progress.checkpoint import at_rest
 from incload_assets.writes.strategy import strategy_of

@@ -23,10 +23,10 @@ from incload_assets.checks.observation import several
 from incload_assets.delta.sql import literal
 from incload_assets.delta.tuning import tune_plan
 from incload_assets.load.apply import apply_changes
-from incload_assets.load.load import adapt_tables, ensure_log
 from incload_assets.load.placement import ADOPTED
 from incload_assets.load.reconcile import check_bins
 from incload_assets.load.reconcile import examine as evidence_of
+from incload_assets.load.tables import adapt_tables, ensure_log
 from incload_assets.progress.audit import AuditEntry, record
 from incload_assets.recovery.adoptable import examine, refuse_strategy
 from incload_assets.recovery.base_rows import (

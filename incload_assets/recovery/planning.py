@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from incload_assets.declaration.layout import laid_out_by
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now, window_of
+from incload_assets.load.detection import detect
 from incload_assets.load.error_translation import told
-from incload_assets.load.load import detect
 from incload_assets.progress.checkpoint import checkpoint_of
 from incload_assets.progress.pending import pending_windows
 from incload_assets.recovery.plan_details import window_plan

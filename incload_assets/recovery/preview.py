@@ -27,8 +27,10 @@ from incload_assets.ingest.ingest import ingest
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.load.apply import apply_changes
 from incload_assets.load.compacted import refuse_rewrite
-from incload_assets.load.load import LoadReport, ensure_tables, expect_completion, look, report_of
+from incload_assets.load.detection import look
+from incload_assets.load.load import LoadReport, expect_completion, report_of
 from incload_assets.load.placement import refuse_misplaced
+from incload_assets.load.tables import ensure_tables
 from incload_assets.progress.checkpoint import NOTHING_KNOWN, Checkpoint
 from incload_assets.recovery.preview_lake import PreviewLake
 from incload_assets.recovery.preview_log import PreviewLog

@@ -32,7 +32,7 @@ from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.ingest import staged_rows, window_record_of
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.load.apply import apply_changes
-from incload_assets.load.load import adapt_tables
+from incload_assets.load.tables import adapt_tables
 from incload_assets.progress.progress import source_state
 from incload_assets.recovery.base_rows import base_window
 from incload_assets.recovery.comparison import Comparison, compare

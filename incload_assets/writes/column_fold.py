@@ -28,7 +28,7 @@ from incload_assets.change_log.read_view import ReadView, near, of_keys
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import all_of, any_of, col, content_hash_sql
 from incload_assets.writes.key_moves import Moves, links_of
-from incload_assets.writes.plan import PENDING, MergePlan, entry, nothing_held
+from incload_assets.writes.plan import PENDING, MergePlan, entry
 
 
 def column_plan(load: LoadContext, at: ReadView, *, soft_delete: str | None) -> MergePlan:
@@ -43,7 +43,7 @@ def column_plan(load: LoadContext, at: ReadView, *, soft_delete: str | None) -> 
     changes = load.changes(at)
     here = changes.filter(F.col("_window").isin(*at.controls))
     truncates = changes.filter(F.col("_kind").isin(*EMPTIES)) if table.changes.empties else None
-    keys, handed_on, moves = _keys(changes, here, table), None, None
+    keys, handed_on = _keys(changes, here, table), None
     if at.moves and table.changes.moved_when:
         moves = Moves(links_of(changes, truncates, table), table)
         if at.replaced:  # by a withdrawn delete no key is linked any more
@@ -61,7 +61,6 @@ def column_plan(load: LoadContext, at: ReadView, *, soft_delete: str | None) -> 
         identity=table.identity,
         valid=f"{content_hash_sql(table.schema.names, 't')} <=> s._seen",
         ledger=ledger,
-        release=moves.release if moves else nothing_held,
     )
 
 

@@ -8,15 +8,12 @@ these inherit, through as many keys as the row has had. Like every fold this is 
 """
 
 from collections.abc import Callable
-from contextlib import ExitStack
-from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, MOVED, UPSERTS, log_order, truncate_order
 from incload_assets.declaration.table import Table
-from incload_assets.delta.session import named
 from incload_assets.delta.sql import col, union_of
 
 
@@ -54,7 +51,10 @@ def links_of(changes: DataFrame, truncates: DataFrame | None, table: Table) -> D
 
 
 class Moves:
-    """The moves of a log, followed from some keys. Results are cached until they are released.
+    """The moves of a log, followed from some keys.
+
+    Each step is a local checkpoint: a plan that joins the log again for each move of a row fills the server's heap
+    at some twenty moves. Spark releases a checkpoint once no plan refers to it.
 
     Args:
         links: The moves, as :func:`links_of` returns them.
@@ -63,12 +63,7 @@ class Moves:
 
     def __init__(self, links: DataFrame, table: Table) -> None:
         self._table = table
-        self._held = ExitStack()
-        self._links = self._hold(links).alias("links")
-
-    def release(self) -> None:
-        """Releases the cached frames, which must not be used afterwards."""
-        self._held.close()
+        self._links = links.localCheckpoint().alias("links")
 
     def heirs(self, keys: DataFrame) -> DataFrame:
         """The keys and their heirs: columns of the identity, and ``_window``."""
@@ -85,7 +80,7 @@ class Moves:
         if not found:
             return keys
         reached = union_of(found).select("_key.*", "_window")
-        return self._hold(keys.unionByName(reached).distinct())
+        return keys.unionByName(reached).distinct().localCheckpoint()
 
     def inherited(self, changes: DataFrame, keys: DataFrame) -> DataFrame | None:
         """The changes that the keys inherit from former keys of their rows; None if there are none.
@@ -116,22 +111,15 @@ class Moves:
         found = self._follow(last.select("_key", F.array("links._order").alias("_path"), *of_heir), step)
         if not found:
             return None
-        return self._hold(_inherited_changes(changes, union_of(found), self._table))
+        return _inherited_changes(changes, union_of(found), self._table).localCheckpoint()
 
     def _follow(self, start: DataFrame, step: Callable[[DataFrame], DataFrame]) -> list[DataFrame]:
         """All frames reached step by step until one is empty. Each has few rows, in strictly ordered time."""
-        found, reached = [], self._hold(start)
+        found, reached = [], start.localCheckpoint()
         while not reached.isEmpty():
             found.append(reached)
-            reached = self._hold(step(reached))
+            reached = step(reached).localCheckpoint()
         return found
-
-    def _hold(self, frame: DataFrame) -> DataFrame:
-        # by name, otherwise each request would send the frame's whole plan to the server for analysis
-        name = self._held.enter_context(named(frame, f"_moves_{uuid4().hex}"))
-        held = frame.sparkSession.table(name).persist()
-        self._held.callback(held.unpersist)
-        return held
 
 
 def _inherited_changes(changes: DataFrame, legs: DataFrame, table: Table) -> DataFrame:

@@ -14,7 +14,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.layout import bucket_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.write import BUCKET, Write
-from incload_assets.load.load import ensure_tables
+from incload_assets.load.tables import ensure_tables
 from tests.support.tables import DatedItem, Loaded, make
 
 FIRST_DAY, FIRST_WINDOW = date(2020, 1, 1), date(2023, 1, 1)

@@ -1,5 +1,6 @@
 """``incload undo`` and ``incload release``, as a person runs them."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,8 @@ def test_a_bad_load_is_undone_held_and_loaded_again_when_its_file_is_corrected(t
     deliver("2.00")
     drifted = clone.status("payments", **PLAIN)["drifted"]
     corrected = clone.incload("load", "payments", "--all-missing", **PLAIN)
+    history = json.loads(clone.incload("history", "payments", "--json", **PLAIN).stdout)
+    shown = clone.incload("history", "payments", **PLAIN).stdout
 
     assert never.returncode == 1 and "was never loaded" in never.stderr + never.stdout
     assert planned.returncode == 0 and "1 file" in planned.stdout
@@ -48,3 +51,7 @@ def test_a_bad_load_is_undone_held_and_loaded_again_when_its_file_is_corrected(t
     assert drifted == ["2026-01-01"]
     assert corrected.returncode == 0 and "1 updated" in corrected.stdout
     assert clone.status("payments", **PLAIN)["loaded"] == ["2026-01-01"]
+    kept = {row["landing"]: row["kept_until"] for row in history if row["outcome"] == "loaded"}
+    assert sorted(kept) == [1, 2, 3, 4, 5, 6] and [number for number in kept if kept[number] is None] == [6]
+    assert {row["landing"] for row in history if row["outcome"] == "failed"} == {None}
+    assert "landing 6: is in the table" in " ".join(shown.split())

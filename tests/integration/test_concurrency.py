@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Merge
 from incload_assets.change_log.context import LoadContext
-from incload_assets.load.load import ensure_tables
+from incload_assets.load.tables import ensure_tables
 from incload_assets.writes import merge as merge_module
 from resources.settings import Settings
 from resources.spark.resource import open_session

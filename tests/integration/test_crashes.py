@@ -13,7 +13,9 @@ from pyspark.sql import SparkSession
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.window import window_of
-from incload_assets.load.load import Checkpoint, _ingest, ensure_tables
+from incload_assets.load.load import _ingest
+from incload_assets.load.tables import ensure_tables
+from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.writes.merge_into import app_id, merge
 from resources.lake import Lake
 from tests.integration.loader import POINTS, dagster_house, functions, load_until, materialize, started

@@ -13,9 +13,11 @@ from incload_assets.change_log.read_view import ReadView
 from incload_assets.declaration.window import Window, window_of
 from incload_assets.ingest.ingest import staged_rows
 from incload_assets.load import load, ranges
-from incload_assets.load.load import LoadReport, detect, ensure_tables
+from incload_assets.load.detection import detect
+from incload_assets.load.load import LoadReport
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE, range_app_id
 from incload_assets.load.ranges import load_first_windows
+from incload_assets.load.tables import ensure_tables
 from incload_assets.writes import merge as merge_module
 from incload_assets.writes.plan import MergePlan
 from tests.support.tables import DAYS, DatedItem, GoodItem, Loaded, day, item, make

@@ -11,7 +11,8 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import now, window_of
 from incload_assets.load.load import LoadReport
-from incload_assets.load.undo import Undo, plan_undo, undo_window
+from incload_assets.load.undo import undo_window
+from incload_assets.load.undo_plan import Undo, plan_undo
 from incload_assets.progress.checkpoint import Checkpoint
 from resources.errors import CannotUndo, WindowHeld
 from tests.support.tables import GoodItem, Loaded, day, item, make

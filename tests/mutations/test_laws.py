@@ -13,8 +13,10 @@ from incload_assets.declaration.window import Window, window_of
 from incload_assets.delta import data_files as parquet_files
 from incload_assets.ingest.ingest import ingest
 from incload_assets.ingest.ingestion import Ingestion
-from incload_assets.load.load import Checkpoint, _ingest, ensure_tables
+from incload_assets.load.load import _ingest
 from incload_assets.load.reconcile import examine
+from incload_assets.load.tables import ensure_tables
+from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.writes.merge_into import app_id, merge
 from incload_assets.writes.strategy import strategy_of
 from resources.lake import Lake, data_files

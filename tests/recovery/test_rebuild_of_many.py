@@ -13,8 +13,9 @@ from incload_assets.assets import FullReload, Snapshot
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.window import window_of
-from incload_assets.load.load import Checkpoint, _ingest, ensure_tables
-from incload_assets.progress.checkpoint import at_rest, fingerprints_of
+from incload_assets.load.load import _ingest
+from incload_assets.load.tables import ensure_tables
+from incload_assets.progress.checkpoint import Checkpoint, at_rest, fingerprints_of
 from incload_assets.recovery import rebuild as module
 from incload_assets.recovery.rebuild import rebuild
 from tests.support.many_windows import UntouchableSource, many_windows

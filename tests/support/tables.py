@@ -19,7 +19,8 @@ from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Declaration, Quarantine, Table
 from incload_assets.declaration.window import window_of
 from incload_assets.declaration.write import Write
-from incload_assets.load.load import LoadReport, ensure_tables, load_window
+from incload_assets.load.load import LoadReport, load_window
+from incload_assets.load.tables import ensure_tables
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.sources.files.files import Files
 from incload_assets.writes.merge import Merge

@@ -16,7 +16,8 @@ from incload_assets.declaration.window import Window, now, window_of
 from incload_assets.load.load import LoadReport
 from incload_assets.load.ranges import load_first_windows
 from incload_assets.load.reconcile import examine
-from incload_assets.load.undo import Undo, undo_window
+from incload_assets.load.undo import undo_window
+from incload_assets.load.undo_plan import Undo
 from incload_assets.maintenance.compact_logs import compact
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.writes.merge_into import app_id

@@ -17,7 +17,9 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.window import window_of
-from incload_assets.load.load import Checkpoint, _ingest, ensure_tables
+from incload_assets.load.load import _ingest
+from incload_assets.load.tables import ensure_tables
+from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.writes import merge, replace_where
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.plan import Merged

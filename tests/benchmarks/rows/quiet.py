@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import Files, Merge
 from incload_assets.automation.source_sensor import look
 from incload_assets.change_log.context import LoadContext
-from incload_assets.load.load import ensure_tables
+from incload_assets.load.tables import ensure_tables
 from incload_assets.progress.checkpoint import DATA_VERSION_TAG
 from incload_assets.progress.progress import source_state
 from incload_assets.progress.status import table_status

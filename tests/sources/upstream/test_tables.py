@@ -22,7 +22,7 @@ from incload_assets.assets.incremental import table_of
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.window import window_of
-from incload_assets.load.load import detect
+from incload_assets.load.detection import detect
 from incload_assets.load.ranges import load_first_windows
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.progress.progress import source_state

@@ -1,0 +1,202 @@
+"""What an undo returns windows to: the former landings that are kept, and the one that a person means."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from incload_assets.change_log.former import FormerLanding, FormerLandings
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.window_records import WindowRecord
+from incload_assets.declaration.table import Table
+from resources.errors import CannotUndo
+from resources.lake import Lake
+
+LAST = "last"
+SHORTEST_RUN_ID = 6
+
+
+@dataclass(frozen=True)
+class Undo:
+    """What a person wants undone.
+
+    Args:
+        before: The window is returned to what it held before this: ``last``, the last load that changed its content; a
+            landing's number; a run's id, or the first characters of it; or an instant, ISO 8601, in UTC if it has no
+            zone.
+        actor: Who wants it.
+        because: Why.
+    """
+
+    before: str = LAST
+    actor: str = ""
+    because: str = ""
+
+
+@dataclass(frozen=True)
+class UndoPlan:
+    """What an undo would do with one window.
+
+    Args:
+        window: The partition key.
+        now: The source position of what the window holds.
+        former: The source position of what it would hold; empty if it cannot be undone.
+        rows_now: Number of records of what it holds.
+        rows_former: Number of records of what it would hold.
+        refused: Why it cannot be undone; empty if it can.
+    """
+
+    window: str
+    now: str
+    former: str
+    rows_now: int
+    rows_former: int
+    refused: str = ""
+
+
+def plan_undo(table: Table, lake: Lake, keys: Sequence[str] | None, undo: Undo) -> list[UndoPlan]:
+    """What an undo would do, by window; needs no Spark.
+
+    Args:
+        table: The declaration.
+        lake: The lake with the table.
+        keys: Partition keys; None: all windows that were loaded at the instant of the undo or later.
+        undo: What is undone.
+
+    Raises:
+        CannotUndo: All windows are meant, and the undo names no instant.
+    """
+    log = ChangeLog(table, lake)
+    records = log.controls(only=keys)
+    if keys is None:
+        if (since := _instant(undo.before)) is None:
+            raise CannotUndo(
+                f"{table.name}: {undo.before!r} is not an instant",
+                rule="an undo of all partitions goes back before an instant",
+                remedy="write for example --before 2026-01-03T12:00, or name --partitions",
+            )
+        keys = sorted(key for key, record in records.items() if record.landed_at >= since)
+    return [_planned(table, log, key, records.get(key), undo) for key in keys]
+
+
+def _planned(table: Table, log: ChangeLog, key: str, record: WindowRecord | None, undo: Undo) -> UndoPlan:
+    now = ((record.summary or record.fingerprint) if record else "", record.rows_read if record else 0)
+    try:
+        former = former_landing(table, key, record, FormerLandings(log).of(key), undo)
+    except CannotUndo as error:
+        return UndoPlan(key, now[0], "", now[1], 0, str(error))
+    if former is None:
+        return UndoPlan(key, now[0], "nothing", now[1], 0)
+    position = former.record.summary or former.record.fingerprint
+    return UndoPlan(key, now[0], position, now[1], former.record.rows_read)
+
+
+@dataclass(frozen=True)
+class KeptLanding:
+    """A landing whose rows are there: the window holds it now, or can be returned to it.
+
+    Args:
+        window: The partition key.
+        number: The landing's number.
+        run_id: The run that landed it.
+        until: How long it is kept at least, aware; None while the window holds it.
+    """
+
+    window: str
+    number: int
+    run_id: str
+    until: datetime | None
+
+
+def kept_landings(table: Table, lake: Lake, keys: Collection[str]) -> list[KeptLanding]:
+    """The landings that are kept of some windows, oldest first; needs no Spark.
+
+    Args:
+        table: The declaration.
+        lake: The lake with the table.
+        keys: Partition keys.
+    """
+    log, found = ChangeLog(table, lake), list[KeptLanding]()
+    former = FormerLandings(log)
+    for key, record in log.controls(only=keys).items():
+        if record.compacted_at is None:
+            for each in former.of(key):
+                if each.record.landing < record.landing:
+                    until = each.replaced_at + table.undo_retention
+                    found.append(KeptLanding(key, each.record.landing, each.record.run_id, until))
+        found.append(KeptLanding(key, record.landing, record.run_id, None))
+    return found
+
+
+def former_landing(
+    table: Table, window: str, record: WindowRecord | None, kept: Sequence[FormerLanding], undo: Undo
+) -> FormerLanding | None:
+    """The landing that an undo returns a window to; None: to before its first load.
+
+    Args:
+        table: The declaration.
+        window: The partition key.
+        record: The window record in the log.
+        kept: The former landings that are kept, oldest first.
+        undo: What is undone.
+
+    Raises:
+        CannotUndo: It is not kept, or nothing was loaded.
+    """
+    name = f"{table.name} {window}"
+    if record is None:
+        raise CannotUndo(f"{name} was never loaded", rule="only loads can be undone", remedy="name another partition")
+    if record.compacted_at is not None:
+        raise CannotUndo(
+            f"{name}: its log was compacted on {record.compacted_at:%Y-%m-%d}",
+            rule="what a window older than log_retention held before is not kept",
+            remedy="correct the source and load the window with --rewrite-compacted",
+        )
+    known = {landing.record.landing: landing for landing in kept if landing.record.landing < record.landing}
+    until = _bound(name, record, [*known.values()], undo.before)
+    earlier = [landing for number, landing in sorted(known.items()) if number < until]
+    if undo.before == LAST:  # repeated loads of the same content are not what is to be undone
+        now = (record.fingerprint, record.code_version)
+        earlier = [a for a in earlier if (a.record.fingerprint, a.record.code_version) != now]
+    if earlier:
+        return earlier[-1]
+    oldest = min([record, *(landing.record for landing in known.values())], key=lambda each: each.landing)
+    if oldest.former == 0 or (oldest.former is None and oldest.landing == 1):
+        return None
+    raise CannotUndo(
+        f"{name}: what it held before {_named(undo, record)} is not kept",
+        rule=f"the content that loads replace is kept for {table.undo_retention} (undo_retention)",
+        remedy="name a landing that is kept, see incload history; or correct the source and load the window",
+    )
+
+
+def _named(undo: Undo, record: WindowRecord) -> str:
+    return f"its landing {record.landing}" if undo.before == LAST else undo.before
+
+
+def _bound(name: str, record: WindowRecord, known: Sequence[FormerLanding], before: str) -> int:
+    """The number of the first landing that is undone."""
+    if before == LAST:
+        return record.landing
+    landings = sorted([record, *(landing.record for landing in known)], key=lambda each: each.landing)
+    if before.isdigit() and len(before) < SHORTEST_RUN_ID:
+        found = [each for each in landings if each.landing >= int(before)]
+    elif (at := _instant(before)) is not None:
+        found = [each for each in landings if each.landed_at >= at]
+    else:
+        found = [each for each in landings if len(before) >= SHORTEST_RUN_ID and each.run_id.startswith(before)]
+    if not found:
+        raise CannotUndo(
+            f"{name}: {before!r} is no landing of it, no run that loaded it, and no instant before its last load",
+            rule="an undo names a landing's number, a run (6 characters or more), or an instant such as "
+            "2026-01-03T12:00",
+            remedy=f"choose one of: {', '.join(f'{each.landing} (run {each.run_id[:8]})' for each in landings[-5:])}",
+        )
+    return found[0].landing
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
