@@ -16,6 +16,7 @@ from incload_assets.declaration.window import window_of
 from incload_assets.load.load import _ingest
 from incload_assets.load.tables import ensure_tables
 from incload_assets.progress.checkpoint import Checkpoint
+from incload_assets.progress.lake_identity import adopt_lake
 from incload_assets.writes.merge_into import app_id, merge
 from resources.lake import Lake
 from tests.integration.loader import POINTS, dagster_house, functions, load_until, materialize, started
@@ -92,6 +93,8 @@ def test_a_load_killed_at_any_point_has_no_checkpoint_and_its_repetition_puts_th
     first_day: Path, spark_url: str, tmp_path: Path, point: str
 ) -> None:
     folder = shutil.copytree(first_day, tmp_path / "again")
+    with opened(folder, spark_url) as h:
+        adopt_lake(h.instance, [h.table], h.lake)  # otherwise the load refuses a copy
     process = started(materialize, folder, spark_url, 2, point)
     process.join(120)
     assert process.exitcode == -signal.SIGKILL
