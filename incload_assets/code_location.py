@@ -15,6 +15,7 @@ from incload_assets.load.undo import BECAUSE_TAG, RELEASE_TAG, UNDO_TAG
 from incload_assets.load.undo_plan import LAST
 from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.jobs import schedule_of
+from incload_assets.monitoring.rows.decision_jobs import decision_jobs
 from incload_assets.monitoring.telemetry.sensor import loads_sensor
 from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.progress.observed import source_sensor_name
@@ -92,6 +93,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
             *(job for job, _ in maintenance),
             *(make(tables.values()) for make in (rebuild_job, adopt_job, shadow_job, plan_job) if tables),
             *(care_jobs(tables.values()) if tables else []),
+            *(decision_jobs(tables.values()) if tables else []),
             *([backup] if tables else []),
             *replays.values(),
         ],

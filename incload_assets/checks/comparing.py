@@ -93,7 +93,7 @@ def compare(spark: SparkSession, look: Observation, window: Window) -> Compared:
         return compared
     with ExitStack() as held:
         try:
-            at_source = held.enter_context(source_rows(spark, table, window, position))
+            at_source = held.enter_context(source_rows(spark, table, look.lake, window, position))
             source = content_of(at_source)
         except (IncrementalLoadError, PySparkException) as error:
             why = told(error, f"{table.name} {window.key}", table, look.lake)

@@ -13,6 +13,7 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
+from incload_assets.ingest.corrections import corrections_of
 from incload_assets.ingest.validate import validate
 from incload_assets.load.reconcile import Evidence, examine
 from incload_assets.writes.merge_into import app_id
@@ -53,7 +54,9 @@ def content_of(validated: DataFrame) -> Content:
 
 
 @contextmanager
-def source_rows(spark: SparkSession, table: Table, window: Window, position: Position) -> Iterator[DataFrame]:
+def source_rows(
+    spark: SparkSession, table: Table, lake: Lake, window: Window, position: Position
+) -> Iterator[DataFrame]:
     """The source's rows, extracted and validated again; persisted if :func:`log_content` reads them a second time.
 
     Raises:
@@ -61,7 +64,8 @@ def source_rows(spark: SparkSession, table: Table, window: Window, position: Pos
     """
     fields = (*table.columns, *table.control_fields)
     extracted = table.source.extract_windows(spark, table.name, {window.key: position}, fields)
-    validated = validate(extracted, table, [window]).filter(F.col("_kind").isin(*KINDS))
+    corrections = corrections_of(lake, table, [window.key])
+    validated = validate(extracted, table, [window], corrections=corrections).filter(F.col("_kind").isin(*KINDS))
     if table.source.retains_absent_keys:
         validated = validated.persist()
     try:

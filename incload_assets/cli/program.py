@@ -15,9 +15,9 @@ from incload_assets.cli.compact import compact
 from incload_assets.cli.dashboard import dashboard
 from incload_assets.cli.demo import demo
 from incload_assets.cli.dev import dev
-from incload_assets.cli.discard import discard
 from incload_assets.cli.docs import docs
 from incload_assets.cli.doctor import doctor
+from incload_assets.cli.fix import accept, discard, fix
 from incload_assets.cli.game_day import game_day
 from incload_assets.cli.history import history
 from incload_assets.cli.load import load
@@ -81,6 +81,8 @@ program.command()(resume)
 program.command()(audit)
 program.command()(quarantine)
 program.command()(replay)
+program.command()(fix)
+program.command()(accept)
 program.command()(discard)
 program.command()(adopt)
 program.command()(shadow)

@@ -139,13 +139,20 @@ class Contract:
             return None
         return F.nullif(F.concat(F.lit("{"), F.array_join(not_null(*found), ","), F.lit("}")), F.lit("{}"))
 
-    def reasons(self, only: Collection[str] | None = None, *, given: Callable[[str], Column] | None = None) -> Column:
+    def reasons(
+        self,
+        only: Collection[str] | None = None,
+        *,
+        given: Callable[[str], Column] | None = None,
+        checks: bool = True,
+    ) -> Column:
         """``array<string>``: the reasons why a typed row breaks the contract; empty if it does not.
 
         Args:
             only: Validate these columns alone; deletes, for example, have little more than their key.
             given: From a field's name to whether the row sets the field; NULL is allowed if it does not. None: every
                 row sets every field.
+            checks: Whether the contract's checks of values are made, beside the nullability of columns.
         """
         reasons = []
         for field in self.fields:
@@ -155,7 +162,7 @@ class Contract:
             if not field.nullable:
                 missing = column.isNull() if given is None else column.isNull() & given(field.name)
                 reasons.append(F.when(missing, F.lit(f"{field.name}: {_NULL[0]}")))
-            for rule in field.rules:
+            for rule in field.rules if checks else ():
                 shown = reason(field, as_text(column, field.data_type), rule.broken)
                 reasons.append(F.when(~rule.holds(column), shown))
         return not_null(*reasons)

@@ -23,6 +23,7 @@ from incload_assets.delta.sql import combined
 from incload_assets.delta.tuning import tune_ingest
 from incload_assets.ingest.carry_over import replaced_rows, staying_rows
 from incload_assets.ingest.condition_errors import broken_condition_named
+from incload_assets.ingest.corrections import corrections_of
 from incload_assets.ingest.facts import Facts, asked, facts_of, has_torn_keys, told
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.gains import gain_of, with_before
@@ -172,7 +173,8 @@ def _stage(
     staged = Staged(load.log, load.spark, list(at_source))
     held.callback(staged.discard)
     with broken_condition_named(extracted, table, min(at_source)):
-        validated = validate(extracted, table, positions, places=places)
+        corrections = corrections_of(load.lake, table, at_source)
+        validated = validate(extracted, table, positions, places=places, corrections=corrections)
         observed = validated.observe(seen, *asked(table)) if len(positions) == 1 else validated
         staged.write(observed, load.log.validated)
         facts = _facts(staged, table, positions, seen)

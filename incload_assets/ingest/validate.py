@@ -1,6 +1,6 @@
 """Validation: turns extracted records into typed rows, each with the reasons why it is not accepted."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
@@ -24,7 +24,9 @@ from incload_assets.declaration.layout import ingested, misplaced
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window as LoadWindow
 from incload_assets.delta.sql import all_of, col, content_hash_sql
+from incload_assets.ingest.corrections import ACCEPTED, CORRECTED, corrected
 from incload_assets.ingest.set_columns import Raw, known, told_by_record, unset
+from incload_assets.progress.decisions import Decision
 from resources.errors import DeclarationError
 
 RECORD = "_record"
@@ -38,6 +40,7 @@ def validate(
     *,
     places: bool = True,
     beside: DataFrame | None = None,
+    corrections: Sequence[Decision] = (),
 ) -> DataFrame:
     """Types the records, applies the table's function, and validates the rows by the contract.
 
@@ -47,24 +50,27 @@ def validate(
         windows: The windows of the records.
         places: Whether to search for keys in two partitions; not needed if the caller has excluded them.
         beside: Accepted rows of the log that are in the windows, too, and may collide with the records.
+        corrections: People's corrections of rejected rows in the windows.
 
     Returns:
         One row per record, and per row of ``beside``: the table's columns, ``_kind`` (upsert, moved, delete, truncate,
         rejected or skipped), ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected or
-        skipped), ``_payload`` (of rejected rows only), ``_rescued``; ``_unset``, columns that the change leaves unset,
-        if the table's changes may do so; ``_is_snapshot``, whether the row is part of a full extract, if the table has
-        them.
+        skipped), ``_payload`` (of rejected and of corrected rows only), ``_rescued``; ``_unset``, columns that the
+        change leaves unset, if the table's changes may do so; ``_is_snapshot``, whether the row is part of a full
+        extract, if the table has them.
 
     Raises:
         DeclarationError: The function dropped or added columns.
     """
-    out = table.function(_typed(extracted, table))
+    out = table.function(_typed(corrected(extracted, corrections), table))
     _check_output(out, table)
-    rows = _with_reasons(out, table, windows)
+    rows = _with_reasons(out, table, windows, may_be_corrected=bool(corrections))
     if beside is not None:
         accepted = beside.withColumn("_reasons", F.coalesce("_reasons", F.array().cast("array<string>")))
+        if corrections:
+            accepted = accepted.withColumn(CORRECTED, F.lit(False))
         rows = rows.unionByName(accepted.select(*map(col, rows.columns)))
-    return _unique(rows, table, places=places)
+    return _unique(rows, table, places=places, may_be_corrected=bool(corrections))
 
 
 def tearing_column(table: Table) -> str | None:
@@ -111,6 +117,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
         F.when(F.col("_malformed").isNull(), skipped).alias("_skipped"),
         table.contract.type_reasons(raw, raw_types, col).alias("_type_reasons"),
         *fields_set,
+        *(name for name in (CORRECTED, ACCEPTED) if name in extracted.columns),
     )
     typed = extracted.select(*own, *table.contract.typed(raw, raw_types)).select(
         *map(col, table.columns), *_control(raw, table), record.alias(RECORD)
@@ -176,7 +183,7 @@ def _same_type(left: T.DataType, right: T.DataType) -> bool:
     return left.simpleString() == right.simpleString()
 
 
-def _with_reasons(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> DataFrame:
+def _with_reasons(out: DataFrame, table: Table, windows: Iterable[LoadWindow], *, may_be_corrected: bool) -> DataFrame:
     """Rows with their kind, and the reasons of the contract and the write strategy."""
     record = F.col(RECORD)
     kind = record.getField("_kind")
@@ -201,7 +208,11 @@ def _with_reasons(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -
             here = record.getField("_window") == window.key
             elsewhere.append(F.when(here, not_null(*broken)).otherwise(F.array()))
     of_types = record.getField("_type_reasons")
-    of_rules = F.concat(_contract_reasons(kind, table), absent, *elsewhere)
+    of_contract = _contract_reasons(kind, table)
+    if may_be_corrected:
+        borne = _contract_reasons(kind, table, checks=False)
+        of_contract = F.when(record.getField(ACCEPTED), borne).otherwise(of_contract)
+    of_rules = F.concat(of_contract, absent, *elsewhere)
     of_values = F.array_distinct(F.concat(of_types, unless_said(of_types, of_rules)))
     of_record = F.array(F.coalesce(malformed, record.getField("_skipped")))
     reasons = F.when(malformed.isNotNull() | (kind == SKIPPED), of_record).otherwise(of_values)
@@ -212,6 +223,7 @@ def _with_reasons(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -
         *(record.getField(name).alias(name) for name in ("_window", "_source", "_payload", "_rescued")),
         *(["_unset"] if table.by_column else []),
         *([record.getField("_is_snapshot").alias("_is_snapshot")] if table.changes.snapshot_when else []),
+        *([record.getField(CORRECTED).alias(CORRECTED)] if may_be_corrected else []),
     )
     if table.changes.truncate_when:  # a truncate is identified by its missing key, so a key of its record is dropped
         keyless = {name: F.when(F.col("_kind") != TRUNCATE, col(name)) for name in table.identity}
@@ -219,17 +231,17 @@ def _with_reasons(out: DataFrame, table: Table, windows: Iterable[LoadWindow]) -
     return row.withColumn("_hash", F.expr(content_hash_sql(table.columns)))
 
 
-def _contract_reasons(kind: Column, table: Table) -> Column:
+def _contract_reasons(kind: Column, table: Table, *, checks: bool = True) -> Column:
     """The contract's reasons for a row; deletes need only key and sequence, truncates only the sequence."""
     contract, sequence = table.contract, table.changes.sequence_by
     needed = {*table.identity, *sequence}
     if table.by_column:
-        reasons = contract.reasons(given=lambda name: F.lit(True) if name in needed else sets(name))
+        reasons = contract.reasons(given=lambda name: F.lit(True) if name in needed else sets(name), checks=checks)
     else:
-        reasons = contract.reasons()
+        reasons = contract.reasons(checks=checks)
     if table.changes.truncate_when:
-        reasons = F.when(kind == TRUNCATE, contract.reasons(only=sequence)).otherwise(reasons)
-    return F.when(kind == DELETE, contract.reasons(only=needed)).otherwise(reasons)
+        reasons = F.when(kind == TRUNCATE, contract.reasons(only=sequence, checks=checks)).otherwise(reasons)
+    return F.when(kind == DELETE, contract.reasons(only=needed, checks=checks)).otherwise(reasons)
 
 
 def _identity_reasons(table: Table) -> Column:
@@ -247,7 +259,7 @@ def _identity_reasons(table: Table) -> Column:
     return F.concat(absent, *(not_null(*reasons) for reasons in place if reasons))
 
 
-def _unique(validated: DataFrame, table: Table, *, places: bool) -> DataFrame:
+def _unique(validated: DataFrame, table: Table, *, places: bool, may_be_corrected: bool) -> DataFrame:
     """Rejects rows of a window that share a unique value, or whose key is in two partitions; then sets the kind.
 
     All colliding rows are rejected, because the loader cannot know which one is correct. A unique value belongs to the
@@ -293,7 +305,7 @@ def _unique(validated: DataFrame, table: Table, *, places: bool) -> DataFrame:
         "_hash",
         "_source",
         "_reasons",
-        F.when(rejected, F.col("_payload")).alias("_payload"),
+        F.when(rejected | F.col(CORRECTED) if may_be_corrected else rejected, F.col("_payload")).alias("_payload"),
         "_rescued",
         *(["_unset"] if table.by_column else []),
         # an unreadable record may be part of a full extract, unless its source excludes that

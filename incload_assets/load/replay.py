@@ -5,7 +5,9 @@ that now pass become changes of their window, at their old places; the others st
 A replay is a landing of the window under the next number, then an ordinary merge and reconciliation: a load of the
 window that comes first makes it start again, and one that was killed is refused by the fences.
 
-The window's accepted rows stay as they are. So its record keeps the code version of these rows, and says that the
+Rows that people have fixed or accepted keep their payloads, too, and are judged again, in case that was undone.
+
+The window's other accepted rows stay as they are. So its record keeps the code version of these rows, and says that the
 present code has validated the window only if it has validated all rows.
 """
 
@@ -29,6 +31,7 @@ from incload_assets.delta.sql import combined
 from incload_assets.delta.tuning import tune_ingest
 from incload_assets.ingest.carry_over import replaced_rows
 from incload_assets.ingest.condition_errors import broken_condition_named
+from incload_assets.ingest.corrections import corrections_of
 from incload_assets.ingest.facts import Facts, facts_of
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.gains import validates_each_alone, with_before
@@ -42,6 +45,7 @@ from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
 from incload_assets.load.tables import ensure_tables
 from incload_assets.progress.audit import AuditEntry, actor_of, record
+from incload_assets.progress.decisions import corrected_at
 from incload_assets.sources.files.csv import UNPARSED
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.strategy import strategy_of
@@ -150,7 +154,7 @@ def _land(load: LoadContext, window: Window) -> bool:
                 if before is None
                 else f"release it first: incload release {table.name} --partitions {window.key}",
             )
-        if not before.rejected:
+        if not before.rejected and window.key not in corrected_at(load.lake, table):
             return False
         if before.compacted_at is not None and not held_off:
             hold_off(load)
@@ -173,11 +177,15 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord) ->
     """One attempt; whether it was committed."""
     table, window = load.table, ingestion.window
     former = load.log.read(load.spark, ingestion.log_version, [window.key])
-    rejected, alone = former.filter(F.col("_kind") == REJECTED), validates_each_alone(table)
+    was_corrected = window.key in corrected_at(load.lake, table)
+    alone = validates_each_alone(table) and not was_corrected
+    rejected, with_payload = former.filter(F.col("_kind") == REJECTED), F.col("_payload").isNotNull()
     staged = Staged(load.log, load.spark, [window.key])
     try:
-        accepted = None if alone else former.filter(F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE))
-        staged.write(_judged(load, window, rejected, accepted), load.log.validated)
+        good = former.filter(F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE))
+        accepted = None if alone else good.filter(~with_payload)
+        judged = rejected.unionByName(good.filter(with_payload)) if was_corrected else rejected
+        staged.write(_judged(load, window, judged, accepted), load.log.validated)
         if unparsed := before.rejected - _judgeable(rejected).count():
             staged.write(rejected.filter(~_can_be_judged()), load.log.validated)
             load.info(f"{table.name} {window.key}: {unparsed} rejected rows were never parsed, and stay as they are")
@@ -226,7 +234,8 @@ def _judged(load: LoadContext, window: Window, rejected: DataFrame, accepted: Da
     kept = _judgeable(rejected).select("_payload", "_source", "_window")
     records = table.source.read_payloads(kept, _fields(table))
     with broken_condition_named(records, table, window.key):
-        return validate(records, table, [window], beside=accepted)
+        corrections = corrections_of(load.lake, table, [window.key])
+        return validate(records, table, [window], beside=accepted, corrections=corrections)
 
 
 def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, former: DataFrame, facts: Facts) -> Facts:

@@ -1,13 +1,14 @@
-"""Decisions of people about rejected rows: those that were discarded are no longer open.
+"""Decisions of people about rejected rows: discarded, accepted as they are, or fixed.
 
 The lake's Delta table ``_decisions`` only grows. A row is identified by a hash of its window, its file and its
-payload, so a decision holds after its window is loaded again, as long as the file has the same record. No values are
-stored.
+payload, so a decision holds after its window is loaded again, as long as the file has the same record.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark.sql import Column
@@ -18,38 +19,48 @@ from incload_assets.declaration.table import Table
 from resources.errors import ConcurrentLoad
 from resources.lake import DECISIONS_FOLDER, Lake
 
+Kind = Literal["discard", "accept", "fix"]
+CORRECTIONS: tuple[Kind, ...] = ("accept", "fix")
+"""The decisions after which a row is judged differently."""
 WRITER = "incload/decisions"
 ATTEMPTS = 20
 _SCHEMA = pa.schema(
     [
         pa.field("at", pa.timestamp("us", "UTC")),
         pa.field("table", pa.string()),
+        pa.field("kind", pa.string()),
         pa.field("audit", pa.int64()),
         pa.field("undoes", pa.int64()),
         pa.field("window", pa.string()),
         pa.field("fingerprint", pa.string()),
         pa.field("row", pa.string()),
+        pa.field("values", pa.string()),
     ]
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Discarded:
-    """One discarded row.
+class Decision:
+    """What a person decided about one rejected row.
 
     Args:
+        kind: ``discard``: it needs no correction. ``accept``: it is right although it breaks checks of the contract.
+            ``fix``: some of its fields have other values.
         window: The partition key of its window.
-        fingerprint: The fingerprint of the window when the row was discarded.
+        fingerprint: The fingerprint of the window at the time.
         row: The row's identifier, see :func:`rejected_row_id`.
+        values: Of a fix: the right values by field, as text; None: the field has no value.
         audit: The number of the audit's entry.
-        at: When it was discarded, aware.
+        at: When it was decided, aware.
     """
 
+    kind: Kind
     window: str
     fingerprint: str
     row: str
-    audit: int
-    at: datetime
+    values: Mapping[str, str | None] = field(default_factory=dict)
+    audit: int = 0
+    at: datetime | None = None
 
 
 def rejected_row_id() -> Column:
@@ -58,47 +69,80 @@ def rejected_row_id() -> Column:
     return F.sha2(F.to_json(F.array("_window", F.coalesce("_source.file", F.lit("")), of_row)), 256)
 
 
-def discarded_rows(lake: Lake, table: Table) -> dict[str, Discarded]:
-    """The discarded rows of a table by identifier, without those whose discard was undone."""
-    delta = lake.delta(decisions_uri(lake))
-    if delta is None:
-        return {}
-    rows = delta.to_pyarrow_table(filters=[("table", "=", table.name)]).to_pylist()
-    undone = {row["undoes"] for row in rows if row["undoes"] is not None}
-    return {
-        row["row"]: Discarded(**{name: row[name] for name in ("window", "fingerprint", "row", "audit", "at")})
-        for row in rows
-        if row["row"] is not None and row["audit"] not in undone
-    }
-
-
-def discard_rows(
-    lake: Lake, table: Table, rows: Iterable[tuple[str, str]], fingerprints: Mapping[str, str], audit: int
-) -> None:
-    """Records that rows are discarded.
+def decisions_in_force(
+    lake: Lake, table: Table, kinds: Collection[Kind], only: Collection[str] | None = None
+) -> list[Decision]:
+    """The decisions about rows of a table that were not undone, oldest first.
 
     Args:
         lake: The lake.
         table: The declaration.
-        rows: Partition key and identifier of each row.
-        fingerprints: The fingerprints of the windows by partition key.
+        kinds: The kinds of decisions.
+        only: Partition keys; None: all windows.
+    """
+    rows = _rows(lake, table)
+    undone = {row["undoes"] for row in rows if row["undoes"] is not None}
+    names = ("kind", "window", "fingerprint", "row", "audit", "at")
+    found = [
+        Decision(values=json.loads(row["values"] or "{}"), **{name: row[name] for name in names})
+        for row in rows
+        if row["kind"] in kinds and row["audit"] not in undone and (only is None or row["window"] in only)
+    ]
+    return sorted(found, key=lambda decision: decision.audit)
+
+
+def discarded_rows(lake: Lake, table: Table) -> dict[str, Decision]:
+    """The discarded rows of a table by identifier, without those whose discard was undone."""
+    return {decision.row: decision for decision in decisions_in_force(lake, table, ["discard"])}
+
+
+def corrected_at(lake: Lake, table: Table) -> dict[str, tuple[int, datetime]]:
+    """The number and instant of the last correction of each window, or of the last undo of one; by partition key."""
+    rows = _rows(lake, table)
+    windows_of: dict[int, set[str]] = {}
+    for row in rows:
+        if row["kind"] in CORRECTIONS:
+            windows_of.setdefault(row["audit"], set()).add(row["window"])
+    found: dict[str, tuple[int, datetime]] = {}
+    for row in sorted(rows, key=lambda row: row["audit"]):
+        for window in windows_of.get(row["audit"] if row["undoes"] is None else row["undoes"], ()):
+            found[window] = (row["audit"], row["at"])
+    return found
+
+
+def decide(lake: Lake, table: Table, decisions: Iterable[Decision], audit: int) -> None:
+    """Records decisions.
+
+    Args:
+        lake: The lake.
+        table: The declaration.
+        decisions: The decisions; number and instant are filled in.
         audit: The number of the audit's entry.
     """
     at = windows.now()
     entries = [
-        {"at": at, "table": table.name, "audit": audit, "window": key, "fingerprint": fingerprints[key], "row": row}
-        for key, row in rows
+        {
+            "at": at,
+            "table": table.name,
+            "kind": decision.kind,
+            "audit": audit,
+            "window": decision.window,
+            "fingerprint": decision.fingerprint,
+            "row": decision.row,
+            "values": json.dumps(dict(decision.values)) if decision.values else None,
+        }
+        for decision in decisions
     ]
     _append(lake, entries)
 
 
-def undo_discard(lake: Lake, table: Table, undone: int, audit: int) -> None:
-    """Records that a discard is undone.
+def undo_decision(lake: Lake, table: Table, undone: int, audit: int) -> None:
+    """Records that decisions are undone.
 
     Args:
         lake: The lake.
         table: The declaration.
-        undone: The number of the audit's entry of the discard.
+        undone: The number of the audit's entry of the decisions.
         audit: The number of the audit's entry of the undo.
     """
     _append(lake, [{"at": windows.now(), "table": table.name, "audit": audit, "undoes": undone}])
@@ -109,8 +153,13 @@ def decisions_uri(lake: Lake) -> str:
     return f"{lake.root}/{DECISIONS_FOLDER}"
 
 
-def _append(lake: Lake, entries: list[dict[str, object]]) -> None:
-    whole = pa.Table.from_pylist(entries, _SCHEMA)
+def _rows(lake: Lake, table: Table) -> list[dict[str, Any]]:
+    delta = lake.delta(decisions_uri(lake))
+    return [] if delta is None else delta.to_pyarrow_table(filters=[("table", "=", table.name)]).to_pylist()
+
+
+def _append(lake: Lake, entries: Sequence[Mapping[str, object]]) -> None:
+    whole = pa.Table.from_pylist([dict(entry) for entry in entries], _SCHEMA)
     for _ in range(ATTEMPTS):
         delta = lake.delta(decisions_uri(lake))
         number = ((delta.transaction_version(WRITER) or 0) if delta is not None else 0) + 1

@@ -9,6 +9,7 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows
 from incload_assets.load.replay import NO_REASON, REPLAY_TAG, unreplayable
+from incload_assets.progress.decisions import corrected_at
 from incload_assets.progress.request_tags import CODE_VERSION_TAG, PARTITION_TAG, SERIALIZED_TAG, TABLE_TAG
 from resources.lake import Lake
 
@@ -17,6 +18,7 @@ WINDOWS_PER_TICK = 32
 """Most windows of a table that one tick of the sensor requests."""
 INTERVAL_SECONDS = 300
 _CHANGED = "the contract has changed"
+_CORRECTED = "rows were fixed or accepted"
 
 
 def replay_job_name(table: Table) -> str:
@@ -44,7 +46,7 @@ def _job(table: Table) -> UnresolvedAssetJobDefinition:
 
 
 def replay_sensor(jobs: Mapping[Table, UnresolvedAssetJobDefinition]) -> dg.SensorDefinition:
-    """The sensor that requests replays of windows whose rejected rows were judged by other code.
+    """The sensor that requests replays of windows whose rejected rows were judged by other code, or corrected since.
 
     It requests each window once for each version of the code. A replay that fails is not repeated: the table's own
     sensor loads its window.
@@ -58,7 +60,7 @@ def replay_sensor(jobs: Mapping[Table, UnresolvedAssetJobDefinition]) -> dg.Sens
         jobs=list(jobs.values()),
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Replays the quarantine of tables whose contract, function or other declaration has changed.",
+        description="Replays the quarantine after a change of a table's contract or function, and corrected rows.",
         required_resource_keys={"lake"},
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
@@ -71,20 +73,27 @@ def replay_sensor(jobs: Mapping[Table, UnresolvedAssetJobDefinition]) -> dg.Sens
 
 
 def replay_requests(table: Table, lake: Lake) -> Iterator[dg.RunRequest]:
-    """Requests for the newest windows of a table with rows that other code rejected; Dagster drops repeated ones."""
+    """Requests for the newest windows with rows that other code rejected, or that people have corrected since then.
+
+    Dagster drops repeated requests.
+    """
     records = ChangeLog(table, lake).controls()
-    behind = [
-        key
-        for key, record in records.items()
-        if record.rejected and record.code_version != table.code_version and record.held is None
-    ]
-    for window in known_windows(table.partitions_def, behind)[-WINDOWS_PER_TICK:]:
+    decided = corrected_at(lake, table)
+    behind: dict[str, str] = {}
+    for key, record in records.items():
+        if record.held is not None:
+            continue
+        if key in decided and decided[key][1] > record.landed_at:
+            behind[key] = f"{table.code_version}:{decided[key][0]}"
+        elif record.rejected and record.code_version != table.code_version:
+            behind[key] = table.code_version
+    for window in known_windows(table.partitions_def, list(behind))[-WINDOWS_PER_TICK:]:
         yield dg.RunRequest(
-            run_key=f"replay:{table.name}:{window.key}:{table.code_version}",
+            run_key=f"replay:{table.name}:{window.key}:{behind[window.key]}",
             job_name=replay_job_name(table),
             partition_key=window.key,
             tags={
-                REPLAY_TAG: _CHANGED,
+                REPLAY_TAG: _CHANGED if behind[window.key] == table.code_version else _CORRECTED,
                 TABLE_TAG: table.name,
                 PARTITION_TAG: window.key,
                 CODE_VERSION_TAG: table.code_version,

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.checks.quarantine import quarantine
 from incload_assets.cli.quarantine_export import export_rows
-from incload_assets.monitoring.rows.discard import discard_where, take_back
+from incload_assets.monitoring.rows.decide import decide_where, take_back
 from incload_assets.monitoring.rows.quarantine import masked_payload, quarantine_of
 from incload_assets.progress.audit import audit_uri
 from resources.errors import IncrementalLoadError
@@ -41,7 +41,7 @@ def test_rejected_rows_are_counted_by_reason_and_are_open_until_superseded_or_di
         assert {one.state for one in few.samples} == {"open", "superseded"}
 
         h.deliver(1, guest("9"), guest("1"), guest("2", room=0), guest("3", room="attic"), guest("4"), guest("5"))
-        entry, count = discard_where(spark, h.table, h.lake, "no such room", text="is not bigint")
+        entry, count = decide_where(spark, h.table, h.lake, "discard", "no such room", text="is not bigint")
         assert entry is not None and count == 1
         assert h.load(1) == [True]  # the decision is not forgotten, although the record moved within its file
         assert [(one.open, one.discarded) for one in quarantine_of(spark, h.table, h.lake)] == [(1, 0), (0, 1)]
@@ -63,9 +63,9 @@ def test_rejected_rows_are_counted_by_reason_and_are_open_until_superseded_or_di
         assert aged.metadata["open_rows_too_old"].value == 3 and not aged.passed
         assert "more than 14 days ago and still open" in str(aged.description)
         assert "attic" not in str(aged.metadata)
-        assert discard_where(spark, h.table, h.lake, "all of them")[1] == 3
+        assert decide_where(spark, h.table, h.lake, "discard", "all of them")[1] == 3
         assert "open_rows_too_old" not in quarantine(h.look(landed + timedelta(days=15))).metadata
-        assert discard_where(spark, h.table, h.lake, "again") == (None, 0)
+        assert decide_where(spark, h.table, h.lake, "discard", "again") == (None, 0)
 
 
 def test_a_payload_shows_only_what_the_contract_knows_and_does_not_call_personal(
