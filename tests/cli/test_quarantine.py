@@ -1,4 +1,4 @@
-"""``incload quarantine``, ``discard`` and ``replay``, as a person runs them."""
+"""``incload quarantine``, ``discard``, ``replay``, ``fix`` and ``accept``, as a person runs them."""
 
 import csv
 import json
@@ -14,7 +14,7 @@ FILE = ".incload/landing/payments/2026-01-05.csv"
 
 
 @pytest.mark.slow
-def test_rejected_rows_are_shown_exported_discarded_and_after_a_change_of_the_contract_replayed(
+def test_rejected_rows_are_shown_exported_discarded_replayed_after_a_change_of_the_contract_and_fixed(
     tmp_path: Path, spark_url: str
 ) -> None:
     clone = Clone.of(tmp_path, spark_url)
@@ -37,6 +37,10 @@ def test_rejected_rows_are_shown_exported_discarded_and_after_a_change_of_the_co
     clone.write(TABLE, wide.replace("import Changes, Files, incremental_asset", imported))
     replayed = clone.incload("replay", "payments", "--because", "refunds are payments", **PLAIN)
     after = clone.incload("quarantine", "payments", "--reasons", **PLAIN)
+    reopened = clone.incload("discard", "payments", "--undo", "3", "--because", "the amount was found", **PLAIN)
+    vain = clone.incload("fix", "payments", "payment_id=5", "--set", "amount=-9", "--because", "a guess", **PLAIN)
+    fixed = clone.incload("fix", "payments", "payment_id=5", "--set", "amount=9", "--because", "by phone", **PLAIN)
+    nothing = clone.incload("accept", "payments", "--because", "a refund", **PLAIN)
 
     assert shown.returncode == 0 and "open, 2026-01-05, payments/2026-01-05.csv row 6" in shown.stdout
     assert "Barbara" not in shown.stdout and '"payer": "***"' in shown.stdout
@@ -52,4 +56,9 @@ def test_rejected_rows_are_shown_exported_discarded_and_after_a_change_of_the_co
     assert replayed.returncode == 0
     assert replayed.stdout.endswith("payments: judged 2 rejected rows again; 1 pass, 1 stay rejected.\n")
     assert "is not decimal" in after.stdout and "Barbara" not in after.stdout
+    assert reopened.stdout == "payments: 1 rows are open again.\n"
+    assert vain.returncode == 1 and "would be rejected: amount: '-9.00' not >= -5" in vain.stderr
+    assert fixed.stdout.startswith("payments: fixed 1 row. To take it back: incload fix payments --undo 6 ")
+    assert fixed.stdout.endswith("payments: judged 1 rejected rows again; 1 pass, 0 stay rejected.\n")
+    assert nothing.stdout == "payments: no open rejected row matches.\n"
     assert clone.status("payments", **PLAIN)["loaded"] == ["2026-01-05"]
