@@ -28,7 +28,7 @@ from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.load.apply import apply_changes
 from incload_assets.load.compacted import refuse_rewrite
 from incload_assets.load.detection import look
-from incload_assets.load.load import LoadReport, expect_completion, report_of
+from incload_assets.load.load import IfHeld, LoadReport, expect_completion, report_of
 from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.tables import ensure_tables
 from incload_assets.progress.checkpoint import NOTHING_KNOWN, Checkpoint
@@ -205,6 +205,7 @@ def preview(
     *,
     checkpoint: Checkpoint = NOTHING_KNOWN,
     rewrite_compacted: bool = False,
+    if_held: IfHeld = "refuse",
     info: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Preview]:
     """Previews the load of a window; commits nothing, and removes the rows that it has staged at the block's end.
@@ -216,13 +217,14 @@ def preview(
         window: The window.
         checkpoint: Dagster's records of the window.
         rewrite_compacted: As for :func:`incload_assets.load.load.load_window`.
+        if_held: As for :func:`incload_assets.load.load.load_window`.
         info: Logs one line for each step.
 
     Raises:
         IncrementalLoadError: The load would stop with this error.
     """
     with previewing(spark, table, lake, info) as load:
-        yield _preview(load, window, checkpoint, rewrite_compacted=rewrite_compacted)
+        yield _preview(load, window, checkpoint, rewrite_compacted=rewrite_compacted, if_held=if_held)
 
 
 @contextmanager
@@ -238,17 +240,20 @@ def previewing(
             load.log.discard()
 
 
-def _preview(load: PreviewContext, window: Window, checkpoint: Checkpoint, *, rewrite_compacted: bool) -> Preview:
+def _preview(
+    load: PreviewContext, window: Window, checkpoint: Checkpoint, *, rewrite_compacted: bool, if_held: IfHeld
+) -> Preview:
     table, guard = load.table, strategy_of(load.table).guard
     refuse_misplaced(load, [window])
     ensure_tables(load, load.ensure)
     ingestion = look(load, window, checkpoint)
-    if ingestion.held:
-        expect_completion(load, ingestion, checkpoint, "refuse")
+    completes = ingestion.held and if_held != "release"
+    if completes:
+        expect_completion(load, ingestion, checkpoint, if_held)
     same, before = ingestion.is_same(table.code_version), ingestion.before
-    if before is not None and before.compacted_at is not None and not (same or rewrite_compacted):
+    if before is not None and before.compacted_at is not None and not (same or completes or rewrite_compacted):
         refuse_rewrite(load, window, before, ingestion.position)
-    ingested = not same and ingest(load, ingestion, guard, load.log.land)
+    ingested = not (same or completes) and ingest(load, ingestion, guard, load.log.land)
 
     def is_again(at: ReadView) -> bool:
         return not ingested or checkpoint.fingerprint == at.controls[window.key].fingerprint
