@@ -41,7 +41,7 @@ def _expect_content(load: LoadContext, window: Window, position: Position | None
 
 
 def look(load: LoadContext, window: Window, checkpoint: Checkpoint, *, ingested: bool = False) -> Ingestion:
-    """An ingestion of the source's present content of a window; of an undone one, if the source has none, of the log's.
+    """An ingestion of the source's present content of a window; of the ingested one if the source no longer has it.
 
     Args:
         load: The load's context.
@@ -56,8 +56,7 @@ def look(load: LoadContext, window: Window, checkpoint: Checkpoint, *, ingested:
     at = load.log.open()
     before = load.log.records(at, only=[window.key]).get(window.key)
     held = before is not None and before.is_held_at(found)
-    undone = before.as_position() if before is not None and before.hold is not None else None
-    position = _expect_content(load, window, found or undone)
+    position = _expect_content(load, window, found or (before.as_position() if before is not None else None))
     fence = at.transaction_version(ingestion_app_id(load.table, window)) or 0
     tune_ingest(load.spark, at, [window.key], position.size)
     settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not ingested

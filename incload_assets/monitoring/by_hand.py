@@ -21,32 +21,32 @@ SOMEBODY = "somebody in Dagster"
 
 
 def loads_by_hand(rows: Sequence[LoadRow]) -> list[AuditEntry]:
-    """An entry for each run that a person started, with the partitions it tried.
+    """An entry for each run that a person started, with the partitions it tried; in the order in which they ended.
 
     Args:
         rows: Attempts to load windows, of any origin.
     """
     chosen = sorted((row for row in rows if row.trigger in BY_A_PERSON), key=lambda row: (row.table, row.run_id))
-    found = []
+    found = list[tuple[datetime, AuditEntry]]()
     for (table, run_id), group in groupby(chosen, key=lambda row: (row.table, row.run_id)):
         attempts = sorted(group, key=lambda row: row.window_start)
         loaded = sum(row.outcome == "loaded" for row in attempts)
-        found.append(
-            AuditEntry(
-                action="load",
-                table=table,
-                partitions=list(dict.fromkeys(row.window for row in attempts)),
-                actor=attempts[0].asked_by or SOMEBODY,
-                run_id=run_id,
-                details={
-                    "by": attempts[0].trigger,
-                    "ended": max(row.ended_at for row in attempts).isoformat(timespec="seconds"),
-                    "loaded": str(loaded),
-                    "failed": str(len(attempts) - loaded),
-                },
-            )
+        ended = max(row.ended_at for row in attempts)
+        entry = AuditEntry(
+            action="load",
+            table=table,
+            partitions=list(dict.fromkeys(row.window for row in attempts)),
+            actor=attempts[0].asked_by or SOMEBODY,
+            run_id=run_id,
+            details={
+                "by": attempts[0].trigger,
+                "ended": ended.isoformat(timespec="seconds"),
+                "loaded": str(loaded),
+                "failed": str(len(attempts) - loaded),
+            },
         )
-    return found
+        found.append((ended, entry))
+    return [entry for _, entry in sorted(found, key=lambda each: each[0])]
 
 
 def marked(table_name: str, record: dg.EventLogRecord, instance: str) -> AuditEntry:

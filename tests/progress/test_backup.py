@@ -43,7 +43,9 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def instance(home: Path) -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.local_temp(str(home)) as instance:
+    # no process that follows the output of each run: on a busy machine it outlives the run
+    logs = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
+    with dg.DagsterInstance.local_temp(str(home), {"compute_logs": logs}) as instance:
         yield instance
 
 

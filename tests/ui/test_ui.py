@@ -104,6 +104,7 @@ def test_a_bad_load_is_undone_by_clicking_and_loaded_when_its_file_is_corrected(
         partitions.fill(DAY)
         partitions.press("Enter")
         dialog.get_by_role("button", name="Launch 1 run").click()
+        page.get_by_text("Launched run").first.wait_for()  # another page would end the request
 
     def expect_row(name: str, text: str) -> None:
         """Looks at the partition until a row of its metadata has a text: the page does not change by itself."""
