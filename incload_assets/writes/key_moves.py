@@ -16,6 +16,8 @@ from incload_assets.change_log.change import DELETE, MOVED, UPSERTS, log_order, 
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col, union_of
 
+_INFERENCE = "spark.sql.constraintPropagation.enabled"
+
 
 def links_of(changes: DataFrame, truncates: DataFrame | None, table: Table) -> DataFrame:
     """The moves in the log.
@@ -63,7 +65,7 @@ class Moves:
 
     def __init__(self, links: DataFrame, table: Table) -> None:
         self._table = table
-        self._links = links.localCheckpoint().alias("links")
+        self._links = _checkpoint(links).alias("links")
 
     def heirs(self, keys: DataFrame) -> DataFrame:
         """The keys and their heirs: columns of the identity, and ``_window``."""
@@ -80,7 +82,7 @@ class Moves:
         if not found:
             return keys
         reached = union_of(found).select("_key.*", "_window")
-        return keys.unionByName(reached).distinct().localCheckpoint()
+        return _checkpoint(keys.unionByName(reached).distinct())
 
     def inherited(self, changes: DataFrame, keys: DataFrame) -> DataFrame | None:
         """The changes that the keys inherit from former keys of their rows; None if there are none.
@@ -111,15 +113,29 @@ class Moves:
         found = self._follow(last.select("_key", F.array("links._order").alias("_path"), *of_heir), step)
         if not found:
             return None
-        return _inherited_changes(changes, union_of(found), self._table).localCheckpoint()
+        return _checkpoint(_inherited_changes(changes, union_of(found), self._table))
 
     def _follow(self, start: DataFrame, step: Callable[[DataFrame], DataFrame]) -> list[DataFrame]:
         """All frames reached step by step until one is empty. Each has few rows, in strictly ordered time."""
-        found, reached = [], start.localCheckpoint()
+        found, reached = [], _checkpoint(start)
         while not reached.isEmpty():
             found.append(reached)
-            reached = step(reached).localCheckpoint()
+            reached = _checkpoint(step(reached))
         return found
+
+
+def _checkpoint(frame: DataFrame) -> DataFrame:
+    """The rows of a frame, kept by Spark without the plan that made them.
+
+    Spark keeps what it has inferred about them, too, by columns of that plan, and fails where a union looks these up.
+    So it infers nothing meanwhile.
+    """
+    settings = frame.sparkSession.conf
+    settings.set(_INFERENCE, "false")
+    try:
+        return frame.localCheckpoint()
+    finally:
+        settings.set(_INFERENCE, "true")
 
 
 def _inherited_changes(changes: DataFrame, legs: DataFrame, table: Table) -> DataFrame:

@@ -468,7 +468,7 @@ MUTANTS = [
            '.withColumn("_before", F.greatest("_before", F.array_max(earlier)))', "",
            (f"{TRUNCATE}what_columns_held_before_a_truncate_does_not_show_through_after_it",)),
     Mutant("moves: handed on through several keys", CONVERGENCE, "writes.key_moves:Moves._follow",
-           "            reached = step(reached).localCheckpoint()", "            break",
+           "            reached = _checkpoint(step(reached))", "            break",
            (f"{MOVES}a_value_is_handed_on_through_every_key_that_a_row_has_had_even_one_that_comes_late",)),
     Mutant("moves: a late value reaches the heir", CONVERGENCE, "writes.column_fold:column_plan",
            "        keys = moves.heirs(keys)", "        pass",
