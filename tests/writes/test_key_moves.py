@@ -1,5 +1,6 @@
 """Rows that get new keys while large values are left alone, on literal rows."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,17 @@ def test_a_row_waits_again_when_the_delete_of_its_old_key_is_taken_away(spark: S
     content[day(2)] = []
     loaded.load(2)
     assert loaded.rows() == {("a", "value", 1)}
+
+
+def test_a_row_that_has_had_many_keys_has_the_value_of_its_first_one(spark: SparkSession, tmp_path: Path) -> None:
+    keys = [f"k{number}" for number in range(25)]
+    moves = [record for n, (old, new) in enumerate(pairwise(keys), 2) for record in moved(old, new, n)]
+    loaded = table(spark, tmp_path, {day(1): [item(keys[0], "first", 1, "c")], day(2): moves})
+    loaded.load(2)
+    loaded.load(1)
+    assert loaded.rows() == {(keys[-1], "first", 25)}
+    loaded.load(2)
+    assert loaded.rows() == {(keys[-1], "first", 25)}
 
 
 def test_moves_are_declared_together_with_deletes_and_a_text_for_what_is_unavailable(
