@@ -37,13 +37,16 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
     assert names(definitions) == {
         "jobs": [
             "__ASSET_JOB",
+            "accept_rows",
             "adopt_table",
             "backup_instance",
             "check_reconciliation",
             "check_tables",
             "check_uniqueness",
             "compact_files",
+            "discard_rows",
             "doctor",
+            "fix_row",
             "load_items",
             "pause_table",
             "plan_loads",
@@ -98,14 +101,14 @@ def test_the_code_location_with_its_samples_loads_as_dagster_loads_it() -> None:
     assert {"compact_files_schedule", "compact_logs_schedule"} <= {*names(definitions)["schedules"]}
 
 
-def test_all_jobs_but_the_shops_clock_and_pauses_share_the_places_of_loads_or_of_upkeep() -> None:
+def test_all_jobs_but_the_shops_clock_and_quick_decisions_share_the_places_of_loads_or_of_upkeep() -> None:
     repository = defs.get_repository_def()
     tags = {name: repository.get_job(name).tags for name in repository.job_names if name != "__ASSET_JOB"}
     of_loads = {name for name, of in tags.items() if TABLE_TAG in of}
     assert of_loads == {name for name in tags if name.startswith(("load_", "undo_", "release_", "replay_"))}
     assert "replay_orders" in of_loads and "replay_prices" not in of_loads  # of a database
     assert {name for name, of in tags.items() if UPKEEP_TAG in of} == tags.keys() - of_loads - {
-        "advance_shop", "pause_table", "resume_table"
+        "advance_shop", "pause_table", "resume_table", "fix_row", "accept_rows", "discard_rows"
     }  # fmt: skip
     assert SERIALIZED_TAG in tags["load_customers"] and SERIALIZED_TAG not in tags["load_orders"]
 

@@ -10,10 +10,10 @@ import dagster as dg
 import pyarrow.compute as pc
 
 from incload_assets.change_log.change import REJECTED
+from incload_assets.change_log.decisions import discarded_rows
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, records, result, several, some, spoken
-from incload_assets.progress.decisions import discarded_rows
 
 NAME = "quarantine"
 DESCRIPTION = "Few rows of the recent windows break the contract, and no load stopped because of them."

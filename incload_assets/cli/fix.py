@@ -1,11 +1,8 @@
 """``incload fix``, ``accept`` and ``discard``: decisions about rejected rows."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
-
-if TYPE_CHECKING:
-    from incload_assets.declaration.table import Table
 
 _TABLE = typer.Argument(help="Name of the table, for example `orders`.")
 _BECAUSE = typer.Option("--because", help="Why, for the audit.")
@@ -43,7 +40,7 @@ def fix(
     from incload_assets.cli import screen
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
-    from incload_assets.cli.replay import replay_partitions
+    from incload_assets.cli.replays import replay_partitions
     from incload_assets.monitoring.rows.decide import fix_row, parsed, take_back
     from incload_assets.monitoring.rows.row_key import key_of
     from resources.lake import Lake
@@ -60,7 +57,7 @@ def fix(
             only = None if partitions is None else chosen(wanted, partitions)
             with screen.apart(verbose=verbose), SparkResource().session(wanted.name) as spark:
                 entry = fix_row(spark, wanted, lake, row, right, because, only=only)
-            screen.say(_undoable(wanted, "fix", "fixed 1 row", entry.number))
+            screen.say(_undoable(wanted.name, "fix", "fixed 1 row", entry.number))
         replay_partitions(project, wanted, entry.partitions, because, verbose=verbose)
 
 
@@ -122,7 +119,7 @@ def _decide(
     from incload_assets.cli import screen
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
-    from incload_assets.cli.replay import replay_partitions
+    from incload_assets.cli.replays import replay_partitions
     from incload_assets.monitoring.rows.decide import decide_where, take_back
     from resources.lake import Lake
     from resources.settings import Settings
@@ -142,10 +139,10 @@ def _decide(
                 screen.say(f"{wanted.name}: no open rejected row matches.")
                 return
             entry = decided
-            screen.say(_undoable(wanted, kind, f"{kind}ed {count} rows", entry.number))
+            screen.say(_undoable(wanted.name, kind, f"{kind}ed {count} rows", entry.number))
         if kind == "accept":
             replay_partitions(project, wanted, entry.partitions, because, verbose=verbose)
 
 
-def _undoable(table: "Table", kind: str, done: str, number: int) -> str:
-    return f"{table.name}: {done}. To take it back: incload {kind} {table.name} --undo {number} --because WHY"
+def _undoable(name: str, kind: str, done: str, number: int) -> str:
+    return f"{name}: {done}. To take it back: incload {kind} {name} --undo {number} --because WHY"

@@ -1,12 +1,9 @@
 """``incload history``: every load of a table or of one partition."""
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from incload_assets.load.undo_plan import KeptLanding
 
 
 def history(
@@ -78,14 +75,6 @@ def history(
             f"{row.rows_read:,}" if good else "",
             changed if good else "",
             "[green]loaded[/]" if good else f"[red]{row.outcome}[/] {escape(row.error_class)}",
-            _told(kept.get((row.window, row.run_id))),
+            str(kept.get((row.window, row.run_id), "")),
         )
     screen.print_grid(grid)
-
-
-def _told(landing: "KeptLanding | None") -> str:
-    if landing is None:
-        return ""
-    if landing.until is None:
-        return f"landing {landing.number}: is in the table"
-    return f"landing {landing.number}: until {landing.until:%Y-%m-%d %H:%M}"

@@ -1,13 +1,8 @@
 """``incload replay``: rejected rows are judged again."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from incload_assets.cli.project import Project
-    from incload_assets.declaration.table import Table
 
 
 def replay(
@@ -31,12 +26,13 @@ def replay(
 
     Example: `incload replay orders --because "status 'returned' is allowed now"`
     """
+    from incload_assets.change_log.decisions import corrected_at
     from incload_assets.change_log.log import ChangeLog
     from incload_assets.cli import screen
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
+    from incload_assets.cli.replays import replay_partitions
     from incload_assets.load.replay import refuse_unreplayable
-    from incload_assets.progress.decisions import corrected_at
     from resources.lake import Lake
     from resources.settings import Settings
 
@@ -51,32 +47,3 @@ def replay(
             screen.say(f"{wanted.name}: no rejected rows.")
             return
         replay_partitions(project, wanted, keys, because, verbose=verbose)
-
-
-def replay_partitions(project: "Project", table: "Table", keys: Sequence[str], because: str, *, verbose: bool) -> None:
-    """Replays partitions, oldest first, and tells how many rows pass; ends the command with 1 if a replay fails."""
-    from incload_assets.change_log.log import ChangeLog
-    from incload_assets.cli import screen
-    from incload_assets.cli.loads import Loads
-    from incload_assets.cli.runs import free_from_killed_runs
-    from incload_assets.declaration.window import known_windows
-    from incload_assets.load.replay import NO_REASON, REPLAY_TAG
-    from resources.lake import Lake
-    from resources.settings import Settings
-
-    free_from_killed_runs(project, screen.say)
-    ordered = [window.key for window in known_windows(table.partitions_def, list(keys))]
-
-    def rejected() -> int:
-        return sum(one.rejected for one in ChangeLog(table, Lake.of(Settings())).controls(only=ordered).values())
-
-    before, tags = rejected(), {REPLAY_TAG: because or NO_REASON}
-    with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
-        loads = Loads(project, console, progress, len(ordered), verbose=verbose, tags=tags)
-        loads.run(table, ordered)
-    after = rejected()
-    judged = f"{table.name}: judged {before} rejected rows again; "
-    screen.say(judged + (f"{before - after} pass, " if before >= after else "") + f"{after} stay rejected.")
-    if loads.failed:
-        screen.complain(f"{table.name}: {len(loads.failed)} of {len(ordered)} partitions not replayed")
-        raise typer.Exit(1)

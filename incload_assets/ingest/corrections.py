@@ -11,9 +11,9 @@ import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from incload_assets.change_log.decisions import CORRECTIONS, Decision, decisions_in_force, rejected_row_id
 from incload_assets.declaration.source import PRESENT
 from incload_assets.declaration.table import Table
-from incload_assets.progress.decisions import CORRECTIONS, Decision, decisions_in_force, rejected_row_id
 from resources.lake import Lake
 
 CORRECTED = "_corrected"

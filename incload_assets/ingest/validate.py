@@ -18,6 +18,7 @@ from incload_assets.change_log.change import (
     order_sql,
     sets,
 )
+from incload_assets.change_log.decisions import Decision
 from incload_assets.contract.contract import not_null, unless_said
 from incload_assets.declaration import source as base
 from incload_assets.declaration.layout import ingested, misplaced
@@ -26,7 +27,6 @@ from incload_assets.declaration.window import Window as LoadWindow
 from incload_assets.delta.sql import all_of, col, content_hash_sql
 from incload_assets.ingest.corrections import ACCEPTED, CORRECTED, corrected
 from incload_assets.ingest.set_columns import Raw, known, told_by_record, unset
-from incload_assets.progress.decisions import Decision
 from resources.errors import DeclarationError
 
 RECORD = "_record"

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
 from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.decisions import corrected_at
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import WindowRecord, window_records_of
 from incload_assets.declaration import window as windows
@@ -45,7 +46,6 @@ from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
 from incload_assets.load.tables import ensure_tables
 from incload_assets.progress.audit import AuditEntry, actor_of, record
-from incload_assets.progress.decisions import corrected_at
 from incload_assets.sources.files.csv import UNPARSED
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.strategy import strategy_of

@@ -106,6 +106,10 @@ class KeptLanding:
     run_id: str
     until: datetime | None
 
+    def __str__(self) -> str:
+        kept = "is in the table" if self.until is None else f"until {self.until:%Y-%m-%d %H:%M}"
+        return f"landing {self.number}: {kept}"
+
 
 def kept_landings(table: Table, lake: Lake, keys: Collection[str]) -> list[KeptLanding]:
     """The landings that are kept of some windows, oldest first; needs no Spark.

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
 
+from incload_assets.change_log.decisions import corrected_at
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows
 from incload_assets.load.replay import NO_REASON, REPLAY_TAG, unreplayable
-from incload_assets.progress.decisions import corrected_at
 from incload_assets.progress.request_tags import CODE_VERSION_TAG, PARTITION_TAG, SERIALIZED_TAG, TABLE_TAG
 from resources.lake import Lake
 

@@ -58,7 +58,7 @@ def test_rejected_rows_are_shown_exported_discarded_replayed_after_a_change_of_t
     assert "is not decimal" in after.stdout and "Barbara" not in after.stdout
     assert reopened.stdout == "payments: 1 rows are open again.\n"
     assert vain.returncode == 1 and "would be rejected: amount: '-9.00' not >= -5" in vain.stderr
-    assert fixed.stdout.startswith("payments: fixed 1 row. To take it back: incload fix payments --undo 6 ")
+    assert fixed.stdout.startswith("payments: fixed 1 row. To take it back: incload fix payments --undo ")
     assert fixed.stdout.endswith("payments: judged 1 rejected rows again; 1 pass, 0 stay rejected.\n")
     assert nothing.stdout == "payments: no open rejected row matches.\n"
     assert clone.status("payments", **PLAIN)["loaded"] == ["2026-01-05"]

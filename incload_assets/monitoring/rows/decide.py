@@ -7,6 +7,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
+from incload_assets.change_log.decisions import (
+    CORRECTIONS,
+    Decision,
+    Kind,
+    decide,
+    decisions_in_force,
+    undo_decision,
+)
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
@@ -17,14 +25,6 @@ from incload_assets.ingest.validate import validate
 from incload_assets.load.replay import refuse_unreplayable
 from incload_assets.monitoring.rows.quarantine import DISCARDED, rejected_rows
 from incload_assets.progress.audit import AuditEntry, record
-from incload_assets.progress.decisions import (
-    CORRECTIONS,
-    Decision,
-    Kind,
-    decide,
-    decisions_in_force,
-    undo_decision,
-)
 from resources.errors import IncrementalLoadError
 from resources.lake import Lake
 

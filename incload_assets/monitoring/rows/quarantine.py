@@ -14,12 +14,12 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, REJECTED, UPSERTS
+from incload_assets.change_log.decisions import discarded_rows, rejected_row_id
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import all_of, col
-from incload_assets.progress.decisions import discarded_rows, rejected_row_id
 from resources.lake import Lake
 
 SAMPLES = 3

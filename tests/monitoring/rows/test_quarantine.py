@@ -50,10 +50,10 @@ def test_rejected_rows_are_counted_by_reason_and_are_open_until_superseded_or_di
         told = [json.loads(line) for line in lines.read_text().splitlines()]
         names = [(row["row"], json.loads(row["payload"])["name"]) for row in told]
         assert names == [(3, "name of 2"), (2, "name of 6")]
-        assert take_back(h.table, h.lake, entry.number, "there is one") == 1
+        assert take_back(h.table, h.lake, "discard", entry.number, "there is one").details["rows"] == "1"
         assert sum(one.open for one in quarantine_of(spark, h.table, h.lake)) == 2
         with pytest.raises(IncrementalLoadError, match=f"no discard in force has the number {entry.number}"):
-            take_back(h.table, h.lake, entry.number, "once more")
+            take_back(h.table, h.lake, "discard", entry.number, "once more")
         assert actions(h) == ["discard", "read", "undo"]
 
         landed = h.look().controls[key(2)].landed_at
