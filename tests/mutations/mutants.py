@@ -11,6 +11,7 @@ FILES = "tests/delta/test_data_files.py::test_"
 LAWS = "tests/mutations/test_laws.py::test_"
 UNDO = "tests/load/test_undo.py::test_"
 REPLAY = "tests/load/test_replay.py::test_"
+DECIDE = "tests/monitoring/rows/test_decide.py::test_"
 GAINS = "tests/ingest/test_gains.py::test_"
 FENCES = "tests/recovery/test_bare_fences.py::test_"
 STAGED = "tests/change_log/test_staged.py::test_"
@@ -374,6 +375,15 @@ MUTANTS = [
     Mutant("snapshot: the newest window wins", CONVERGENCE, "writes.shrinkage:ingested_windows",
            "return known[:place]", "return known[:place][::-1]",
            (f"{SNAPSHOT}the_newest_extract_is_the_table_and_only_what_differs_is_written",)),
+    Mutant("a correction holds when its window is read again", CONVERGENCE, "ingest.ingest:_stage",
+           "corrections = corrections_of(load.lake, table, at_source)", "corrections = []",
+           (f"{DECIDE}a_fixed_row_takes_its_own_place_and_stays_fixed_when_its_file_is_read_again[json]",)),
+    Mutant("an undone correction is judged again", CONVERGENCE, "load.replay:_land_once",
+           "rejected.unionByName(good.filter(with_payload)) if was_corrected else rejected", "rejected",
+           (f"{DECIDE}a_fixed_row_takes_its_own_place_and_stays_fixed_when_its_file_is_read_again[json]",)),
+    Mutant("only checks are waived", PARTITION, "ingest.validate:_with_reasons",
+           "_contract_reasons(kind, table, checks=False)", "F.array().cast('array<string>')",
+           (f"{DECIDE}a_key_without_a_value_is_not_accepted",)),
     Mutant("a held window is loaded", CONVERGENCE, "load.load:_ingest",
            'ingestion.held and if_held != "release"', "False",
            (f"{UNDO}a_held_window_is_loaded_again_only_if_its_source_changes_or_it_is_released",)),

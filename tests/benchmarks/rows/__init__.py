@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.pairs import Comparison
-from tests.benchmarks.rows.again import again
+from tests.benchmarks.rows.again import again, undo
 from tests.benchmarks.rows.big import big
 from tests.benchmarks.rows.by_key import history, state
 from tests.benchmarks.rows.first import cold, days, first
@@ -25,6 +25,7 @@ ROWS: dict[str, Row] = {
     "plain": plain,
     "big": big,
     "again": again,
+    "undo": undo,
     "first": first,
     "days": days,
     "cold": cold,

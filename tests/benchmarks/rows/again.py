@@ -1,4 +1,4 @@
-"""A window that is landed again, or has grown: against one that brings as much, or nothing but what is new."""
+"""A window that is landed again, undone, or has grown: against one that brings as much, or only what is new."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from incload_assets.load.undo import undo_window
+from incload_assets.load.undo_plan import Undo
 from incload_assets.progress.checkpoint import Checkpoint
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import Contest, Loads
@@ -39,6 +41,30 @@ def again(bench: Bench) -> Iterator[Comparison]:
         news = few.loads()
         name = f"window of {big.items.changes:,} rows {how} / a window of {FEW}"
         yield _compared(bench, name, big.loads(), change, news.write, news.load, bound=3, small=False)
+
+
+def undo(bench: Bench) -> Iterator[Comparison]:
+    """A window that is returned to what it held before all its rows were corrected, against a load of as many rows."""
+    contest = Contest.of(bench, small_items(bench, bench.sizes.partitions))
+    loads, news = contest.loads(), contest.loads()
+    table = loads.table
+
+    def prepare(number: int) -> None:
+        news.write(number)
+        batch = loads.write(number)
+        loads.load(number)
+        _newer(batch.file, [json.loads(line) for line in batch.file.read_text().splitlines()])
+        loads.load(number)
+
+    def undone(number: int) -> None:
+        window = loads.reports[number].window
+        loads.reports[number] = undo_window(table.spark, table.table, table.lake, window, Undo(actor="benchmark"))
+        assert loads.reports[number].merged.updated
+
+    rounds = bench.rounds(small=True)
+    name = "undo of a small load / the load"
+    found = bench.compare(name, undone, news.load, prepare=prepare, bound=1.5, sizes=loads.items.sizes, **rounds)
+    yield replace(found, note=loads.profile(rounds["warm_up"], found.median))
 
 
 def _compared(

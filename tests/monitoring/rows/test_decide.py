@@ -91,6 +91,17 @@ def test_an_accepted_row_breaks_a_check_but_no_type(items: Loaded) -> None:
     assert changed.rows("id", "kind") == {("1", "a"), ("2", "c")}
 
 
+def test_a_key_without_a_value_is_not_accepted(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INCLOAD_LANDING", str(tmp_path / "landing"))
+    write(tmp_path / "landing", 1, [one("1", "a"), one("2", "c") | {"id": None}], "json")
+    items = small(spark, tmp_path, Narrow, "1")
+    items.load(1)
+    with pytest.raises(IncrementalLoadError, match="would be rejected: id: NULL is not allowed"):
+        decide_where(spark, items.table, items.lake, "accept", "all of them", text="kind: ")
+
+
 def test_a_correction_that_does_not_make_a_good_row_is_refused_and_nothing_is_recorded(items: Loaded) -> None:
     for id, values, why in (
         ("2", ["kind=z"], "would be rejected: kind: 'z' not in"),
