@@ -17,6 +17,7 @@ from incload_assets.declaration.table import (
     INTERVAL,
     UNDO_RETENTION,
     Declaration,
+    FailedReconciliation,
     Freshness,
     Quarantine,
     RowFunction,
@@ -56,6 +57,7 @@ def incremental_asset(
     slo: Slo = Slo(),  # noqa: B008 - immutable
     criticality: Criticality = "normal",
     undo_retention: timedelta = UNDO_RETENTION,
+    on_failed_reconciliation: FailedReconciliation | None = None,
 ) -> Callable[[RowFunction], dg.AssetsDefinition]:
     """Declares a table that loads incrementally; decorates the row-wise function that shapes its changes.
 
@@ -80,6 +82,9 @@ def incremental_asset(
             ``low`` nobody. Also how much of the table the scheduled reconciliations compare.
         undo_retention: How long the content that a load replaces is kept, so that ``incload undo`` can bring it back;
             zero: it is not kept.
+        on_failed_reconciliation: What is done with a window whose load ends with a table that differs from its log,
+            beside the failure of the load. ``hold``: the window is held until its source changes or it is released.
+            ``undo``: the load is undone first. None: nothing more.
         pool: Dagster pool of the loads; default: a pool of its own for a table in which any load may touch any row
             (``Merge()`` without ``partition_by``).
         code_version: Version of the code; if it changes, rows are validated again. Default: a hash of function and
@@ -133,6 +138,7 @@ def incremental_asset(
                 criticality=criticality,
                 owners=as_columns(owners) or (),
                 undo_retention=undo_retention,
+                on_failed_reconciliation=on_failed_reconciliation,
             )
         )
 

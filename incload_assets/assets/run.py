@@ -17,10 +17,16 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, window_of
 from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.load.error_translation import told, unforeseen
+from incload_assets.load.hold import after_failed_reconciliation
 from incload_assets.load.load import IfHeld, LoadReport, load_window
 from incload_assets.load.ranges import load_first_windows
 from incload_assets.load.replay import REPLAY_TAG, audit_replay, replay_window
-from incload_assets.load.undo import BECAUSE_TAG, RELEASE_TAG, UNDO_TAG, undo_window
+from incload_assets.load.undo import (
+    BECAUSE_TAG,
+    RELEASE_TAG,
+    UNDO_TAG,
+    undo_window,
+)
 from incload_assets.load.undo_plan import Undo
 from incload_assets.progress.audit import Action, AuditEntry, actor_of, record
 from incload_assets.progress.checkpoint import (
@@ -36,7 +42,13 @@ from incload_assets.progress.pause import expect_not_paused
 from incload_assets.progress.process import mark_process
 from incload_assets.progress.request_tags import FINGERPRINT_TAG
 from incload_assets.progress.run_tags import own_tags
-from resources.errors import ContractViolation, IncrementalLoadError, SourceMissing, TablePaused
+from resources.errors import (
+    ContractViolation,
+    IncrementalLoadError,
+    ReconciliationFailed,
+    SourceMissing,
+    TablePaused,
+)
 
 MAX_RETRIES = 3
 FIRST_DELAY_SECONDS = 5.0
@@ -97,6 +109,8 @@ def _load_each(
             metadata = metadata_of(spark, table, lake, [report], context.run.run_id)[key]
         except Exception as error:
             failures[key] = _translated(context, table, f"{table.name} {key}", error)
+            if isinstance(error, ReconciliationFailed) and table.on_failed_reconciliation is not None:
+                failures[key] = _taken_back(context, table, spark, window, error)
             context.log.error(f"{table.name} {key}: {failures[key]}")
             continue
         if len(keys) > 1:
@@ -130,6 +144,23 @@ def _load(
         if_held=if_held,
         info=info,
     )
+
+
+def _taken_back(
+    context: dg.AssetExecutionContext, table: Table, spark: SparkSession, window: Window, error: ReconciliationFailed
+) -> BaseException:
+    """Holds or undoes, as the table declares, and returns the whole error; an undo is checkpointed all the same."""
+    lake, run_id = context.resources.lake, context.run.run_id
+    try:
+        report, done = after_failed_reconciliation(
+            spark, table, lake, window, error, run_id=run_id, info=context.log.info
+        )
+        if report is not None:
+            _log(context, table, report, metadata_of(spark, table, lake, [report], run_id)[window.key])
+    except Exception as failed:
+        context.log.error(f"{table.name} {window.key}: neither undone nor held", exc_info=failed)
+        done = f"It was neither undone nor held: {failed}"
+    return ReconciliationFailed(f"{error} {done}")
 
 
 def _audit(context: dg.AssetExecutionContext, table: Table, keys: Sequence[str]) -> None:

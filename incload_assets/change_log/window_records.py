@@ -63,7 +63,7 @@ class Hold:
         actor: Who held it.
         because: Why.
         at: When, aware.
-        undone: Number of the landing that was undone.
+        undone: Number of the landing that was undone; 0: nothing was undone, the window is only held as it is.
         returned_to: Number of the landing that the window was returned to; 0: to before its first.
     """
 
@@ -131,6 +131,18 @@ class WindowRecord:
     def is_withdrawn(self) -> bool:
         """Whether the first load of the window was undone, so that it holds nothing."""
         return self.fingerprint == WITHDRAWN
+
+    def rests_at(self, position: Position | None, checkpoint: str | None) -> bool:
+        """Whether the window is held at a position of the source, and nothing is left to do for that.
+
+        An undo that is not checkpointed is left to be completed.
+
+        Args:
+            position: The source's position; None: the source holds nothing.
+            checkpoint: The fingerprint of the window's checkpoint; None: there is none.
+        """
+        hold = self.hold
+        return hold is not None and self.is_held_at(position) and (not hold.undone or self.fingerprint == checkpoint)
 
     def is_held_at(self, position: Position | None) -> bool:
         """Whether the window is held while the source is at a position; None: the source holds nothing."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import dagster as dg
 import pyspark.sql.types as T
@@ -19,6 +19,7 @@ from incload_assets.declaration.source import Source
 from incload_assets.declaration.write import Write
 
 RowFunction = Callable[[DataFrame], DataFrame]
+FailedReconciliation = Literal["hold", "undo"]
 INTERVAL = timedelta(seconds=15)
 """How often a source is read, by default."""
 FRESHNESS = timedelta(minutes=5)
@@ -83,6 +84,7 @@ class Declaration:
     criticality: Criticality = "normal"
     owners: tuple[str, ...] = ()
     undo_retention: Annotated[timedelta, Field(ge=timedelta(0), description=_UNDO)] = UNDO_RETENTION
+    on_failed_reconciliation: FailedReconciliation | None = None
 
     @property
     def name(self) -> str:

@@ -203,7 +203,7 @@ def _ingest(
         if ingestion.held and if_held != "release":
             expect_completion(load, ingestion, checkpoint, if_held)
             return ingested
-        same = ingestion.is_same(load.table.code_version)
+        same = ingestion.is_same(load.table.code_version) and not ingestion.held
         if same and (ingestion.settled or ingested or fenced):
             return ingested
         if same and trusts_log:
@@ -245,10 +245,11 @@ def expect_completion(load: LoadContext, ingestion: Ingestion, checkpoint: Check
     window, record = ingestion.window, ingestion.before
     assert record is not None
     name = f"{load.table.name} {window.key}"
-    if if_held == "refuse" and checkpoint.fingerprint == record.fingerprint:
+    assert record.hold is not None
+    if if_held == "refuse" and (checkpoint.fingerprint == record.fingerprint or not record.hold.undone):
         raise WindowHeld(
             f"{name}: the window is {record.hold}",
-            rule="a load that was undone is not repeated while the source holds what was undone",
+            rule="a held window is not loaded while its source holds what it held then",
             remedy="correct the source, which ends the hold; or load it as it is: "
             f"incload release {load.table.name} --partitions {window.key}",
         )

@@ -89,7 +89,7 @@ def _land(load: LoadContext, window: Window, undo: Undo) -> bool:
     for _ in range(INGESTIONS):
         at = load.log.open()
         record = window_records_of(at, only=[window.key]).get(window.key)
-        if record is not None and record.hold is not None and undo.before == LAST:
+        if record is not None and record.hold is not None and record.hold.undone and undo.before == LAST:
             load.info(f"{load.table.name} {window.key}: the window is {record.hold}")
             return False
         former = former_landing(load.table, window.key, record, FormerLandings(load.log).of(window.key), undo)
@@ -165,7 +165,7 @@ def _nothing(table: Table) -> WindowRecord:
 def _hold(record: WindowRecord, former: FormerLanding | None, undo: Undo) -> str | None:
     """The hold of the window: on what is undone, or what was undone before; None if it returns to that."""
     undone = record.hold.fingerprint if record.hold else record.fingerprint
-    first = record.hold.undone if record.hold else record.landing
+    first = (record.hold.undone if record.hold else 0) or record.landing
     if former is not None and former.record.landing == first:
         return None
     hold = Hold(

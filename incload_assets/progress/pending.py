@@ -31,6 +31,5 @@ def pending_windows(instance: dg.DagsterInstance, table: Table, lake: Lake) -> l
 
 
 def _is_held(window: WindowProgress) -> bool:
-    """Whether a load by hand would be refused: a load of the window was undone, and that is checkpointed."""
-    record = window.record
-    return record is not None and record.is_held_at(window.position) and record.fingerprint == window.checkpoint
+    """Whether a load by hand would be refused."""
+    return window.record is not None and window.record.rests_at(window.position, window.checkpoint)

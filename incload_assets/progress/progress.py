@@ -191,10 +191,11 @@ def _status(
 ) -> Status:
     if seen is AssetPartitionStatus.IN_PROGRESS:
         return "in_progress"
-    if seen is AssetPartitionStatus.FAILED:
+    hold = control.hold if control is not None and control.is_held_at(position) else None
+    if seen is AssetPartitionStatus.FAILED and (hold is None or hold.undone):
         return "failed"
-    if control is not None and control.is_held_at(position):
-        return "held" if control.fingerprint == checkpoint else "drifted"
+    if control is not None and hold is not None:
+        return "held" if control.rests_at(position, checkpoint) else "drifted"
     if seen is AssetPartitionStatus.MATERIALIZED and checkpoint is not None:  # else a person marked it, not a load
         # a log without the window, or with other data than was checkpointed, is repaired by a load, too
         known = {control.fingerprint if control else None} | ({position.fingerprint} if position else set())

@@ -10,6 +10,7 @@ from incload_assets.change_log.former import FormerLandings
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import now, window_of
+from incload_assets.load.hold import hold_window
 from incload_assets.load.load import LoadReport
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo, plan_undo
@@ -142,3 +143,20 @@ def test_of_many_former_landings_the_newest_three_and_one_an_hour_are_kept(spark
     assert [landing.record.landing for landing in kept.of(day(1))] in ([3, 4, 5], [2, 3, 4, 5])
     undone(table, 1)
     assert table.rows() == {("1", "v4", 4)}
+
+
+def test_a_window_that_is_only_held_is_refused_until_its_source_changes_or_it_is_released_or_undone(
+    table: Loaded,
+) -> None:
+    window = window_of(table.table.partitions_def, day(1))
+    hold = hold_window(table.spark, table.table, table.lake, window, actor="ada", because="looks wrong")
+    assert hold is not None and (hold.undone, hold.returned_to) == (0, 2)
+    assert hold_window(table.spark, table.table, table.lake, window, actor="bob", because="once more") is None
+    with pytest.raises(WindowHeld, match=r"held by ada since .*: looks wrong"):
+        table.load(1)
+    assert table.load(1, if_held="release").control.hold is None
+    hold_window(table.spark, table.table, table.lake, window, actor="ada", because="looks wrong")
+    assert undone(table, 1).control.hold is not None
+    assert table.rows() == {("1", "a", 1), ("2", "b", 1), ("3", "C", 3)}
+    table.content[day(1)] = [item("1", "corrected", 6)]
+    assert table.load(1).control.hold is None

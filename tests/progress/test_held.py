@@ -33,3 +33,9 @@ def test_a_hold_ends_when_the_source_changes() -> None:
 def test_a_hold_is_stored_as_text_and_says_who_and_why() -> None:
     assert RECORD.hold == HOLD
     assert str(replace(HOLD, because="wrong prices")).endswith("UTC: wrong prices")
+
+
+def test_a_window_that_is_only_held_is_so_although_its_load_failed() -> None:
+    only_held = replace(RECORD, fingerprint="bad", held=replace(HOLD, undone=0).as_text())
+    assert _status(FAILED, BAD, "good", only_held) == _status(DONE, BAD, "bad", only_held) == "held"
+    assert _status(FAILED, CORRECTED, "good", only_held) == "failed"

@@ -20,7 +20,7 @@ from incload_assets.assets.incremental import table_of
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks import checks_for
 from incload_assets.checks.observation import Observation, look
-from incload_assets.declaration.table import Table
+from incload_assets.declaration.table import FailedReconciliation, Table
 from incload_assets.maintenance.jobs import MaintenanceJob
 from resources.lake import Lake
 from resources.settings import Settings
@@ -144,6 +144,7 @@ def house(
     code_version: str = "1",
     instance: dg.DagsterInstance | None = None,
     log_retention: timedelta | None = None,
+    on_failed_reconciliation: FailedReconciliation | None = None,
 ) -> Iterator[House]:
     """A house under a folder, with a landing area of its own."""
 
@@ -157,6 +158,7 @@ def house(
         quarantine=quarantine,
         code_version=code_version,
         log_retention=log_retention,
+        on_failed_reconciliation=on_failed_reconciliation,
     )
     def guests(changes: DataFrame) -> DataFrame:
         """Guests."""
