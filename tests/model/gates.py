@@ -19,7 +19,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.ingest import ingest as landing
-from incload_assets.load import load, ranges
+from incload_assets.load import detection, ranges
 from incload_assets.maintenance import compact_logs as compaction
 from incload_assets.writes import merge, snapshot
 from incload_assets.writes import merge_into as fences
@@ -91,7 +91,7 @@ def stop(at: str, number: object = None) -> None:
 
 def put_up_gates(patch: pytest.MonkeyPatch) -> None:
     """Before each step of the model."""
-    detect, commit, look, version = load.detect, landing.commit, LoadContext.read_view, ChangeLog.version
+    detect, commit, look, version = detection.detect, landing.commit, LoadContext.read_view, ChangeLog.version
     opened = ChangeLog.open
     fenced, committed = fences.fenced, Lake.commit
 
@@ -170,7 +170,7 @@ def put_up_gates(patch: pytest.MonkeyPatch) -> None:
         return version(log)
 
     for target, name, function in (
-        (load, "detect", looks),
+        (detection, "detect", looks),
         (ranges, "detect", looks_again),
         (landing, "commit", lands),
         (ranges, "commit", lands_together),
