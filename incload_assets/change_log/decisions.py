@@ -41,7 +41,7 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What a person decided about one rejected row.
+    """A person's decision about one rejected row.
 
     Args:
         kind: ``discard``: it needs no correction. ``accept``: it is right although it breaks checks of the contract.

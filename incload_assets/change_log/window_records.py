@@ -133,7 +133,7 @@ class WindowRecord:
         return self.fingerprint == WITHDRAWN
 
     def rests_at(self, position: Position | None, checkpoint: str | None) -> bool:
-        """Whether the window is held at a position of the source, and nothing is left to do for that.
+        """Whether the window is held at a position of the source, with no undo left to complete.
 
         An undo that is not checkpointed is left to be completed.
 

@@ -17,9 +17,9 @@ from incload_assets.declaration.table import Table
 from resources.lake import Lake
 
 CORRECTED = "_corrected"
-"""Whether the record was fixed or accepted; only in records that may be."""
+"""The column that tells whether a record was fixed or accepted; only where some may be."""
 ACCEPTED = "_accepted"
-"""Whether the record may break checks of the contract."""
+"""The column that tells whether a record may break checks of the contract."""
 _VALUES = "_values"
 _ROW = "_row_id"
 _TYPE = f"{_ROW} string, {_VALUES} map<string,string>, {ACCEPTED} boolean"

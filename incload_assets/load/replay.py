@@ -154,7 +154,8 @@ def _land(load: LoadContext, window: Window) -> bool:
                 if before is None
                 else f"release it first: incload release {table.name} --partitions {window.key}",
             )
-        if not before.rejected and window.key not in corrected_at(load.lake, table):
+        was_corrected = window.key in corrected_at(load.lake, table)
+        if not before.rejected and not was_corrected:
             return False
         if before.compacted_at is not None and not held_off:
             hold_off(load)
@@ -164,7 +165,7 @@ def _land(load: LoadContext, window: Window) -> bool:
         ingestion = Ingestion(window, before.as_position(), before, at.version(), False, fence)
         with load.phases.timed("ingest"):
             tune_ingest(load.spark, at, [window.key], 0)
-            if _land_once(load, ingestion, before):
+            if _land_once(load, ingestion, before, was_corrected=was_corrected):
                 return True
     raise ConcurrentLoad(
         f"{table.name} {window.key}: other loads of the window committed first in each of {LANDINGS} attempts",
@@ -173,11 +174,10 @@ def _land(load: LoadContext, window: Window) -> bool:
     )
 
 
-def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord) -> bool:
+def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord, *, was_corrected: bool) -> bool:
     """One attempt; whether it was committed."""
     table, window = load.table, ingestion.window
     former = load.log.read(load.spark, ingestion.log_version, [window.key])
-    was_corrected = window.key in corrected_at(load.lake, table)
     alone = validates_each_alone(table) and not was_corrected
     rejected, with_payload = former.filter(F.col("_kind") == REJECTED), F.col("_payload").isNotNull()
     staged = Staged(load.log, load.spark, [window.key])

@@ -1,4 +1,4 @@
-"""What an undo returns windows to: the former landings that are kept, and the one that a person means."""
+"""The plan of an undo: the former landings that are kept of a window, and the one to return to."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SHORTEST_RUN_ID = 6
 
 @dataclass(frozen=True)
 class Undo:
-    """What a person wants undone.
+    """A person's wish to undo loads.
 
     Args:
         before: The window is returned to what it held before this: ``last``, the last load that changed its content; a
@@ -34,7 +34,7 @@ class Undo:
 
 @dataclass(frozen=True)
 class UndoPlan:
-    """What an undo would do with one window.
+    """The plan of an undo for one window.
 
     Args:
         window: The partition key.
@@ -54,7 +54,7 @@ class UndoPlan:
 
 
 def plan_undo(table: Table, lake: Lake, keys: Sequence[str] | None, undo: Undo) -> list[UndoPlan]:
-    """What an undo would do, by window; needs no Spark.
+    """The plan of an undo for some windows; needs no Spark.
 
     Args:
         table: The declaration.

@@ -1,4 +1,4 @@
-"""What a table declares for a load that ends with a table that differs from its log."""
+"""A load whose table differs from its log at the end is undone or held, as its table declares."""
 
 from pathlib import Path
 from typing import Any

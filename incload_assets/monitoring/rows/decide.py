@@ -23,7 +23,7 @@ from incload_assets.delta.sql import all_of, col
 from incload_assets.ingest.gains import validates_each_alone
 from incload_assets.ingest.validate import validate
 from incload_assets.load.replay import refuse_unreplayable
-from incload_assets.monitoring.rows.quarantine import DISCARDED, rejected_rows
+from incload_assets.monitoring.rows.quarantine import DISCARDED, dirty_windows, rejected_rows
 from incload_assets.progress.audit import AuditEntry, record
 from resources.errors import IncrementalLoadError
 from resources.lake import Lake
@@ -70,7 +70,7 @@ def decide_where(
     """
     if kind == "accept":
         refuse_unreplayable(table)
-    records = _dirty(table, lake, only)
+    records = dirty_windows(table, lake, only)
     if not records:
         return None, 0
     rows = _open_rows(spark, table, lake, records)
@@ -90,14 +90,8 @@ def decide_where(
     ]
     if kind == "accept":
         _expect_good(spark, table, lake, rows, decisions)
-    partitions = sorted({window for window, _ in found})
     details = {"rows": str(len(found)), **({"reason": text} if text else {})}
-    entry = AuditEntry(
-        action=kind, table=table.name, partitions=partitions, actor=actor, because=because, details=details
-    )
-    entry = record(lake, entry)
-    decide(lake, table, decisions, entry.number)
-    return entry, len(found)
+    return _recorded(table, lake, decisions, because, actor, details), len(found)
 
 
 def parsed(table: Table, words: Iterable[str]) -> dict[str, str | None]:
@@ -166,7 +160,7 @@ def fix_row(
         >>> fix_row(spark, payments, lake, {"payment_id": 7}, {"amount": "3.50"}, "by phone")  # doctest: +SKIP
     """
     refuse_unreplayable(table)
-    records = _dirty(table, lake, only)
+    records = dirty_windows(table, lake, only)
     has_key = all_of(col(name).eqNullSafe(F.lit(value)) for name, value in key.items())
     rows = _open_rows(spark, table, lake, records).filter(has_key) if records else None
     found = rows.select("_window", "_id", "_source").head(3) if rows is not None else []
@@ -183,17 +177,8 @@ def fix_row(
     fingerprint = records[row["_window"]].fingerprint
     decision = Decision(kind="fix", window=row["_window"], fingerprint=fingerprint, row=row["_id"], values=values)
     _expect_good(spark, table, lake, rows, [decision])
-    entry = AuditEntry(
-        action="fix",
-        table=table.name,
-        partitions=[row["_window"]],
-        actor=actor,
-        because=because,
-        details={"columns": ", ".join(sorted(values)), "row": row["_id"][:12]},
-    )
-    entry = record(lake, entry)
-    decide(lake, table, [decision], entry.number)
-    return entry
+    details = {"columns": ", ".join(sorted(values)), "row": row["_id"][:12]}
+    return _recorded(table, lake, [decision], because, actor, details)
 
 
 def take_back(table: Table, lake: Lake, kind: Kind, number: int, because: str, *, actor: str = "") -> AuditEntry:
@@ -230,9 +215,21 @@ def take_back(table: Table, lake: Lake, kind: Kind, number: int, because: str, *
     return entry
 
 
-def _dirty(table: Table, lake: Lake, only: Collection[str] | None) -> dict[str, WindowRecord]:
-    records = ChangeLog(table, lake).controls().items()
-    return {key: record for key, record in records if record.rejected and (only is None or key in only)}
+def _recorded(
+    table: Table, lake: Lake, decisions: Sequence[Decision], because: str, actor: str, details: Mapping[str, str]
+) -> AuditEntry:
+    """Records decisions of one kind, in the audit first; returns its entry."""
+    entry = AuditEntry(
+        action=decisions[0].kind,
+        table=table.name,
+        partitions=sorted({decision.window for decision in decisions}),
+        actor=actor,
+        because=because,
+        details=details,
+    )
+    entry = record(lake, entry)
+    decide(lake, table, decisions, entry.number)
+    return entry
 
 
 def _open_rows(spark: SparkSession, table: Table, lake: Lake, records: Mapping[str, WindowRecord]) -> DataFrame:

@@ -96,7 +96,7 @@ def quarantine_of(
         >>> quarantine_of(spark, payments, lake)[0].reason  # doctest: +SKIP
         'amount: is not greater than 0'
     """
-    records = _dirty(table, lake, only)
+    records = dirty_windows(table, lake, only)
     if not records:
         return []
     rows = _with_reason(rejected_rows(spark, table, lake, list(records)), text)
@@ -164,7 +164,8 @@ def masked_payload(table: Table, payload: str | None) -> str:
 _STATES = (OPEN, SUPERSEDED, DISCARDED)
 
 
-def _dirty(table: Table, lake: Lake, only: Collection[str] | None) -> dict[str, WindowRecord]:
+def dirty_windows(table: Table, lake: Lake, only: Collection[str] | None) -> dict[str, WindowRecord]:
+    """The records of windows with rejected rows, by partition key; of some windows only, unless that is None."""
     records = ChangeLog(table, lake).controls()
     return {key: r for key, r in records.items() if r.rejected and (only is None or key in only)}
 
