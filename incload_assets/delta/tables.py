@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import pyspark.sql.types as T
 from deltalake import DeltaTable
+from pyarrow.fs import FileSelector
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -49,7 +50,7 @@ def ensure_table(
             struct members, so a new table gets the order of this other table, if that exists.
 
     Raises:
-        SchemaMismatch: As :func:`check_table`.
+        SchemaMismatch: As :func:`check_table`; or the table's folder holds something else.
     """
     properties = properties or {}
     lake.forget_checksum(uri)
@@ -58,7 +59,9 @@ def ensure_table(
         twin = lake.delta(beside) if beside else None
         ordered = _ordered_as(schema_of(twin), schema) if twin else schema
         _create(spark, lake, uri, ordered, partition_by, properties)
-        delta = lake.delta(uri)
+        if (delta := lake.delta(uri)) is None:
+            _create_in_folder(spark, lake, uri, ordered, partition_by, table_name, properties)
+            delta = lake.delta(uri)
         assert delta is not None
     check_table(delta, schema, partition_by, table_name, properties, uri=uri, whole=whole)
     _add_columns(spark, lake, uri, delta, schema, table_name)
@@ -143,6 +146,44 @@ def _create(
         statement += f" TBLPROPERTIES ({_listed(properties)})"
     try:
         spark.sql(statement)
+    except PySparkException as error:
+        if not lost_the_race(error) and "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION" not in str(error):
+            raise
+
+
+def _create_in_folder(
+    spark: SparkSession,
+    lake: Lake,
+    uri: str,
+    schema: T.StructType,
+    partition_by: tuple[str, ...],
+    table_name: str,
+    properties: Mapping[str, str],
+) -> None:
+    """Creates a table whose folder is there already: another writer is creating it, or was killed while it did.
+
+    ``CREATE TABLE IF NOT EXISTS`` takes any folder with something in it for a table, or refuses it. An append does not;
+    whichever writer commits first has created the table. Delta takes only its own properties from an append.
+
+    Raises:
+        SchemaMismatch: There is something else in the folder.
+    """
+    with lake.files(uri) as files:
+        names = sorted(info.base_name for info in files.get_file_info(FileSelector("")))
+    others = [name for name in names if name != "_delta_log"]
+    if lake.delta(uri) is not None:  # it has files by now
+        return
+    if others:
+        raise SchemaMismatch(
+            f"{table_name}: {uri} is no Delta table, but holds {', '.join(map(repr, others[:3]))}",
+            rule="a table has its folder for itself: a vacuum deletes all files that do not belong to the table",
+            remedy="move them away, or give the table another name",
+        )
+    own = {name: value for name, value in properties.items() if name.startswith("delta.")}
+    try:
+        spark.createDataFrame([], schema).write.save(
+            lake.spark_uri(uri), format="delta", mode="append", partitionBy=list(partition_by), **own
+        )
     except PySparkException as error:
         if not lost_the_race(error):
             raise

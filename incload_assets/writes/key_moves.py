@@ -8,6 +8,8 @@ these inherit, through as many keys as the row has had. Like every fold this is 
 """
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -128,14 +130,19 @@ def _checkpoint(frame: DataFrame) -> DataFrame:
     """The rows of a frame, kept by Spark without the plan that made them.
 
     Spark keeps what it has inferred about them, too, by columns of that plan, and fails where a union looks these up.
-    So it infers nothing meanwhile.
+    So it infers nothing meanwhile. The client of Spark Connect takes the checkpoint to be in the thread's active
+    session, if there is one, not in the frame's. So the frame's is active meanwhile.
     """
-    settings = frame.sparkSession.conf
-    settings.set(_INFERENCE, "false")
+    session: Any = frame.sparkSession
+    active = getattr(session, "_active_session", SimpleNamespace())  # of the thread; nothing without Spark Connect
+    before = getattr(active, "session", None)
+    session.conf.set(_INFERENCE, "false")
+    active.session = session
     try:
         return frame.localCheckpoint()
     finally:
-        settings.set(_INFERENCE, "true")
+        active.session = before
+        session.conf.set(_INFERENCE, "true")
 
 
 def _inherited_changes(changes: DataFrame, legs: DataFrame, table: Table) -> DataFrame:

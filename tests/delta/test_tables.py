@@ -1,6 +1,7 @@
 """What stands between a declaration and a table that exists: brought together, or refused before any write."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -54,6 +55,54 @@ def test_another_partitioning_is_refused_before_any_write(spark: SparkSession, t
     with pytest.raises(SchemaMismatch, match=r"is partitioned by \['day'\], declared is \[\]\. Rule: .* Remedy: "):
         ensure_table(spark, lake, uri, schema, (), "items")
     assert lake.version(uri) == 0
+
+
+def test_a_table_is_created_where_another_creation_was_killed_or_has_just_begun(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = make(spark, tmp_path, {day(1): [item("a", "1", 1)]})
+    for uri in (table.uri, table.lake.log_uri(table.table.key.path)):
+        Path(uri, "_delta_log").mkdir(parents=True)
+        Path(uri, "_delta_log", ".00000000000000000000.json.0a.tmp").write_text('{"commitInfo":')
+    table.load(1)
+    assert table.rows() == {("a", "1", 1)}
+    other = make(spark, tmp_path / "other", {day(1): [item("a", "1", 1)]})
+    other.load(1)
+    for left, right in zip(
+        *((each.uri, each.lake.log_uri(each.table.key.path)) for each in (table, other)), strict=True
+    ):
+        created, as_usual = table.lake.delta(left), other.lake.delta(right)
+        assert created is not None
+        assert as_usual is not None
+        assert created.schema() == as_usual.schema()
+        assert created.metadata().configuration == as_usual.metadata().configuration
+        assert created.metadata().partition_columns == as_usual.metadata().partition_columns
+
+
+def test_a_folder_that_holds_something_else_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path, {day(1): [item("a", "1", 1)]})
+    Path(table.uri).mkdir(parents=True)
+    Path(table.uri, "export.csv").write_text("kept for years")
+    with pytest.raises(
+        SchemaMismatch, match=r"items: .*/items is no Delta table, but holds 'export\.csv'\. Rule: .*vacuum"
+    ):
+        table.load(1)
+    assert os.listdir(table.uri) == ["export.csv"]
+
+
+def test_tables_that_several_writers_create_at_once_are_created_once(spark: SparkSession, tmp_path: Path) -> None:
+    lake, schema = Lake(str(tmp_path)), T.StructType.fromDDL("id string, day date")
+    properties = {"incload.keys": "id", "delta.checkpointInterval": "10"}
+
+    def create(number: int) -> None:
+        ensure_table(spark, lake, f"{tmp_path}/{number}", schema, ("day",), "items", properties)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(create, [number // 4 for number in range(40)]))
+    for number in range(10):
+        made = lake.delta(f"{tmp_path}/{number}")
+        assert made is not None
+        assert made.metadata().configuration == properties
 
 
 def test_a_table_that_does_not_say_what_its_rows_are_is_told_so_once(spark: SparkSession, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_reconciliation_asks_whether_all_that_the_source_shows_was_landed(spark:
         position = detected(table.table.source, "", [window], {})[day(1)]
         version = log.version()
         assert version is not None
-        with source_rows(spark, table.table, window, position) as rows:
+        with source_rows(spark, table.table, table.lake, window, position) as rows:
             return content_of(rows) == log_content(spark, table.table, log, version, window, position, rows)
 
     assert agrees()

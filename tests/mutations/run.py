@@ -47,7 +47,7 @@ def main() -> int:
                     print("the tests do not pass as the program is")
                     return 1
                 names = [Path(folder, str(number)) for number in range(len(mutants))]
-                outcomes = list(pool.map(lambda pair: _report(*pair, remote), zip(mutants, names, strict=True)))
+                outcomes = list(pool.map(lambda mutant, name: _report(mutant, name, remote), mutants, names))
         finally:
             connect_server.stop(settings)
     print(f"{sum(outcomes)} of {len(mutants)} mutants killed")

@@ -184,7 +184,7 @@ def test_a_row_that_one_source_keeps_is_not_taken_for_an_equal_one_of_another(
     window, log = window_of(table.table.partitions_def, day(1)), ChangeLog(table.table, table.lake)
     position, version = detected(table.table.source, "items", [window], {})[day(1)], log.version()
     assert version is not None
-    with source_rows(spark, table.table, window, position) as at_source:
+    with source_rows(spark, table.table, table.lake, window, position) as at_source:
         held = log_content(spark, table.table, log, version, window, position, at_source)
         assert content_of(at_source) == held
 

@@ -57,7 +57,8 @@ class Page:
     def blocks(self) -> list[Block]:
         """Its blocks of code, from top to bottom."""
         fences = [token for token in self.tokens if token.type == "fence"]
-        return [Block(*(*fence.info.split(), "", "")[:2], fence.content) for fence in fences]
+        told = ((*fence.info.split(), "", "") for fence in fences)
+        return [Block(words[0], words[1], fence.content) for words, fence in zip(told, fences, strict=True)]
 
     @property
     def inline(self) -> Iterator[Token]:

@@ -1,5 +1,6 @@
 """Rows that get new keys while large values are left alone, on literal rows."""
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.source_comparison import table_evidence
 from incload_assets.declaration.window import window_of
 from resources.errors import DeclarationError
+from resources.settings import Settings
+from resources.spark.resource import open_session
 from tests.support.literal_source import Record
 from tests.support.tables import DAYS, Loaded, day, item, make
 
@@ -85,6 +88,20 @@ def test_a_row_that_has_had_many_keys_has_the_value_of_its_first_one(spark: Spar
     assert loaded.rows() == {(keys[-1], "first", 25)}
     loaded.load(2)
     assert loaded.rows() == {(keys[-1], "first", 25)}
+
+
+def test_a_row_that_moves_is_loaded_in_a_session_that_is_not_the_active_one(
+    spark: SparkSession, spark_url: str, tmp_path: Path
+) -> None:
+    assert spark.active() is spark
+    with open_session(Settings(spark=spark_url)) as other:
+        assert other is not spark
+        loaded = table(other, tmp_path, {day(1): [item("a", "first", 1, "c"), *moved("a", "b", 4)]})
+        with ThreadPoolExecutor(1) as thread_without_an_active_session:
+            thread_without_an_active_session.submit(loaded.load, 1).result()
+        loaded.content[day(2)] = moved("b", "c", 5)
+        loaded.load(2)
+        assert loaded.rows() == {("c", "first", 5)}
 
 
 def test_moves_are_declared_together_with_deletes_and_a_text_for_what_is_unavailable(
