@@ -2,6 +2,7 @@
 
 from incload_assets.assets.derived import Upstream, derived_asset
 from incload_assets.assets.incremental import incremental_asset
+from incload_assets.contract.protection import Dropped, Hashed, Masked
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.slo import Slo
 from incload_assets.declaration.source import EXTRACTED_COLUMNS, Absent, DetectRequest, Position, Shows, Source
@@ -32,12 +33,15 @@ __all__ = [
     "Debezium",
     "DeleteInsert",
     "DetectRequest",
+    "Dropped",
     "Files",
     "Fold",
     "Freshness",
     "FullReload",
+    "Hashed",
     "History",
     "Kafka",
+    "Masked",
     "Merge",
     "Overwrite",
     "Position",

@@ -12,7 +12,7 @@ from rich.table import Table as Grid
 from incload_assets.cli import screen
 from incload_assets.cli.partition_keys import shown, stretches
 from incload_assets.cli.project import Project
-from incload_assets.cli.runs import COUNTS, Outcome, load_partitions
+from incload_assets.cli.runs import COUNTS, Outcome, free_from_killed_runs, load_partitions
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
@@ -117,6 +117,26 @@ class Loads:
             return
         counts = ", ".join(f"{count} {name.removeprefix('rows_')}" for name, count in outcome.counts.items() if count)
         self.console.print(f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}")
+
+
+def run_loads(
+    project: Project, table: Table, keys: Sequence[str], tags: Mapping[str, str] = {}, *, verbose: bool
+) -> int:
+    """Loads partitions of a table, with a progress bar and a line per load; returns how many failed.
+
+    Args:
+        project: The project.
+        table: The declaration.
+        keys: The partition keys, oldest first.
+        tags: More tags of the runs; tags without a value are left out.
+        verbose: Show Dagster's log.
+    """
+    free_from_killed_runs(project, screen.say)
+    with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
+        given = {name: value for name, value in tags.items() if value}
+        loads = Loads(project, console, progress, len(keys), verbose=verbose, tags=given)
+        loads.run(table, keys)
+    return len(loads.failed)
 
 
 def _entry(table: Table, partitions: Sequence[str], outcomes: Sequence[Outcome]) -> AuditEntry:

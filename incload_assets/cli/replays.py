@@ -6,9 +6,8 @@ import typer
 
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.cli import screen
-from incload_assets.cli.loads import Loads
+from incload_assets.cli.loads import run_loads
 from incload_assets.cli.project import Project
-from incload_assets.cli.runs import free_from_killed_runs
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows
 from incload_assets.load.replay import NO_REASON, REPLAY_TAG
@@ -29,19 +28,16 @@ def replay_partitions(project: Project, table: Table, keys: Sequence[str], becau
     Raises:
         typer.Exit: A replay failed.
     """
-    free_from_killed_runs(project, screen.say)
     ordered = [window.key for window in known_windows(table.partitions_def, list(keys))]
 
     def rejected() -> int:
         return sum(one.rejected for one in ChangeLog(table, Lake.of(Settings())).controls(only=ordered).values())
 
     before, tags = rejected(), {REPLAY_TAG: because or NO_REASON}
-    with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
-        loads = Loads(project, console, progress, len(ordered), verbose=verbose, tags=tags)
-        loads.run(table, ordered)
+    failed = run_loads(project, table, ordered, tags, verbose=verbose)
     after = rejected()
     judged = f"{table.name}: judged {before} rejected rows again; "
     screen.say(judged + (f"{before - after} pass, " if before >= after else "") + f"{after} stay rejected.")
-    if loads.failed:
-        screen.complain(f"{table.name}: {len(loads.failed)} of {len(ordered)} partitions not replayed")
+    if failed:
+        screen.complain(f"{table.name}: {failed} of {len(ordered)} partitions not replayed")
         raise typer.Exit(1)

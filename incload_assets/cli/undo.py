@@ -1,6 +1,6 @@
 """``incload undo`` and ``incload release``: loads taken back, and held partitions loaded again."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -38,6 +38,7 @@ def undo(
     if partitions is None and before is None:
         raise typer.BadParameter("give --partitions, --before, or both")
     from incload_assets.cli import screen
+    from incload_assets.cli.loads import run_loads
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
     from incload_assets.load.undo import BECAUSE_TAG, UNDO_TAG
@@ -63,7 +64,9 @@ def undo(
                 )
             screen.print_grid(grid)
         else:
-            _run(ctx, project, table, [plan.window for plan in plans], {UNDO_TAG: wish.before, BECAUSE_TAG: because})
+            tags, verbose = {UNDO_TAG: wish.before, BECAUSE_TAG: because}, bool(ctx.obj)
+            if run_loads(project, wanted, [plan.window for plan in plans], tags, verbose=verbose):
+                raise typer.Exit(1)
         if any(plan.refused for plan in plans):
             raise typer.Exit(1)
 
@@ -82,24 +85,13 @@ def release(
 
     Example: `incload release orders --partitions 2026-01-03 --because "prices are right after all"`
     """
+    from incload_assets.cli.loads import run_loads
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
     from incload_assets.load.undo import BECAUSE_TAG, RELEASE_TAG
 
     with open_project() as project:
-        keys = chosen(project.table(table), partitions)
-        _run(ctx, project, table, keys, {RELEASE_TAG: "true", BECAUSE_TAG: because})
-
-
-def _run(ctx: typer.Context, project: Any, table: str, keys: list[str], tags: dict[str, str]) -> None:
-    from incload_assets.cli import screen
-    from incload_assets.cli.loads import Loads
-    from incload_assets.cli.runs import free_from_killed_runs
-
-    verbose: bool = ctx.obj
-    free_from_killed_runs(project, screen.say)
-    with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
-        loads = Loads(project, console, progress, len(keys), verbose=verbose, tags={k: v for k, v in tags.items() if v})
-        loads.run(project.table(table), keys)
-    if loads.failed:
-        raise typer.Exit(1)
+        wanted = project.table(table)
+        tags, verbose = {RELEASE_TAG: "true", BECAUSE_TAG: because}, bool(ctx.obj)
+        if run_loads(project, wanted, chosen(wanted, partitions), tags, verbose=verbose):
+            raise typer.Exit(1)

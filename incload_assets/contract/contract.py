@@ -13,7 +13,7 @@ something that cannot be compiled:
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyspark.sql.types as T
@@ -24,6 +24,7 @@ from incload_assets.contract.conversion import NESTED, as_text, convert
 from incload_assets.contract.instants import DATED, RULES
 from incload_assets.contract.model import Field, read_model
 from incload_assets.contract.nested_json import has_undeclared, holds_struct
+from incload_assets.contract.protection import Protection
 
 __all__ = ["Contract", "Field", "column_of", "compile_contract"]
 
@@ -74,8 +75,13 @@ class Contract:
 
     @property
     def personal(self) -> frozenset[str]:
-        """The columns marked ``metadata={"personal": True}``."""
+        """The columns with personal values: those of ``metadata={"personal": …}``, protected or not."""
         return frozenset(field.name for field in self.fields if field.personal)
+
+    @property
+    def protections(self) -> dict[str, Protection]:
+        """What is kept in place of the values of protected columns, by column."""
+        return {field.name: field.protection for field in self.fields if field.protection is not None}
 
     def typed(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> list[Column]:
         """One column per field, in order: the raw value converted to the declared type, NULL if that is impossible.
@@ -111,7 +117,10 @@ class Contract:
             made = typed(field.name) if typed else self._typed(field, raw, raw_types)
             failed = value.isNotNull() & made.isNull()
             shown = as_text(value, source)
-            text = reason(field, shown, f"is not {_cut(field.data_type.simpleString())}")
+            told = field
+            if self.protections and isinstance(field.data_type, NESTED):  # may have undeclared members
+                told = replace(field, personal=True)
+            text = reason(told, shown, f"is not {_cut(field.data_type.simpleString())}")
             if (rule := RULES.get(type(field.data_type))) is not None:
                 text = F.concat(text, F.when(shown.rlike(DATED), f" ({rule})").otherwise(""))
             reasons.append(F.when(failed, text))
@@ -145,6 +154,7 @@ class Contract:
         *,
         given: Callable[[str], Column] | None = None,
         checks: bool = True,
+        judged: Callable[[str], Column] | None = None,
     ) -> Column:
         """``array<string>``: the reasons why a typed row breaks the contract; empty if it does not.
 
@@ -153,6 +163,8 @@ class Contract:
             given: From a field's name to whether the row sets the field; NULL is allowed if it does not. None: every
                 row sets every field.
             checks: Whether the contract's checks of values are made, beside the nullability of columns.
+            judged: From a protected field's name to the reason of :meth:`broken` for its value; by default protected
+                fields are not checked.
         """
         reasons = []
         for field in self.fields:
@@ -162,10 +174,23 @@ class Contract:
             if not field.nullable:
                 missing = column.isNull() if given is None else column.isNull() & given(field.name)
                 reasons.append(F.when(missing, F.lit(f"{field.name}: {_NULL[0]}")))
-            for rule in field.rules if checks else ():
-                shown = reason(field, as_text(column, field.data_type), rule.broken)
-                reasons.append(F.when(~rule.holds(column), shown))
+            if not checks or not field.rules:
+                continue
+            if field.protection is None:
+                reasons += _broken(field, column)
+            elif judged is not None:
+                reasons.append(judged(field.name))
         return not_null(*reasons)
+
+    def broken(self, name: str, value: Column) -> Column:
+        """The reason why a value breaks the checks of a field; NULL if it breaks none.
+
+        Args:
+            name: The field.
+            value: The value, of the field's type.
+        """
+        (field,) = (field for field in self.fields if field.name == name)
+        return F.nullif(F.concat_ws("; ", *_broken(field, value)), F.lit(""))
 
     @staticmethod
     def _typed(field: Field, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> Column:
@@ -173,6 +198,12 @@ class Contract:
         return (
             F.lit(None).cast(field.data_type) if source is None else convert(raw(field.name), source, field.data_type)
         )
+
+
+def _broken(field: Field, value: Column) -> list[Column]:
+    """A reason for each check of a field: NULL if the value passes it."""
+    text = as_text(value, field.data_type)
+    return [F.when(~rule.holds(value), reason(field, text, rule.broken)) for rule in field.rules]
 
 
 def column_of(name: str) -> Column:

@@ -1,5 +1,6 @@
 """Reads the fields of a pandera model, and refuses everything in it that a contract does not support."""
 
+import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pandera.pyspark import DataFrameModel
 from incload_assets.contract.checks import Rule, compile_check
 from incload_assets.contract.conversion import MAX_LEVELS, NESTED, ambiguous_members, levels
 from incload_assets.contract.literals import Uncompilable
+from incload_assets.contract.protection import Dropped, Hashed, Masked, Protection
 from resources.errors import DeclarationError
 
 
@@ -27,6 +29,8 @@ class Field:
         personal: Whether values are masked in everything shown to people.
         description: For people.
         rules: The checks that a value other than NULL must pass.
+        protection: What is kept in place of the values; None: the values themselves. Not in the ``repr``, by which
+            changed code is noticed: see :attr:`Contract.protections`.
     """
 
     name: str
@@ -35,6 +39,7 @@ class Field:
     personal: bool
     description: str | None
     rules: tuple[Rule, ...]
+    protection: Protection | None = dataclasses.field(default=None, repr=False)
 
 
 _KEPT = (
@@ -160,15 +165,35 @@ def _field(where: str, column: Any, annotation: Any) -> Field:
     metadata = column.metadata or {}
     _refuse_misspelled(here, metadata)
     personal = metadata.get("personal", False)
-    if not isinstance(personal, bool):
+    protection = personal if isinstance(personal, Hashed | Masked | Dropped) else None
+    if protection is None and not isinstance(personal, bool):
         raise DeclarationError(
             f"{here}: metadata personal is {personal!r}",
-            rule="it is True, which masks the values in everything shown to people, or False",
+            rule="it is True, which masks the values in everything shown to people; False; or Hashed(key=...), "
+            "Masked(...) or Dropped(), which keep the values out of the lake",
             remedy='write pa.Field(metadata={"personal": True})',
         )
     rules = tuple(_rule(here, check, data_type) for check in column.checks)
     nullable = column.nullable or not column.required
-    return Field(column.name, data_type, nullable, personal, column.description, rules)
+    if protection is not None:
+        _refuse_protection(here, protection, data_type, nullable=nullable)
+    return Field(column.name, data_type, nullable, personal is not False, column.description, rules, protection)
+
+
+def _refuse_protection(here: str, protection: Protection, data_type: T.DataType, *, nullable: bool) -> None:
+    if isinstance(protection, Dropped):
+        if not nullable:
+            raise DeclarationError(
+                f"{here} is dropped and not nullable",
+                rule="a dropped column is NULL in every row",
+                remedy="write pa.Field(nullable=True, ...), or remove the field from the contract",
+            )
+    elif not isinstance(data_type, T.StringType):
+        raise DeclarationError(
+            f"{here} is {data_type.simpleString()}, and its values are {type(protection).__name__.lower()}",
+            rule="a token or a masked value is text",
+            remedy="declare it as T.StringType, or use Dropped()",
+        )
 
 
 def _refuse_misspelled(here: str, metadata: Mapping[Any, Any]) -> None:

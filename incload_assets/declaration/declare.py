@@ -69,5 +69,7 @@ def _code_version(function: RowFunction, contract: Contract, changes: Changes, w
         code = inspect.getsource(function)
     except OSError:  # defined in an interpreter: no file to read
         code = function.__code__.co_code.hex()
-    parts = (code, contract.fields, contract.unique, changes, write, source)
+    parts: tuple[object, ...] = (code, contract.fields, contract.unique, changes, write, source)
+    if contract.protections:
+        parts += (contract.protections,)
     return hashlib.blake2b("\n".join(map(repr, parts)).encode(), digest_size=6).hexdigest()

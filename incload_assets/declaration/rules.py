@@ -8,6 +8,7 @@ import dagster as dg
 import pyspark.sql.types as T
 
 from incload_assets.contract.contract import Contract
+from incload_assets.contract.protection import Hashed
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.field_types import check_arguments
 from incload_assets.declaration.write import Write
@@ -78,6 +79,7 @@ def check_columns(table_name: str, contract: Contract, changes: Changes, write: 
                     rule="keys, sequence and partition columns hold single values that can be compared",
                     remedy="name a column of a plain type",
                 )
+    _check_protection(table_name, contract, changes, write)
     if write.buckets is not None:
         _check_buckets(table_name, types, changes, write)
     if write.partition_by in changes.sequence_by:
@@ -86,6 +88,24 @@ def check_columns(table_name: str, contract: Contract, changes: Changes, write: 
             rule="the partition of a row never changes, its sequence does",
             remedy="partition by a column that is fixed when the row is created",
         )
+
+
+def _check_protection(table_name: str, contract: Contract, changes: Changes, write: Write) -> None:
+    """Refuses protection of columns that decide where a row belongs, unless equal values stay equal."""
+    identifying = {*changes.keys, *contract.unique, *write.together(), *filter(None, [write.partition_by])}
+    for name, protection in contract.protections.items():
+        if name in changes.sequence_by:
+            raise DeclarationError(
+                f"{table_name}: changes.sequence_by names {name!r}, which is {protection}",
+                rule="the order of changes is that of the values themselves",
+                remedy="order by another column",
+            )
+        if name in identifying and not isinstance(protection, Hashed):
+            raise DeclarationError(
+                f"{table_name}: {name!r} identifies rows, and is {protection}",
+                rule="two values that are kept alike would be one; only tokens stay distinct",
+                remedy=f'write pa.Field(metadata={{"personal": Hashed(key=...)}}) for {name!r}',
+            )
 
 
 def key_of(name: str | None, key_prefix: str | Sequence[str] | None, function: Callable[..., object]) -> dg.AssetKey:

@@ -319,6 +319,11 @@ class Source(ABC):
         """
         return f"{self} cannot parse the payloads that its rejected rows keep"
 
+    @property
+    def is_text(self) -> bool:
+        """Whether the members of ``_raw`` are the texts that the source has. Default: not known."""
+        return False
+
     def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:
         """The records of kept payloads, as :meth:`extract_windows` returned them when the source was read.
 

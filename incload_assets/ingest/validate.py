@@ -1,6 +1,7 @@
 """Validation: turns extracted records into typed rows, each with the reasons why it is not accepted."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
@@ -26,6 +27,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window as LoadWindow
 from incload_assets.delta.sql import all_of, col, content_hash_sql
 from incload_assets.ingest.corrections import ACCEPTED, CORRECTED, corrected
+from incload_assets.ingest.protect import JUDGED, names_alone, protected
 from incload_assets.ingest.set_columns import Raw, known, told_by_record, unset
 from resources.errors import DeclarationError
 
@@ -62,7 +64,7 @@ def validate(
     Raises:
         DeclarationError: The function dropped or added columns.
     """
-    out = table.function(_typed(corrected(extracted, corrections), table))
+    out = table.function(_typed(corrected(protected(extracted, table), corrections), table))
     _check_output(out, table)
     rows = _with_reasons(out, table, windows, may_be_corrected=bool(corrections))
     if beside is not None:
@@ -108,16 +110,19 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
     skipped = F.col(base.SKIPPED) if base.SKIPPED in extracted.columns else F.lit(None).cast("string")
     # typed first, because reasons use the typed values, and Spark plans an expression once for each use of it
     own = [name for name in extracted.columns if name.startswith("_")]
+    rescued = _rescued(table.contract.undeclared(raw, raw_types))
+    if table.contract.protections:
+        rescued = names_alone(rescued)
     record = F.struct(
         "_window",
         "_source",
         "_payload",
-        _rescued(table.contract.undeclared(raw, raw_types)).alias("_rescued"),
+        rescued.alias("_rescued"),
         "_malformed",
         F.when(F.col("_malformed").isNull(), skipped).alias("_skipped"),
         table.contract.type_reasons(raw, raw_types, col).alias("_type_reasons"),
         *fields_set,
-        *(name for name in (CORRECTED, ACCEPTED) if name in extracted.columns),
+        *(name for name in (CORRECTED, ACCEPTED, JUDGED) if name in extracted.columns),
     )
     typed = extracted.select(*own, *table.contract.typed(raw, raw_types)).select(
         *map(col, table.columns), *_control(raw, table), record.alias(RECORD)
@@ -234,14 +239,15 @@ def _with_reasons(out: DataFrame, table: Table, windows: Iterable[LoadWindow], *
 def _contract_reasons(kind: Column, table: Table, *, checks: bool = True) -> Column:
     """The contract's reasons for a row; deletes need only key and sequence, truncates only the sequence."""
     contract, sequence = table.contract, table.changes.sequence_by
-    needed = {*table.identity, *sequence}
-    if table.by_column:
-        reasons = contract.reasons(given=lambda name: F.lit(True) if name in needed else sets(name), checks=checks)
-    else:
-        reasons = contract.reasons(checks=checks)
+    needed, of = {*table.identity, *sequence}, partial(contract.reasons, checks=checks, judged=_judged)
+    reasons = of(given=lambda name: F.lit(True) if name in needed else sets(name)) if table.by_column else of()
     if table.changes.truncate_when:
-        reasons = F.when(kind == TRUNCATE, contract.reasons(only=sequence, checks=checks)).otherwise(reasons)
-    return F.when(kind == DELETE, contract.reasons(only=needed, checks=checks)).otherwise(reasons)
+        reasons = F.when(kind == TRUNCATE, of(only=sequence)).otherwise(reasons)
+    return F.when(kind == DELETE, of(only=needed)).otherwise(reasons)
+
+
+def _judged(name: str) -> Column:
+    return F.col(RECORD).getField(JUDGED).getField(name)
 
 
 def _identity_reasons(table: Table) -> Column:

@@ -37,6 +37,7 @@ from incload_assets.ingest.facts import Facts, facts_of
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.gains import validates_each_alone, with_before
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
+from incload_assets.ingest.protect import is_kept_protected, protected_records
 from incload_assets.ingest.quarantine import check_threshold
 from incload_assets.ingest.validate import validate
 from incload_assets.load.apply import apply_changes
@@ -62,6 +63,8 @@ _SENSOR_TAG = "dagster/sensor_name"
 
 def unreplayable(table: Table) -> str:
     """Why rejected rows of a table cannot be judged again; '' if they can."""
+    if table.contract.protections and not table.source.is_text:
+        return f"{table.source} gives typed values, and of a table with protected columns only texts are kept"
     return table.source.unreadable_payloads(_fields(table))
 
 
@@ -186,9 +189,9 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord, *,
         accepted = None if alone else good.filter(~with_payload)
         judged = rejected.unionByName(good.filter(with_payload)) if was_corrected else rejected
         staged.write(_judged(load, window, judged, accepted), load.log.validated)
-        if unparsed := before.rejected - _judgeable(rejected).count():
-            staged.write(rejected.filter(~_can_be_judged()), load.log.validated)
-            load.info(f"{table.name} {window.key}: {unparsed} rejected rows were never parsed, and stay as they are")
+        if unparsed := before.rejected - _judgeable(rejected, table).count():
+            staged.write(rejected.filter(~_can_be_judged(table)), load.log.validated)
+            load.info(f"{table.name} {window.key}: {unparsed} rejected rows keep no record, and stay as they are")
         facts = facts_of(staged.read(), table, [window])[window.key]
         if alone:
             others = replace(before, rows_read=before.rows_read - before.rejected, rejected=0)
@@ -218,21 +221,35 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord, *,
         staged.discard()
 
 
-def _can_be_judged() -> Column:
+def _can_be_judged(table: Table) -> Column:
     """Whether a rejected row keeps the whole record: it could be parsed, or it is JSON, which shows by itself."""
+    if table.contract.protections:
+        return is_kept_protected()
     first = F.element_at("_reasons", 1)
     return F.col("_payload").isNotNull() & ~F.coalesce((F.size("_reasons") == 1) & first.rlike(UNPARSED), F.lit(False))
 
 
-def _judgeable(rejected: DataFrame) -> DataFrame:
-    return rejected.filter(_can_be_judged())
+def _judgeable(rejected: DataFrame, table: Table) -> DataFrame:
+    return rejected.filter(_can_be_judged(table))
+
+
+def records_of_payloads(kept: DataFrame, table: Table) -> DataFrame:
+    """The records of the payloads that rejected rows keep, parsed by the source, or as protected before.
+
+    Args:
+        kept: The rejected rows, as the log has them.
+        table: The declaration.
+    """
+    if table.contract.protections:
+        return protected_records(kept.filter(is_kept_protected()), table)
+    rows = kept.filter(F.col("_payload").isNotNull()).select("_payload", "_source", "_window")
+    return table.source.read_payloads(rows, _fields(table))
 
 
 def _judged(load: LoadContext, window: Window, rejected: DataFrame, accepted: DataFrame | None) -> DataFrame:
     """The rejected rows as the present contract judges them, and the accepted rows that were judged beside them."""
     table = load.table
-    kept = _judgeable(rejected).select("_payload", "_source", "_window")
-    records = table.source.read_payloads(kept, _fields(table))
+    records = records_of_payloads(_judgeable(rejected, table), table)
     with broken_condition_named(records, table, window.key):
         corrections = corrections_of(load.lake, table, [window.key])
         return validate(records, table, [window], beside=accepted, corrections=corrections)

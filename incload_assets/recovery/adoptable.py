@@ -19,6 +19,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.write import BUCKET
 from incload_assets.delta.sql import all_of, col, quoted, row_id_sql
 from incload_assets.delta.tables import schema_of
+from incload_assets.ingest.protect import is_protected
 from incload_assets.writes.delete_insert import DeleteInsert
 from incload_assets.writes.merge import Merge
 from resources.errors import SchemaMismatch
@@ -200,6 +201,7 @@ def _look_at_rows(load: LoadContext, delta: DeltaTable, here: T.StructType, foun
         F.count(invalid).alias("invalid"),
         F.min(invalid).alias("reason"),
         F.count(F.when(~col(BUCKET).eqNullSafe(F.expr(bucket)), 1) if bucket else F.lit(None)).alias("misplaced"),
+        *(F.count(F.when(~is_protected(name, table), 1)).alias(f"clear {name}") for name in table.contract.protections),
         F.count(F.when(marked, 1)).alias("deleted"),
         F.count(F.when(marked.isNull(), 1)).alias("unmarked"),
     ).first()
@@ -209,6 +211,9 @@ def _look_at_rows(load: LoadContext, delta: DeltaTable, here: T.StructType, foun
     for name in table.identity:
         if count := sums[f"key {name}"]:
             problems.append(f"{count:,} rows have NULL in {name}, which identifies a row: delete or fill them")
+    for name, protection in table.contract.protections.items():
+        if count := sums[f"clear {name}"]:
+            problems.append(f"{count:,} values of {name} are not as {protection} makes them: replace them")
     if sums["misplaced"]:
         problems.append(f"{sums['misplaced']:,} rows are not in the bucket of their key: fill {BUCKET} with {bucket}")
     if sums["unmarked"]:

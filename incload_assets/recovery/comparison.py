@@ -45,7 +45,7 @@ class Comparison:
         return not (self.only_table or self.only_shadow or self.different)
 
 
-def compare(load: LoadContext, version: int, beside: LoadContext) -> Comparison:
+def compare(load: LoadContext, version: int, shadow: str) -> Comparison:
     """Compares a version of the table with the shadow.
 
     Rows are matched by the columns that identify one, NULLs being equal; without such columns by their whole content,
@@ -54,11 +54,11 @@ def compare(load: LoadContext, version: int, beside: LoadContext) -> Comparison:
     Args:
         load: The context of the table.
         version: The Delta version of the table.
-        beside: The context of the shadow.
+        shadow: The URI of the shadow.
     """
     table = load.table
     there = load.spark.read.format("delta").option("versionAsOf", version).load(load.lake.spark_uri(load.uri))
-    here = load.spark.read.format("delta").load(beside.lake.spark_uri(beside.uri))
+    here = load.spark.read.format("delta").load(load.lake.spark_uri(shadow))
     common = [name for name in here.columns if name in there.columns and not name.startswith("_")]
     columns = (
         [name for name in there.columns if name not in here.columns and not name.startswith("_")],

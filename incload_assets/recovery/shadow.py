@@ -107,6 +107,18 @@ class _Landed:
     rejected: int = 0
 
 
+def compare_again(load: LoadContext, made: Shadow) -> Comparison:
+    """Compares the table as it is now with a shadow that was made before.
+
+    Args:
+        load: The context of the table.
+        made: The shadow.
+    """
+    table = load.lake.delta(load.uri)
+    assert table is not None  # as the shadow was compared with it
+    return compare(load, table.version(), made.uri)
+
+
 def _folder(load: LoadContext) -> str:
     """The folder of the lake with the table's shadow."""
     return f"{SHADOW_FOLDER}/{load.table.identifier}"
@@ -167,7 +179,7 @@ def shadow(load: LoadContext) -> Shadow:
         judged=landed.judged,
         as_logged=landed.as_logged,
         rejected=(sum(records[key].rejected for key in landed.judged), landed.rejected),
-        comparison=compare(load, version, beside),
+        comparison=compare(load, version, beside.uri),
     )
 
 

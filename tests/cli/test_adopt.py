@@ -41,6 +41,9 @@ def test_a_table_of_somebody_else_is_adopted_loaded_and_tried_with_other_code(tm
     changed = readme_files()[TABLE].replace("return changes", 'return changes.withColumn("payer", F.lit("A"))')
     clone.write(TABLE, changed.replace("import DataFrame", "import DataFrame\nfrom pyspark.sql import functions as F"))
     other = clone.incload("shadow", "payments", **PLAIN)
+    promoted = clone.incload("shadow", "payments", "--promote", **PLAIN)
+    left = list((clone.root / ".incload" / "lake" / "_shadow").rglob("*.parquet"))
+    again = clone.incload("shadow", "payments", **PLAIN)
     removed = clone.incload("shadow", "payments", "--drop", **PLAIN)
 
     assert refused.returncode == 1 and "incload adopt payments" in refused.stdout + refused.stderr
@@ -50,5 +53,11 @@ def test_a_table_of_somebody_else_is_adopted_loaded_and_tried_with_other_code(tm
     assert loaded.returncode == 0 and "1 updated" in loaded.stdout
     assert (same.returncode, same.stdout.splitlines()[0]) == (0, "payments: table and shadow are equal, 3 rows")
     assert other.returncode == 2 and "1 different" in other.stdout and "payer ***" in other.stdout
+    assert promoted.returncode == 0 and "loaded 1 of 1 partitions by this code; table and shadow are equal" in (
+        promoted.stdout
+    )
+    assert left == []
+    assert (again.returncode, again.stdout.splitlines()[0]) == (0, "payments: table and shadow are equal, 3 rows")
     assert removed.stdout == "payments: removed the shadow\n"
-    assert sorted(row["payment_id"] for row in DeltaTable(lake).to_pyarrow_table().to_pylist()) == [1, 2, 900]
+    payers = {row["payment_id"]: row["payer"] for row in DeltaTable(lake).to_pyarrow_table().to_pylist()}
+    assert payers == {1: "A", 2: "Ada", 900: "Ada"}

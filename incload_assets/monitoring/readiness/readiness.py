@@ -257,8 +257,10 @@ def _log_retention(around: Circumstances) -> Finding:
 
 
 def _personal(around: Circumstances) -> Finding:
-    columns = sorted(around.table.contract.personal)
-    return Finding(not columns, f"in clear: {', '.join(columns)}" if columns else "no column is marked personal")
+    contract = around.table.contract
+    columns = sorted(contract.personal - set(contract.protections))
+    fine = f"protected: {', '.join(contract.protections)}" if contract.protections else "no column is marked personal"
+    return Finding(not columns, f"in clear: {', '.join(columns)}" if columns else fine)
 
 
 def _sensor(around: Circumstances) -> Finding:

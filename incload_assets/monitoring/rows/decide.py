@@ -22,7 +22,7 @@ from incload_assets.declaration.window import window_of
 from incload_assets.delta.sql import all_of, col
 from incload_assets.ingest.gains import validates_each_alone
 from incload_assets.ingest.validate import validate
-from incload_assets.load.replay import refuse_unreplayable
+from incload_assets.load.replay import records_of_payloads, refuse_unreplayable
 from incload_assets.monitoring.rows.quarantine import DISCARDED, dirty_windows, rejected_rows
 from incload_assets.progress.audit import AuditEntry, record
 from resources.errors import IncrementalLoadError
@@ -114,6 +114,12 @@ def parsed(table: Table, words: Iterable[str]) -> dict[str, str | None]:
                 else f"{table.name}: {word!r} is no column with a value",
                 rule="a fix sets columns of the contract, each as COLUMN=VALUE",
                 remedy=f"choose from {', '.join(table.columns)}",
+            )
+        if name in table.contract.protections:
+            raise IncrementalLoadError(
+                f"{table.name}: {name!r} is {table.contract.protections[name]}",
+                rule="values of protected columns are not kept, so nobody enters one here",
+                remedy="correct the value at the source, and load the partition",
             )
         values[name] = text or None
     if not values:
@@ -239,8 +245,7 @@ def _open_rows(spark: SparkSession, table: Table, lake: Lake, records: Mapping[s
 def _expect_good(spark: SparkSession, table: Table, lake: Lake, rows: DataFrame, decisions: Sequence[Decision]) -> None:
     """Refuses corrections after which their rows, or others that collide with them, would be rejected."""
     keys = sorted({decision.window for decision in decisions})
-    kept = rows.filter(F.col("_payload").isNotNull()).select("_payload", "_source", "_window")
-    records = table.source.read_payloads(kept, [*table.columns, *table.control_fields])
+    records = records_of_payloads(rows, table)
     log, beside = ChangeLog(table, lake), None
     if not validates_each_alone(table) and (version := log.version()) is not None:
         beside = log.read(spark, version, keys).filter(F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE))
@@ -252,7 +257,7 @@ def _expect_good(spark: SparkSession, table: Table, lake: Lake, rows: DataFrame,
         corrections=[*decisions_in_force(lake, table, CORRECTIONS, only=keys), *decisions],
     )
     bad = judged.filter(F.col("_kind") == REJECTED).select("_reasons").head(SHOWN)
-    if bad or kept.count() != len(decisions):
+    if bad or records.count() != len(decisions):
         reasons = "; ".join(", ".join(row["_reasons"]) for row in bad) or "a record cannot be parsed"
         raise IncrementalLoadError(
             f"{table.name}: of {len(decisions)} rows some would be rejected: {reasons}",

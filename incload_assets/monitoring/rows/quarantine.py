@@ -20,6 +20,7 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import all_of, col
+from incload_assets.ingest.protect import MARK
 from resources.lake import Lake
 
 SAMPLES = 3
@@ -157,7 +158,7 @@ def masked_payload(table: Table, payload: str | None) -> str:
         values = None
     if not isinstance(values, Mapping):
         return MASK if payload else ""
-    masked = {name: value if name in shown or value is None else MASK for name, value in values.items()}
+    masked = {n: value if n in shown or value is None else MASK for n, value in values.items() if n != MARK}
     return json.dumps(masked, ensure_ascii=False)
 
 

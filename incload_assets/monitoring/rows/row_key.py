@@ -1,6 +1,7 @@
 """The key of a row as a person writes it: columns and values as text, converted to the types of the contract."""
 
 import datetime as dt
+import re
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -8,7 +9,9 @@ from typing import Any
 import pyspark.sql.types as T
 
 from incload_assets.contract.literals import Uncompilable, exact
+from incload_assets.contract.protection import Hashed
 from incload_assets.declaration.table import Table
+from incload_assets.ingest.protect import token
 from resources.errors import IncrementalLoadError
 
 PLAIN = (T.StringType, T.NumericType, T.DateType, T.TimestampType, T.BooleanType)
@@ -72,7 +75,7 @@ def _converted(table: Table, name: str, text: str) -> Any:
     if not isinstance(kind, PLAIN):
         raise _refused(table, f"{name!r} is of type {kind.simpleString()}", "a row is named by columns of plain types")
     try:
-        return exact(_parsed(text, kind), kind)
+        return exact(_parsed(_as_kept(table, name, text), kind), kind)
     except (ValueError, InvalidOperation, Uncompilable):
         shown = "the value" if name in table.contract.personal else repr(text)
         raise IncrementalLoadError(
@@ -80,6 +83,14 @@ def _converted(table: Table, name: str, text: str) -> Any:
             rule=f"{table.contract.model_name} declares {name!r} as {kind.simpleString()}",
             remedy=f"write {_EXAMPLES.get(kind.typeName(), 'a value that such a column can hold')}",
         ) from None
+
+
+def _as_kept(table: Table, name: str, text: str) -> str:
+    """The value as the table has it: the token of a hashed one."""
+    protection = table.contract.protections.get(name)
+    if not isinstance(protection, Hashed) or re.fullmatch(protection.form, text):
+        return text
+    return token(protection, text)
 
 
 _EXAMPLES = {

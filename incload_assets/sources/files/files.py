@@ -218,6 +218,11 @@ class Files(Source):
         parquet = "parquet" in (self.format, None if self.format else format_of(self.path))
         return _PARQUET if parquet else ""
 
+    @property
+    def is_text(self) -> bool:
+        """Whether all files are CSV or JSON."""
+        return (self.format or format_of(self.path)) in ("csv", "json")
+
     def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:
         """The records of kept payloads, read by the extension of their file; see :meth:`Source.read_payloads`."""
         of = F.lit(self.format) if self.format else _format(F.col("_source.file"))

@@ -160,6 +160,11 @@ class Kafka(Source):
         lost = sorted({*fields} & _NOT_IN_PAYLOADS | ({self.key} if self.key else set()))
         return f"{', '.join(lost)}: not in the payload, which is only the value of the message" if lost else ""
 
+    @property
+    def is_text(self) -> bool:
+        """Messages are JSON."""
+        return True
+
     def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:
         """The records of kept values of messages; see :meth:`Source.read_payloads`."""
         messages = kept.select(

@@ -1,0 +1,209 @@
+"""Protection of personal values: a step between extraction and everything that keeps or shows a record.
+
+What is declared in the contract (:mod:`incload_assets.contract.protection`) replaces the values of protected columns.
+As a record may hold personal values elsewhere, too, a table with protected columns keeps
+
+- of a record: its declared fields, in place of the text that the source delivered;
+- of fields that are not declared: their names;
+- of a record that cannot be parsed: its place.
+
+The checks of protected columns are made here, on the values themselves.
+"""
+
+import hmac
+from collections.abc import Mapping
+from hashlib import sha256
+
+import pyspark.sql.types as T
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.contract.conversion import NESTED, as_text, convert
+from incload_assets.contract.protection import Dropped, Hashed, Masked, Protection
+from incload_assets.declaration.source import PRESENT
+from incload_assets.declaration.table import Table
+from incload_assets.delta.sql import col
+from resources.protection_keys import key_id, protection_key
+
+JUDGED = "_judged"
+"""The column with the reasons of checks of protected columns; a record that has it is protected."""
+MARK = "_protected"
+"""The member of a kept payload that tells that its values are protected."""
+MASKED = "***"
+_KEY = "_key_"
+_BLOCK = 64
+"""Bytes of a block of SHA-256, see RFC 2104."""
+_NOT_KEPT = "the record cannot be parsed, and its text is not kept, as the table has protected columns"
+
+
+def protected(extracted: DataFrame, table: Table) -> DataFrame:
+    """The records without the values that the contract protects; of a table without protected columns as they are.
+
+    Args:
+        extracted: Records as a source's ``extract`` returns them, and any more columns.
+        table: The declaration.
+
+    Returns:
+        The records; if columns are protected also ``_judged``, a struct of the reasons of their checks.
+
+    Raises:
+        SourceUnavailable: A key is missing.
+    """
+    protections = table.contract.protections
+    if not protections or JUDGED in extracted.columns:
+        return extracted
+    raw_type = extracted.schema["_raw"].dataType
+    assert isinstance(raw_type, T.StructType)
+    extracted = _with_keys(extracted, table)
+    types = {field.name: field.dataType for field in raw_type.fields}
+    texts = {name: as_text(F.col("_raw").getField(name), kind) for name, kind in types.items()}
+    members = {
+        name: _protected(name, texts[name], table) if name in protections else F.col("_raw").getField(name)
+        for name in types
+    }
+    out = extracted.withColumn(JUDGED, _judged(texts, table)).withColumn(
+        "_raw", F.struct(*(member.alias(name) for name, member in members.items()))
+    )
+    out = out.withColumn("_rescued", names_alone(F.col("_rescued")))
+    is_read = F.col("_malformed").isNull()
+    kept = {
+        "_payload": F.when(is_read, _payload(out, types, table)),
+        "_malformed": F.when(~is_read, F.lit(_NOT_KEPT)),
+    }
+    return out.withColumns(kept).drop(*(name for name in out.columns if name.startswith(_KEY)))
+
+
+def protected_records(kept: DataFrame, table: Table) -> DataFrame:
+    """The records of the payloads of a table with protected columns, as :func:`protected` returned them.
+
+    Args:
+        kept: ``_payload``, of protected records that could be parsed; ``_source``, ``_window`` and ``_reasons``.
+        table: The declaration.
+    """
+    fields = [*table.columns, *table.control_fields]
+    values = kept.withColumn("_values", F.from_json("_payload", "map<string,string>"))
+    others = F.map_filter("_values", lambda name, _: ~name.isin([MARK, *fields]))
+    judged = [_told(name).alias(name) for name in table.contract.protections]
+    return values.select(
+        F.struct(*(F.try_element_at("_values", F.lit(name)).alias(name) for name in fields)).alias("_raw"),
+        "_payload",
+        F.when(F.size(others) > 0, F.to_json(others)).alias("_rescued"),
+        F.lit(None).cast("string").alias("_malformed"),
+        "_source",
+        F.array_intersect(F.map_keys("_values"), F.array(*map(F.lit, fields))).alias(PRESENT),
+        "_window",
+        F.struct(*judged).alias(JUDGED),
+    )
+
+
+def is_kept_protected() -> Column:
+    """Whether a row of the log keeps a payload that :func:`protected_records` can parse."""
+    return F.coalesce(F.col("_payload").startswith(f'{{"{MARK}":'), F.lit(False))
+
+
+def _told(name: str) -> Column:
+    """The reason of the checks of a protected column, among the reasons of a rejected row."""
+    own = F.filter("_reasons", lambda reason: reason.startswith(f"{name}: {MASKED} "))
+    return F.nullif(F.array_join(own, "; "), F.lit(""))
+
+
+def names_alone(rescued: Column) -> Column:
+    """A JSON object with masked values."""
+    return F.to_json(F.transform_values(F.from_json(rescued, "map<string,string>"), lambda _, __: F.lit(MASKED)))
+
+
+def token(protection: Hashed, value: str) -> str:
+    """The token of a value, without Spark; a token stays as it is.
+
+    Args:
+        protection: As the contract declares it.
+        value: The value.
+
+    Raises:
+        SourceUnavailable: The key is missing.
+    """
+    key = protection_key(protection.key)
+    return f"{protection.key}-{key_id(key)}:{hmac.new(key, value.encode(), sha256).hexdigest()}"
+
+
+def is_protected(name: str, table: Table) -> Column:
+    """Whether a table's value of a protected column has the form that its protection gives; NULL for NULL."""
+    protection = table.contract.protections[name]
+    return F.lit(False) if isinstance(protection, Dropped) else col(name).rlike(rf"\A{protection.form}\z")
+
+
+def _protected(name: str, text: Column, table: Table) -> Column:
+    protection, unavailable = table.contract.protections[name], table.changes.unavailable
+    if isinstance(protection, Dropped):
+        return F.lit(None).cast("string")
+    stays = text.rlike(rf"\A{protection.form}\z")
+    if unavailable is not None:  # no value, but the text that stands for one
+        stays = stays | (text == unavailable)
+    if isinstance(protection, Masked):
+        longer, tail = F.length(text) > protection.keep, F.right(text, F.lit(protection.keep))
+        made = F.concat(F.lit("****"), F.when(longer, tail).otherwise(""))
+    else:
+        made = _token(protection, text)
+    return F.when(stays, text).when(text.isNotNull(), made)
+
+
+def _token(protection: Hashed, text: Column) -> Column:
+    """HMAC-SHA-256 as RFC 2104 defines it, of columns that hold the key: a literal would stand in Spark's plans."""
+    inner, outer, of_key = (F.col(f"{_KEY}{protection.key}").getField(part) for part in ("inner", "outer", "id"))
+    digest = F.unhex(F.sha2(F.concat(inner, F.encode(text, "utf-8")), 256))
+    return F.concat(F.lit(f"{protection.key}-"), of_key, F.lit(":"), F.sha2(F.concat(outer, digest), 256))
+
+
+def _with_keys(extracted: DataFrame, table: Table) -> DataFrame:
+    """The records, each with the keys of its table as columns."""
+    names = sorted({each.key for each in table.contract.protections.values() if isinstance(each, Hashed)})
+    if not names:
+        return extracted
+    row = []
+    for name in names:
+        key = protection_key(name)
+        padded = (sha256(key).digest() if len(key) > _BLOCK else key).ljust(_BLOCK, b"\0")
+        row.append((bytes(byte ^ 0x36 for byte in padded), bytes(byte ^ 0x5C for byte in padded), key_id(key)))
+    schema = ", ".join(f"{_KEY}{name} struct<inner: binary, outer: binary, id: string>" for name in names)
+    return extracted.crossJoin(F.broadcast(extracted.sparkSession.createDataFrame([tuple(row)], schema)))
+
+
+def _judged(texts: Mapping[str, Column], table: Table) -> Column:
+    """Struct of the reasons why values of protected columns break their checks."""
+    contract, nothing = table.contract, F.lit(None).cast("string")
+    reasons = [
+        (_broken(field.protection, field.name, texts, table) if field.name in texts else nothing).alias(field.name)
+        for field in contract.fields
+        if field.protection is not None
+    ]
+    return F.struct(*reasons)
+
+
+def _broken(protection: Protection, name: str, texts: Mapping[str, Column], table: Table) -> Column:
+    if isinstance(protection, Dropped):  # a check of a column that is always NULL says nothing
+        return F.lit(None).cast("string")
+    is_token = texts[name].rlike(rf"\A{protection.form}\z")
+    return F.when(~is_token, table.contract.broken(name, texts[name]))
+
+
+def _payload(out: DataFrame, types: Mapping[str, T.DataType], table: Table) -> Column:
+    """The record as a JSON object: the fields that it has, protected, and the names of the others."""
+    present = F.col(PRESENT) if PRESENT in out.columns else F.array(*map(F.lit, types))
+    pairs = [
+        F.struct(F.lit(name).alias("key"), _kept(name, kind, table).alias("value")) for name, kind in types.items()
+    ]
+    fields = F.map_filter(F.map_from_entries(F.array(*pairs)), lambda name, _: F.array_contains(present, name))
+    others = F.coalesce(F.from_json("_rescued", "map<string,string>"), F.create_map().cast("map<string,string>"))
+    mark = F.create_map(F.lit(MARK), F.lit("true"))
+    return F.to_json(F.map_concat(mark, fields, others), {"ignoreNullFields": "false"})
+
+
+def _kept(name: str, kind: T.DataType, table: Table) -> Column:
+    """A field as text; of a nested value only the declared members."""
+    value, declared = F.col("_raw").getField(name), table.contract.types.get(name)
+    if name in table.contract.protections:
+        return value
+    if not isinstance(declared, NESTED):
+        return as_text(value, kind)
+    typed = as_text(convert(value, kind, declared), declared)
+    return F.coalesce(typed, F.when(value.isNotNull(), F.lit(MASKED)))
