@@ -26,6 +26,7 @@ from incload_assets.monitoring.rows.row_key import key_of
 from incload_assets.recovery.adopt import adopt
 from resources.errors import DeclarationError, IncrementalLoadError, SchemaMismatch, SourceUnavailable
 from resources.protection_keys import protection_key
+from tests.support.file_texts import texts
 from tests.support.tables import Loaded, day, make
 
 CRM = Hashed(key="crm")
@@ -109,17 +110,6 @@ def table_of(spark: SparkSession, folder: Path, kind: str, contract: type = Pers
 
 def crm(value: str) -> str:
     return token(CRM, value)
-
-
-def texts(folder: Path) -> str:
-    """All that any file below a folder says: its bytes, and for Parquet its values and statistics."""
-    said = []
-    for path in folder.rglob("*"):
-        if path.is_file():
-            said.append(path.read_bytes().decode("utf-8", "replace"))
-            if path.suffix == ".parquet":
-                said += [str(pq.read_table(path, partitioning=None).to_pylist()), str(pq.read_metadata(path).to_dict())]
-    return "\n".join(said)
 
 
 def test_a_token_is_the_hmac_that_the_standard_defines_in_spark_and_without(
