@@ -7,20 +7,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pandera.pyspark as pa
+import pyspark.sql.types as T
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.assets import Freshness, Quarantine, incremental_asset
+from incload_assets.assets import Dropped, Freshness, Hashed, Quarantine, incremental_asset
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.source import EXTRACTED_COLUMNS, PRESENT, SKIPPED, Position
 from incload_assets.declaration.window import Window, first_window, window_of
+from incload_assets.ingest.protect import token
 from incload_assets.load.ranges import load_first_windows
+from incload_assets.load.replay import replay_window, unreplayable
 from resources.errors import IncrementalLoadError, SourceChanged
 from resources.failures import translate
 from resources.settings import Settings
@@ -28,6 +32,7 @@ from resources.spark.resource import open_session
 from tests.sources.case import Case, Content, Everything, Named, Place, Row
 from tests.sources.cases import CASES
 from tests.support.detection import detected
+from tests.support.file_texts import texts
 from tests.support.tables import Loaded, day, make
 from tests.support.watched import Watched
 
@@ -143,6 +148,41 @@ def test_payloads_are_parsed_to_the_records_that_were_read_or_are_refused(case: 
         for frame in (rows, again)
     )
     assert parsed == read and read
+
+
+class Protected(Everything):
+    """The same with personal columns whose values are hashed, and dates that are dropped."""
+
+    id: T.StringType = pa.Field(nullable=False, metadata={"personal": Hashed(key="crm")})
+    name: T.StringType = pa.Field(nullable=True, metadata={"personal": Hashed(key="crm")})
+    born: T.DateType = pa.Field(nullable=True, metadata={"personal": Dropped()})
+
+
+def test_personal_values_of_any_source_are_in_no_file_of_the_lake_and_rows_are_those_of_tokens(case: Case) -> None:
+    case.place.patch.setenv("INCLOAD_KEY_CRM", "a key of at least 32 characters, made up")
+    marker, hashed = "Ada Lovelace ", partial(token, Hashed(key="crm"))
+    content = {
+        window: [
+            one | {"id": marker + one["id"], "name": one["name"] and marker + one["name"], "extra": marker}
+            for one in rows
+        ]
+        for window, rows in content_of(case).items()
+    }
+    case.fill(content)
+    table = table_of(case, Protected)
+    for number in (1, 2, 3, 4):
+        table.load(number)
+    wanted = {
+        (hashed(row[0]), None if row[1] is None else hashed(row[1]), *row[2:7], None, *row[8:])
+        for row in folded([[one for one in rows if one["id"] != marker + UNTYPABLE["id"]] for rows in content.values()])
+    }
+    assert table.rows() == wanted
+    assert marker not in texts(case.place.folder / "lake")
+    [(payload,)] = table.log("rejected", "_payload")
+    assert json.loads(payload)["id"] == hashed(marker + UNTYPABLE["id"])
+    if not unreplayable(table.table):
+        replay_window(table.spark, table.table, table.lake, windows(case, [3])[0])
+        assert len(table.log("rejected", "_payload")) == 1 and table.rows() == wanted
 
 
 def test_a_look_tells_what_each_window_holds_and_notices_every_change(case: Case) -> None:
