@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 import psycopg
 
 from resources.errors import SourceUnreadable
+from resources.secret import secret
 
 APPLICATION = "incload"
 """The name of our connections in the database's own views."""
@@ -57,7 +58,8 @@ class Database:
         """The database that the environment configures for a name, or else the one provided for it.
 
         ``INCLOAD_DATABASE_<NAME>_URL`` is ``postgresql://host:port/database?sslmode=verify-full``, ``…_USER`` and
-        ``…_PASSWORD`` are the account, ``…_TIMEOUT`` is optional.
+        ``…_PASSWORD`` are the account, ``…_PASSWORD_FILE`` names a file with the password instead, ``…_TIMEOUT`` is
+        optional.
 
         Args:
             name: Letters, digits and ``_``, in lower case.
@@ -75,7 +77,7 @@ class Database:
         prefix = f"INCLOAD_DATABASE_{name.upper()}_"
         if not NAME.fullmatch(name):
             raise _wrong(name, "invalid name", "a name is letters, digits and _, in lower case")
-        given = {part: os.environ.get(prefix + part, "") for part in ("URL", "USER", "PASSWORD")}
+        given = {part: os.environ.get(prefix + part, "") for part in ("URL", "USER")}
         otherwise = otherwise or _provided.get(name)
         if otherwise and not given["URL"] and not given["USER"]:
             return otherwise()
@@ -97,7 +99,11 @@ class Database:
             raise _wrong(name, f"{prefix}URL holds an account", f"accounts belong in {prefix}USER and {prefix}PASSWORD")
         if unknown := sorted(options.keys() - set(_TLS)):
             raise _wrong(name, f"{prefix}URL has the options {unknown}", f"options are {', '.join(_TLS)}")
-        return cls(name, host, port, catalog, given["USER"], given["PASSWORD"], options, timeout)
+        try:
+            password = secret(prefix + "PASSWORD")
+        except ValueError as error:
+            raise _wrong(name, str(error)) from None
+        return cls(name, host, port, catalog, given["USER"], password, options, timeout)
 
     @contextmanager
     def connect(self) -> Iterator[psycopg.Connection[Any]]:

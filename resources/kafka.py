@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.errors import SourceUnreadable
+from resources.secret import secret
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 REQUEST_SECONDS = 10
@@ -41,7 +42,8 @@ class KafkaCluster:
     def named(cls, name: str, otherwise: "Callable[[], KafkaCluster] | None" = None) -> "KafkaCluster":
         """The cluster that the environment configures for a name, or else the one provided for it.
 
-        ``INCLOAD_KAFKA_<NAME>_SERVERS`` is its address; ``…_OPTIONS`` and ``…_SPARK_OPTIONS`` are JSON objects.
+        ``INCLOAD_KAFKA_<NAME>_SERVERS`` is its address; ``…_OPTIONS`` and ``…_SPARK_OPTIONS`` are JSON objects;
+        ``…_OPTIONS_FILE`` and ``…_SPARK_OPTIONS_FILE`` name files with them instead.
 
         Args:
             name: Letters, digits and ``_``, in lower case.
@@ -60,7 +62,7 @@ class KafkaCluster:
         prefix = f"INCLOAD_KAFKA_{name.upper()}_"
         servers = os.environ.get(f"{prefix}SERVERS", "").strip()
         otherwise = otherwise or _provided.get(name)
-        if otherwise and not servers and not os.environ.get(f"{prefix}OPTIONS"):
+        if otherwise and not servers and not any(os.environ.get(prefix + part) for part in ("OPTIONS", "OPTIONS_FILE")):
             return otherwise()
         if not servers:
             raise _wrong(name, f"{prefix}SERVERS is not set")
@@ -137,7 +139,11 @@ def provide(name: str, provider: Callable[[], KafkaCluster]) -> None:
 
 def _options(name: str, variable: str) -> dict[str, str]:
     try:
-        given = json.loads(os.environ.get(variable) or "{}")
+        text = secret(variable)
+    except ValueError as error:
+        raise _wrong(name, str(error)) from None
+    try:
+        given = json.loads(text or "{}")
     except ValueError:
         given = None
     if not isinstance(given, dict) or any(isinstance(value, dict | list) for value in given.values()):

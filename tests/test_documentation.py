@@ -42,8 +42,8 @@ from tests.support.documents import DOCS, PAGES, PROJECT, README, Page, document
 from tests.support.guest_table import job_of
 
 COMMANDS = typer.main.get_command(program)
-OF_THE_SYSTEM = {"df", "du", "pg_isready"}
-"""Programs of the operating system and of PostgreSQL that a page may call."""
+OF_THE_SYSTEM = {"df", "du", "openssl", "pg_isready"}
+"""Programs of the operating system, of OpenSSL and of PostgreSQL that a page may call."""
 FIRST, SECOND = dg.DailyPartitionsDefinition("2026-01-01"), dg.HourlyPartitionsDefinition("2026-01-01-00:00")
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -215,8 +215,11 @@ def test_commands_can_be_read(page: Page) -> None:
 
 def assert_setting(name: str, value: str) -> None:
     """A setting that there is, with a value that it takes."""
-    if named := re.fullmatch(r"INCLOAD_(DATABASE|KAFKA)_SHOP_([A-Z_]+)", name):
+    if re.fullmatch(r"INCLOAD_KEY_CRM(_FILE)?", name):
+        return
+    if named := re.fullmatch(r"INCLOAD_(DATABASE|KAFKA)_SHOP_([A-Z]+)(_FILE)?", name):
         assert named[2] in {"DATABASE": ("URL", "USER", "PASSWORD"), "KAFKA": ("SERVERS", "OPTIONS")}[named[1]], name
+        assert not named[3] or named[2] in ("PASSWORD", "OPTIONS"), name
         assert named[2] != "OPTIONS" or isinstance(json.loads(value), dict)
         return
     field = name.removeprefix("INCLOAD_").lower()

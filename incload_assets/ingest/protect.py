@@ -47,7 +47,7 @@ def protected(extracted: DataFrame, table: Table) -> DataFrame:
         The records; if columns are protected also ``_judged``, a struct of the reasons of their checks.
 
     Raises:
-        SourceUnavailable: A key is missing.
+        SourceUnreadable: A key is missing.
     """
     protections = table.contract.protections
     if not protections or JUDGED in extracted.columns:
@@ -120,7 +120,7 @@ def token(protection: Hashed, value: str) -> str:
         value: The value.
 
     Raises:
-        SourceUnavailable: The key is missing.
+        SourceUnreadable: The key is missing.
     """
     key = protection_key(protection.key)
     return f"{protection.key}-{key_id(key)}:{hmac.new(key, value.encode(), sha256).hexdigest()}"

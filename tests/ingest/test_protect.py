@@ -24,7 +24,7 @@ from incload_assets.load.replay import replay_window, unreplayable
 from incload_assets.monitoring.rows.decide import parsed
 from incload_assets.monitoring.rows.row_key import key_of
 from incload_assets.recovery.adopt import adopt
-from resources.errors import DeclarationError, IncrementalLoadError, SchemaMismatch, SourceUnavailable
+from resources.errors import DeclarationError, IncrementalLoadError, SchemaMismatch, SourceUnreadable
 from resources.protection_keys import protection_key
 from tests.support.file_texts import texts
 from tests.support.tables import Loaded, day, make
@@ -250,17 +250,17 @@ def test_a_key_that_is_missing_short_or_given_twice_is_told_before_anything_is_r
     deliver(landing, 1, [json.dumps(person(1))], "json")
     table = table_of(spark, tmp_path, "json")
     monkeypatch.setenv("INCLOAD_KEY_CRM", "short")
-    with pytest.raises(SourceUnavailable, match=r"key 'crm' .*: INCLOAD_KEY_CRM has 5 characters\..*at least 32"):
+    with pytest.raises(SourceUnreadable, match=r"key 'crm' .*: it has 5 characters\..*at least 32"):
         table.load(1)
     monkeypatch.delenv("INCLOAD_KEY_CRM")
-    with pytest.raises(SourceUnavailable, match="INCLOAD_KEY_CRM and INCLOAD_KEY_CRM_FILE are not set"):
+    with pytest.raises(SourceUnreadable, match="neither INCLOAD_KEY_CRM nor INCLOAD_KEY_CRM_FILE is set"):
         protection_key("crm")
     file = tmp_path / "crm"
     file.write_text(f"{KEY}\n")
     monkeypatch.setenv("INCLOAD_KEY_CRM_FILE", str(file))
     assert protection_key("crm") == KEY.encode()
     monkeypatch.setenv("INCLOAD_KEY_CRM", KEY)
-    with pytest.raises(SourceUnavailable, match="are both set"):
+    with pytest.raises(SourceUnreadable, match="are both set"):
         protection_key("crm")
 
 
