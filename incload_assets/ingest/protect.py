@@ -113,7 +113,7 @@ def names_alone(rescued: Column) -> Column:
 
 
 def token(protection: Hashed, value: str) -> str:
-    """The token of a value, without Spark; a token stays as it is.
+    """The token of a value, made without Spark.
 
     Args:
         protection: As the contract declares it.
@@ -129,22 +129,27 @@ def token(protection: Hashed, value: str) -> str:
 def is_protected(name: str, table: Table) -> Column:
     """Whether a table's value of a protected column has the form that its protection gives; NULL for NULL."""
     protection = table.contract.protections[name]
-    return F.lit(False) if isinstance(protection, Dropped) else col(name).rlike(rf"\A{protection.form}\z")
+    if isinstance(protection, Dropped):
+        return F.when(col(name).isNotNull(), F.lit(False))
+    return col(name).rlike(rf"\A{protection.form}\z")
 
 
 def _protected(name: str, text: Column, table: Table) -> Column:
-    protection, unavailable = table.contract.protections[name], table.changes.unavailable
+    protection = table.contract.protections[name]
     if isinstance(protection, Dropped):
         return F.lit(None).cast("string")
-    stays = text.rlike(rf"\A{protection.form}\z")
-    if unavailable is not None:  # no value, but the text that stands for one
-        stays = stays | (text == unavailable)
     if isinstance(protection, Masked):
         longer, tail = F.length(text) > protection.keep, F.right(text, F.lit(protection.keep))
         made = F.concat(F.lit("****"), F.when(longer, tail).otherwise(""))
     else:
         made = _token(protection, text)
-    return F.when(stays, text).when(text.isNotNull(), made)
+    return F.when(_stays(protection, text, table), text).when(text.isNotNull(), made)
+
+
+def _stays(protection: Hashed | Masked, text: Column, table: Table) -> Column:
+    """Whether a text is protected already, or no value but the text that stands for one."""
+    stays, unavailable = text.rlike(rf"\A{protection.form}\z"), table.changes.unavailable
+    return stays if unavailable is None else stays | (text == unavailable)
 
 
 def _token(protection: Hashed, text: Column) -> Column:
@@ -182,8 +187,7 @@ def _judged(texts: Mapping[str, Column], table: Table) -> Column:
 def _broken(protection: Protection, name: str, texts: Mapping[str, Column], table: Table) -> Column:
     if isinstance(protection, Dropped):  # a check of a column that is always NULL says nothing
         return F.lit(None).cast("string")
-    is_token = texts[name].rlike(rf"\A{protection.form}\z")
-    return F.when(~is_token, table.contract.broken(name, texts[name]))
+    return F.when(~_stays(protection, texts[name], table), table.contract.broken(name, texts[name]))
 
 
 def _payload(out: DataFrame, types: Mapping[str, T.DataType], table: Table) -> Column:
@@ -193,7 +197,9 @@ def _payload(out: DataFrame, types: Mapping[str, T.DataType], table: Table) -> C
         F.struct(F.lit(name).alias("key"), _kept(name, kind, table).alias("value")) for name, kind in types.items()
     ]
     fields = F.map_filter(F.map_from_entries(F.array(*pairs)), lambda name, _: F.array_contains(present, name))
-    others = F.coalesce(F.from_json("_rescued", "map<string,string>"), F.create_map().cast("map<string,string>"))
+    rescued = F.map_entries(F.from_json("_rescued", "map<string,string>"))  # may have a name twice, a map may not
+    rescued = F.filter(F.array_distinct(rescued), lambda entry: entry.getField("key") != MARK)
+    others = F.coalesce(F.map_from_entries(rescued), F.create_map().cast("map<string,string>"))
     mark = F.create_map(F.lit(MARK), F.lit("true"))
     return F.to_json(F.map_concat(mark, fields, others), {"ignoreNullFields": "false"})
 

@@ -138,7 +138,8 @@ def test_personal_values_are_in_no_file_of_the_lake_and_all_else_is_as_ever(
     ]
     if kind == "json":
         nested = [person(8, tags=[{"n": 1, "of": MARKER}]), person(9, tags=[{"n": MARKER}])]
-        lines = [json.dumps(each) for each in (*good, *bad, *nested)] + [f'{{"id": "{MARKER}", broken {MARKER}']
+        twice = json.dumps(person(10, kind="z", hobby=1, _protected=MARKER))[:-1] + f', "hobby": "{MARKER}"}}'
+        lines = [json.dumps(each) for each in (*good, *bad, *nested)] + [twice, f'{{"id": "{MARKER}", broken {MARKER}']
     else:
         names = [*person(1), "hobby"]
         lines = [",".join(names)]
@@ -335,3 +336,13 @@ def test_typed_records_are_protected_and_their_payloads_are_not_judged_again(
     }
     assert MARKER not in texts(tmp_path / "lake")
     assert "of a table with protected columns only texts are kept" in unreplayable(table.table)
+
+
+def test_the_text_that_stands_for_an_unavailable_value_is_none(
+    spark: SparkSession, tmp_path: Path, landing: Path
+) -> None:
+    changes = Changes(keys=["id"], sequence_by=["seq"], unavailable="__unavailable")
+    deliver(landing, 1, [json.dumps(person(1)), json.dumps(person(1) | {"seq": 2, "email": "__unavailable"})], "json")
+    table = make(spark, tmp_path / "lake", source=Files(LANDING + "json"), contract=Person, changes=changes)
+    table.load(1)
+    assert table.rows("email", "seq") == {(crm(f"{MARKER}-1@example.org"), 2)}

@@ -1,6 +1,6 @@
 """For each law the lines that keep it, how to break them, and the tests that must then fail."""
 
-from tests.mutations.mutant import BINS, CHECKPOINT, CONVERGENCE, EXPLAIN, IDLE, INSTANTS, PARTITION, Mutant
+from tests.mutations.mutant import BINS, CHECKPOINT, CONVERGENCE, EXPLAIN, IDLE, INSTANTS, PARTITION, PROTECTION, Mutant
 from tests.mutations.mutants_of_care import MUTANTS_OF_CARE
 from tests.mutations.mutants_of_sources import MUTANTS_OF_SOURCES
 
@@ -33,6 +33,7 @@ ROLLBACK = "tests/checks/test_rollback.py::test_"
 MOVES = "tests/writes/test_key_moves.py::test_"
 PLAIN = f"{IN_WRITES}/test_merge_plain.py::test_"
 RANGES = "tests/load/test_ranges.py::test_"
+PROTECT = "tests/ingest/test_protect.py::test_"
 TABLES = "tests/delta/test_tables.py::test_"
 CHECKPOINTS = "tests/progress/test_checkpoint.py::test_"
 ADOPTION = "tests/recovery/test_adopt.py::test_"
@@ -627,6 +628,36 @@ MUTANTS = [
     Mutant("a folder with other files", CONVERGENCE, "delta.tables:_create_in_folder",
            "    if others:", "    if False:",
            (f"{TABLES}a_folder_that_holds_something_else_is_refused",)),
+    Mutant("protection: before anything is kept", PROTECTION, "ingest.validate:validate",
+           "corrected(protected(extracted, table), corrections)", "corrected(extracted, corrections)",
+           (f"{PROTECT}personal_values_are_in_no_file_of_the_lake_and_all_else_is_as_ever[json]",)),
+    Mutant("protection: fields outside the contract", PROTECTION, "ingest.protect:protected",
+           'names_alone(F.col("_rescued"))', 'F.col("_rescued")',
+           (f"{PROTECT}personal_values_are_in_no_file_of_the_lake_and_all_else_is_as_ever[json]",)),
+    Mutant("protection: undeclared members", PROTECTION, "ingest.validate:_typed",
+           "        rescued = names_alone(rescued)", "        pass",
+           (f"{PROTECT}personal_values_are_in_no_file_of_the_lake_and_all_else_is_as_ever[json]",)),
+    Mutant("protection: nested values in payloads", PROTECTION, "ingest.protect:_kept",
+           "    if not isinstance(declared, NESTED):", "    if True:",
+           (f"{PROTECT}personal_values_are_in_no_file_of_the_lake_and_all_else_is_as_ever[json]",)),
+    Mutant("protection: reasons of nested values", PROTECTION, "contract.contract:Contract.type_reasons",
+           "if self.protections and isinstance", "if False and isinstance",
+           (f"{PROTECT}personal_values_are_in_no_file_of_the_lake_and_all_else_is_as_ever[json]",)),
+    Mutant("protection: records that cannot be parsed", PROTECTION, "ingest.protect:protected",
+           'F.when(is_read, _payload(out, types, table))', 'F.col("_payload")',
+           (f"{PROTECT}personal_values_are_in_no_file_of_the_lake_and_all_else_is_as_ever[csv]",)),
+    Mutant("protection: checks of values that are hashed", BINS, "ingest.protect:_told",
+           'F.nullif(F.array_join(own, "; "), F.lit(""))', 'F.lit(None).cast("string")',
+           (f"{PROTECT}a_replay_judges_what_is_kept_and_checks_of_protected_columns_stay_as_they_were",)),
+    Mutant("protection: the text of an unavailable value", CONVERGENCE, "ingest.protect:_stays",
+           "stays if unavailable is None else stays | (text == unavailable)", "stays",
+           (f"{PROTECT}the_text_that_stands_for_an_unavailable_value_is_none",)),
+    Mutant("protection: a token is not hashed again", CONVERGENCE, "ingest.protect:_protected",
+           "F.when(_stays(protection, text, table), text).when(", "F.when(",
+           (f"{PROTECT}the_function_of_a_table_sees_tokens_and_tables_with_the_same_key_can_be_joined",)),
+    Mutant("protection: adoption of values in clear", PROTECTION, "recovery.adoptable:_look_at_rows",
+           'if count := sums[f"clear {name}"]:', "if count := 0:",
+           (f"{PROTECT}a_table_with_values_in_clear_is_not_adopted",)),
     Mutant("rows of files that are gone", CONVERGENCE, "ingest.carry_over:_staying",
            "if carried := source.carried(ingestion.position):", "if False:",
            (f"{LOAD}rows_of_a_file_that_is_gone_stay_and_are_judged_by_a_new_contract_or_leave_where_that_is_declared",)),
