@@ -21,6 +21,10 @@ def load(
             "--all-missing", help="Every partition that is not loaded as its source is now: missing, failed, drifted."
         ),
     ] = False,
+    outdated: Annotated[
+        bool,
+        typer.Option("--outdated", help="Every partition that other code has validated, whose source still has it."),
+    ] = False,
     plan: Annotated[
         Path | None,
         typer.Option("--plan", help="What this file plans, from `incload plan --out`; refused if it is outdated."),
@@ -45,8 +49,8 @@ def load(
 
     Example: `incload load orders --partitions 2026-01-01..2026-01-07`
     """
-    if sum((partitions is not None, all_missing, plan is not None)) != 1:
-        raise typer.BadParameter("give either --partitions A..B or --all-missing or --plan plan.json")
+    if sum((partitions is not None, all_missing, outdated, plan is not None)) != 1:
+        raise typer.BadParameter("give one of --partitions A..B, --all-missing, --outdated and --plan plan.json")
     from incload_assets.cli import screen
     from incload_assets.cli.loads import Loads, complaints, pending, summary
     from incload_assets.cli.partition_keys import chosen
@@ -55,6 +59,7 @@ def load(
     from incload_assets.cli.runs import free_from_killed_runs
     from incload_assets.progress.lake_identity import expect_known_lake
     from incload_assets.progress.pause import expect_not_paused
+    from incload_assets.progress.pending import outdated_windows
     from resources.lake import Lake
     from resources.settings import Settings
 
@@ -66,6 +71,16 @@ def load(
         free_from_killed_runs(project, screen.say)
         if plan is not None:
             keys = planned(wanted, plan)
+        elif outdated:
+            keys, left = outdated_windows(project.instance, wanted, lake)
+            if left:
+                screen.say(
+                    f"{wanted.name}: {len(left)} partitions stay as other code validated them, as the source no "
+                    f"longer has them, or they are held or compacted: {', '.join(left[:3])}{' …' * (len(left) > 3)}"
+                )
+            if not keys:
+                screen.say(f"{wanted.name}: this code has validated every other partition.")
+                return
         else:
             keys = chosen(wanted, partitions) if partitions is not None else pending(project, wanted)
         if not keys:

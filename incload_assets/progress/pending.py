@@ -1,4 +1,4 @@
-"""The windows of a table that wait to be loaded."""
+"""The windows of a table that wait to be loaded, or that other code has validated."""
 
 import dagster as dg
 
@@ -28,6 +28,29 @@ def pending_windows(instance: dg.DagsterInstance, table: Table, lake: Lake) -> l
     progress = progress_of(instance, table, lake, at)
     lost = undone_windows(instance, table, lake, progress, at).windows
     return [window.key for window in with_undone(progress, lost) if is_pending(window) and not _is_held(window)]
+
+
+def outdated_windows(instance: dg.DagsterInstance, table: Table, lake: Lake) -> tuple[list[str], list[str]]:
+    """The loaded partitions that other code than the declaration's has validated, oldest first.
+
+    Args:
+        instance: The instance with the checkpoints.
+        table: The declaration.
+        lake: The lake with the table.
+
+    Returns:
+        Those that a load validates again; and those that it cannot: the source no longer has their data, they are held,
+        or their log was compacted.
+    """
+    again: list[str] = []
+    left: list[str] = []
+    for window in progress_of(instance, table, lake, now()):
+        record = window.record
+        if record is None or record.code_version == table.code_version:
+            continue
+        is_open = window.position is not None and record.compacted_at is None and not _is_held(window)
+        (again if is_open else left).append(window.key)
+    return again, left
 
 
 def _is_held(window: WindowProgress) -> bool:

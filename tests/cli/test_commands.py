@@ -137,6 +137,28 @@ def test_all_missing_loads_what_is_missing_failed_or_changed_and_then_nothing(cl
 
 
 @pytest.mark.slow
+def test_outdated_loads_what_other_code_has_validated_and_names_what_is_held(tmp_path: Path, spark_url: str) -> None:
+    own, name = Clone.of(tmp_path, spark_url), "incload_assets/tables/payments.py"
+    text = readme_files()[name]
+    own.write(name, text)
+    for number in (1, 2, 3):
+        own.write(f".incload/landing/payments/2026-01-0{number}.csv", HEADER + payment(number, number))
+    own.incload("load", "payments", "--all-missing", **PLAIN)
+    nothing = own.incload("load", "payments", "--outdated", **PLAIN)
+    own.incload("undo", "payments", "--partitions", "2026-01-02", **PLAIN)
+    other = text.replace("return changes", 'return changes.withColumn("payer", F.lit("A"))')
+    own.write(name, other.replace("import DataFrame", "import DataFrame\nfrom pyspark.sql import functions as F"))
+    done = own.incload("load", "payments", "--outdated", **PLAIN)
+    again = own.incload("load", "payments", "--outdated", **PLAIN)
+
+    assert nothing.stdout == "payments: this code has validated every other partition.\n"
+    assert done.returncode == 0, done.stderr
+    assert "payments: 1 partitions stay as other code validated them" in done.stdout and "2026-01-02" in done.stdout
+    assert "✓ payments 2026-01-01" in done.stdout and "✓ payments 2026-01-03" in done.stdout
+    assert "this code has validated every other partition" in again.stdout
+
+
+@pytest.mark.slow
 def test_a_load_that_was_killed_holds_up_no_other_though_no_daemon_is_there(
     clone: Clone, instance: dg.DagsterInstance
 ) -> None:
