@@ -40,7 +40,7 @@ class Line:
             "outcome": kind.outcome,
             "then": kind.then,
             "rule": kind.rule,
-            "remedy": self.found.remedy,
+            "remedy": self.found.remedy(self.table),
         }
 
     def as_text(self) -> str:
@@ -49,8 +49,9 @@ class Line:
         where = ".".join(filter(None, [self.table, found.column])) + (f" ({self.place})" if self.place else "")
         values = [f"{name} {value}" for name, value in (("was", found.was), ("now", found.now)) if value is not None]
         told = ", ".join([f"{where}: {kind.name}", *values])
-        parts = [told, kind.then, f"Rule: {kind.rule}" if kind.rule else "", f"Remedy: {found.remedy}"]
-        sentences = [part for part in parts if part not in ("", "Remedy: ")]
+        sentences = [told, f"Rule: {kind.rule}" if found.stops else kind.then]
+        if remedy := found.remedy(self.table):
+            sentences.append(f"Remedy: {remedy}")
         return f"[{_COLOURS[kind.outcome]}]{kind.outcome}[/]  {escape('. '.join(sentences))}."
 
 

@@ -1,7 +1,7 @@
 """Contracts of tables as values that can be written to a file and compared, for example with what a lake holds.
 
-The file is JSON: tables by name, columns in the order of their declaration, so that a version control shows what has
-changed. It has no address, no password and no value of a row.
+The file is JSON: tables by name, and a line for each column, in the order of the declaration, so that a version control
+shows what has changed. It has no address, no password and no value of a row.
 """
 
 import json
@@ -64,8 +64,22 @@ class TableContract:
 
 def as_json(contracts: Mapping[str, TableContract]) -> str:
     """The contracts of tables, by name, as a file."""
-    tables = {name: _as_plain(contracts[name]) for name in sorted(contracts)}
-    return json.dumps({"format": FORMAT, "tables": tables}, indent=2, ensure_ascii=False) + "\n"
+    tables = [f"{_line(name)}: {_block(_as_plain(contracts[name]))}" for name in sorted(contracts)]
+    return f'{{\n  "format": {FORMAT},\n  "tables": {{\n    {f",{_NEXT}".join(tables)}\n  }}\n}}\n'
+
+
+_NEXT = "\n    "
+
+
+def _block(table: Mapping[str, Any]) -> str:
+    """A table as JSON, with a line for each column."""
+    columns = f",{_NEXT}    ".join(map(_line, table["columns"]))
+    others = [f"{_NEXT}  {_line(name)}: {_line(value)}" for name, value in table.items() if name != "columns"]
+    return f'{{{_NEXT}  "columns": [{_NEXT}    {columns}{_NEXT}  ],{",".join(others)}{_NEXT}}}'
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def from_json(text: str, place: str) -> dict[str, TableContract]:

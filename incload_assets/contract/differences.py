@@ -34,19 +34,19 @@ TIGHTENED = Kind(
     "NULL no longer allowed",
     "judged anew",
     f"A row with NULL goes to quarantine from now on. {_LOADED}",
-    remedy="look how many rows have NULL before you deploy it: incload shadow TABLE",
+    remedy="look how many rows have NULL before you deploy it: incload shadow {table}",
 )
 CHECKS = Kind(
     "checks changed",
     "judged anew",
     f"Rows are judged by the new checks from now on; rows in quarantine are replayed by a sensor. {_LOADED}",
-    remedy="compare with the rows that are there before you deploy it: incload shadow TABLE",
+    remedy="compare with the rows that are there before you deploy it: incload shadow {table}",
 )
 UNIQUE = Kind(
     "unique columns changed",
     "judged anew",
     "Rows of one window are judged by it from now on. The check `uniqueness` looks at all rows at its next evaluation",
-    remedy="incload check TABLE",
+    remedy="incload check {table}",
 )
 PERSONAL = Kind(
     "personal changed",
@@ -57,7 +57,7 @@ SEQUENCE = Kind(
     "sequence changed",
     "judged anew",
     f"Changes of a key are ordered by the new sequence from now on. {_LOADED}",
-    remedy="load all windows again, or the table mixes two orders: incload load TABLE --partitions FIRST..LAST",
+    remedy="load all windows again, or the table mixes two orders: incload load {table} --partitions FIRST..LAST",
 )
 KEY_ORDER = Kind(
     "keys reordered",
@@ -74,7 +74,7 @@ CODE = Kind(
     "judged anew",
     "The function, a check, a condition or an argument of the source is another one than windows were loaded by. "
     f"{_LOADED}",
-    remedy="to load windows again: incload load TABLE --partitions FIRST..LAST",
+    remedy="to load windows again: incload load {table} --partitions FIRST..LAST",
 )
 NEW_TABLE = Kind("table added", "applied", "The first load creates the table and its log")
 NO_TABLE = Kind(

@@ -11,6 +11,7 @@ from typing import Literal
 import pyspark.sql.types as T
 
 Outcome = Literal["applied", "ignored", "judged anew", "stops"]
+_FAILS = "The load fails before it writes anything"
 _IN_PLACE = "cannot be changed in place"
 _ANOTHER_NAME = "restore the declaration, or give the table another name and load it again"
 
@@ -25,7 +26,7 @@ class Kind:
             matters for rows that are loaded from now on. ``stops``: the load fails before it writes anything.
         then: What happens, for people.
         rule: The rule that stops a load; empty for the other outcomes.
-        remedy: What to do; ``{was}`` stands for what the table has. Empty: nothing.
+        remedy: What to do; ``{was}`` stands for what the table has, ``{table}`` for its name. Empty: nothing.
     """
 
     name: str
@@ -48,7 +49,7 @@ ADDED_UNSET = Kind(
 DROPPED = Kind(
     "column dropped",
     "ignored",
-    "The column stays. Rows that a load inserts have NULL there, rows that it updates keep their value",
+    "The column stays. Rows that a load inserts or replaces have NULL there, rows that it updates keep their value",
     remedy="keep it in the contract if readers need it",
 )
 _TYPE = "a load does not change the type of an existing column"
@@ -56,13 +57,13 @@ _TYPE_REMEDY = "restore the type in the contract, or add the new type under anot
 DROPPED_CONTENT = Kind(
     "column dropped from rows without a key",
     "stops",
-    "The load fails",
+    _FAILS,
     rule="an event without a key is identified by its whole content; without the column two could become one",
     remedy="keep the column in the contract, or give the table another name and load it again",
 )
-WIDENED = Kind("type widened", "stops", "The load fails", rule=_TYPE, remedy=_TYPE_REMEDY)
-NARROWED = Kind("type narrowed", "stops", "The load fails", rule=_TYPE, remedy=_TYPE_REMEDY)
-RETYPED = Kind("type changed", "stops", "The load fails", rule=_TYPE, remedy=_TYPE_REMEDY)
+WIDENED = Kind("type widened", "stops", _FAILS, rule=_TYPE, remedy=_TYPE_REMEDY)
+NARROWED = Kind("type narrowed", "stops", _FAILS, rule=_TYPE, remedy=_TYPE_REMEDY)
+RETYPED = Kind("type changed", "stops", _FAILS, rule=_TYPE, remedy=_TYPE_REMEDY)
 MEMBER_ADDED = Kind(
     "member of a struct added",
     "applied",
@@ -71,7 +72,7 @@ MEMBER_ADDED = Kind(
 MEMBER_DROPPED = Kind(
     "member of a struct dropped",
     "stops",
-    "The load fails",
+    _FAILS,
     rule=_TYPE,
     remedy="keep the member in the contract, or add the new type under another column name",
 )
@@ -83,39 +84,39 @@ MEMBER_ORDER = Kind(
 NESTED = Kind(
     "members changed within an array or a map",
     "stops",
-    "The load fails, also if a member is only added or moved",
+    f"{_FAILS}, also if a member is only added or moved",
     rule=_TYPE,
     remedy=_TYPE_REMEDY,
 )
 SPELLING = Kind(
     "spelling changed by case",
     "stops",
-    "The load fails",
+    _FAILS,
     rule="Delta does not distinguish names that differ only by case, so no column can be renamed this way",
     remedy="declare it as {was}",
 )
 PARTITIONING = Kind(
     "partitioning changed",
     "stops",
-    "The load fails",
+    _FAILS,
     rule=f"the partitioning of an existing table {_IN_PLACE}",
     remedy=_ANOTHER_NAME,
 )
 _IDENTITY = f"what identifies the rows of an existing table, and how they are written, {_IN_PLACE}"
-KEYS = Kind("keys changed", "stops", "The load fails", rule=_IDENTITY, remedy=_ANOTHER_NAME)
-WRITE = Kind("write strategy changed", "stops", "The load fails", rule=_IDENTITY, remedy=_ANOTHER_NAME)
+KEYS = Kind("keys changed", "stops", _FAILS, rule=_IDENTITY, remedy=_ANOTHER_NAME)
+WRITE = Kind("write strategy changed", "stops", _FAILS, rule=_IDENTITY, remedy=_ANOTHER_NAME)
 BUCKETS = Kind(
     "buckets changed",
     "stops",
-    "The load fails; so it does if keys of a table with buckets change their order",
+    f"{_FAILS}. Keys in another order count as changed buckets, as bucket numbers depend on the order",
     rule=_IDENTITY,
     remedy=_ANOTHER_NAME,
 )
-VERSIONS = Kind("columns of a history renamed", "stops", "The load fails", rule=_IDENTITY, remedy=_ANOTHER_NAME)
+VERSIONS = Kind("columns of a history renamed", "stops", _FAILS, rule=_IDENTITY, remedy=_ANOTHER_NAME)
 WINDOWS = Kind(
     "windows changed",
     "stops",
-    "The load fails. A later start of the first window is no change; nor is any if each window holds the whole table",
+    f"{_FAILS}. Another start is no change, and nothing is if each window holds the whole table",
     rule=_IDENTITY,
     remedy=_ANOTHER_NAME,
 )
@@ -183,10 +184,9 @@ class Difference:
         """Whether a load fails because of it."""
         return self.kind.outcome == "stops"
 
-    @property
-    def remedy(self) -> str:
-        """What to do; empty: nothing."""
-        return self.kind.remedy.format(was=repr(self.was))
+    def remedy(self, table_name: str) -> str:
+        """What to do about the table of this name; empty: nothing."""
+        return self.kind.remedy.format(was=repr(self.was), table=table_name)
 
 
 def stored_differences(

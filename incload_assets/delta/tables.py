@@ -107,7 +107,9 @@ def check_table(
     stopping = [found for found in stored_differences(stored_of(delta), declared, whole=whole) if found.stops]
     if stopping:
         first = stopping[0]
-        raise SchemaMismatch(f"{table_name}: {_told(first, stopping, uri)}", rule=first.kind.rule, remedy=first.remedy)
+        raise SchemaMismatch(
+            f"{table_name}: {_told(first, stopping, uri)}", rule=first.kind.rule, remedy=first.remedy(table_name)
+        )
 
 
 def stored_of(delta: DeltaTable) -> Stored:

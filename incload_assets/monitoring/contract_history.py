@@ -98,7 +98,8 @@ def _told(found: Difference) -> str:
 def _of_audit(lake: Lake, name: str) -> Iterator[ContractEvent]:
     for entry in chosen(chain_of(lake), name):
         if entry.action == "contract" and entry.at is not None:
-            what = "; ".join(f"{key}: {value}" for key, value in entry.details.items() if value)
+            added = [f"{place}: {entry.details[place]}" for place in ("table", "log") if entry.details.get(place)]
+            what = "; ".join([*added, f"code version {entry.details.get('code_version', 'unknown')}"])
             yield ContractEvent(
                 at=entry.at,
                 place="audit",

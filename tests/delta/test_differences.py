@@ -124,7 +124,7 @@ def test_what_stops_a_load_is_first_and_says_what_to_write_instead() -> None:
     has, declared = Stored(struct(a=INT, b=INT)), Stored(struct(A=INT, c=INT), ("c",))
     first, second, *others = stored_differences(has, declared)
     assert (first.kind, first.was, first.now) == (kinds.PARTITIONING, "[]", "['c']")
-    assert (second.kind, second.remedy) == (kinds.SPELLING, "declare it as 'a'")
+    assert (second.kind, second.remedy("items")) == (kinds.SPELLING, "declare it as 'a'")
     assert [one.stops for one in others] == [False, False]
 
 

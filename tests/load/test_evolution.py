@@ -131,7 +131,7 @@ def test_what_is_told_of_a_difference_is_what_a_load_does(case: Case, declare: C
     if stopping:
         with pytest.raises(SchemaMismatch) as refused:
             ensure_tables(context(after))
-        assert (refused.value.rule, refused.value.remedy) == (stopping[0].kind.rule, stopping[0].remedy)
+        assert (refused.value.rule, refused.value.remedy) == (stopping[0].kind.rule, stopping[0].remedy("items"))
         assert after.versions() == versions
         return
     ensure_tables(context(after))
