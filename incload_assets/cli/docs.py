@@ -11,6 +11,7 @@ import typer
 FOLDER = Path(__file__).parents[1] / "docs"
 PAGES = (
     "tables",
+    "evolution",
     "sources",
     "write_strategies",
     "how_a_load_works",

@@ -12,6 +12,7 @@ from incload_assets.cli.audit import audit
 from incload_assets.cli.backup import backup, restore_instance
 from incload_assets.cli.check import check
 from incload_assets.cli.compact import compact
+from incload_assets.cli.contract import contract
 from incload_assets.cli.dashboard import dashboard
 from incload_assets.cli.demo import demo
 from incload_assets.cli.dev import dev
@@ -71,6 +72,7 @@ program.command()(trace)
 program.command()(slo)
 program.command()(ready)
 program.command()(compact)
+program.add_typer(contract, name="contract")
 program.command()(history)
 program.command()(undo)
 program.command()(release)

@@ -1,7 +1,7 @@
 """Creates Delta tables and adapts existing ones to their declaration."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 
 import pyspark.sql.types as T
 from deltalake import DeltaTable
@@ -9,6 +9,16 @@ from pyarrow.fs import FileSelector
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from incload_assets.delta.differences import (
+    DROPPED_CONTENT,
+    IDENTITY_KINDS,
+    MEMBER_DROPPED,
+    PARTITIONING,
+    SPELLING,
+    Difference,
+    Stored,
+    stored_differences,
+)
 from incload_assets.delta.sql import literal, quoted
 from resources.errors import SchemaMismatch
 from resources.lake import Lake
@@ -31,7 +41,7 @@ def ensure_table(
     *,
     whole: bool = False,
     beside: str | None = None,
-) -> None:
+) -> Sequence[str]:
     """Creates the table, or adds the columns it lacks.
 
     A change of schema or properties aborts every concurrent writer, so it is a commit of its own before any load.
@@ -49,6 +59,9 @@ def ensure_table(
         beside: URI of another table with the same columns. Content is compared by a hash that depends on the order of
             struct members, so a new table gets the order of this other table, if that exists.
 
+    Returns:
+        The columns and members that were added to an existing table.
+
     Raises:
         SchemaMismatch: As :func:`check_table`; or the table's folder holds something else.
     """
@@ -64,7 +77,7 @@ def ensure_table(
             delta = lake.delta(uri)
         assert delta is not None
     check_table(delta, schema, partition_by, table_name, properties, uri=uri, whole=whole)
-    _add_columns(spark, lake, uri, delta, schema, table_name)
+    added = _add_columns(spark, lake, uri, delta, schema)
     known = delta.metadata().configuration
     if any(known.get(name) != value for name, value in properties.items()):
         try:
@@ -72,6 +85,7 @@ def ensure_table(
         except PySparkException as error:
             if not lost_the_race(error):  # otherwise the next load sets them
                 raise
+    return added
 
 
 def check_table(
@@ -87,33 +101,40 @@ def check_table(
     """Checks that an existing table can be adapted to its declaration; the arguments are those of :func:`ensure_table`.
 
     Raises:
-        SchemaMismatch: The table's rows are described differently, the table is partitioned differently, a column
-            exists with another type or spelling, or, if ``whole``, a column exists only in the table.
+        SchemaMismatch: There is a difference that stops a load, see :mod:`incload_assets.delta.differences`.
     """
+    declared = Stored(schema, partition_by, properties)
+    stopping = [found for found in stored_differences(stored_of(delta), declared, whole=whole) if found.stops]
+    if stopping:
+        first = stopping[0]
+        raise SchemaMismatch(
+            f"{table_name}: {_told(first, stopping, uri)}", rule=first.kind.rule, remedy=first.remedy(table_name)
+        )
+
+
+def stored_of(delta: DeltaTable) -> Stored:
+    """What is stored of an existing table, read without Spark."""
     metadata = delta.metadata()
-    if (actual := tuple(metadata.partition_columns)) != partition_by:
-        raise SchemaMismatch(
-            f"{table_name}: {uri} is partitioned by {list(actual)}, declared is {list(partition_by)}",
-            rule="the partitioning of an existing table cannot be changed in place",
-            remedy="restore the declaration, or give the table another name and load it again",
-        )
-    known = metadata.configuration
-    own = [name for name in properties if name.startswith("incload.")]
-    if other := [name for name in own if known.get(name, properties[name]) != properties[name]]:
-        was, now = (", ".join(f"{name} {of[name]}" for name in other) for of in (known, properties))
-        raise SchemaMismatch(
-            f"{table_name}: {uri} has {was}, declared is {now}",
-            rule="what identifies the rows of an existing table, and how they are written, cannot be changed in place",
-            remedy="restore the declaration, or give the table another name and load it again",
-        )
-    if whole and (dropped := [name for name in schema_of(delta).names if name not in schema.names]):
-        raise SchemaMismatch(
-            f"{table_name}: {uri} has {', '.join(map(repr, dropped))}, which the declaration lacks",
-            rule="an event without a key is identified by its whole content; without the column two could become one",
-            remedy="keep the column in the contract, or give the table another name and load it again",
-        )
-    for _ in _missing(schema_of(delta), schema, _column_of(table_name, uri)):
-        pass  # it can be added
+    return Stored(schema_of(delta), tuple(metadata.partition_columns), dict(metadata.configuration))
+
+
+def _told(first: Difference, stopping: Sequence[Difference], uri: str) -> str:
+    """The first difference as a sentence; properties, and columns that rows without a key lack, are told together."""
+    if first.kind == PARTITIONING:
+        return f"{uri} is partitioned by {first.was}, declared is {first.now}"
+    if first.kind in IDENTITY_KINDS:
+        own = [one for one in stopping if one.kind in IDENTITY_KINDS]
+        was = ", ".join(f"{one.column} {one.was}" for one in own)
+        return f"{uri} has {was}, declared is {', '.join(f'{one.column} {one.now}' for one in own)}"
+    if first.kind == DROPPED_CONTENT:
+        dropped = [repr(one.column) for one in stopping if one.kind == DROPPED_CONTENT]
+        return f"{uri} has {', '.join(dropped)}, which the declaration lacks"
+    column = f"column {first.column!r} of {uri}"
+    if first.kind == SPELLING:
+        return f"{column} is declared as {first.now!r}"
+    if first.kind == MEMBER_DROPPED:
+        return f"{column} is {first.was}, and the declaration lacks it"
+    return f"{column} is {first.was}, declared is {first.now}"
 
 
 def _ordered_as(present: T.StructType, declared: T.StructType) -> T.StructType:
@@ -189,47 +210,29 @@ def _create_in_folder(
             raise
 
 
-def _add_columns(
-    spark: SparkSession, lake: Lake, uri: str, delta: DeltaTable, schema: T.StructType, table_name: str
-) -> None:
-    where = _column_of(table_name, uri)
-    if missing := list(_missing(schema_of(delta), schema, where)):
-        try:
-            spark.sql(f"ALTER TABLE {lake.sql_name(uri)} ADD COLUMNS ({', '.join(missing)})")
-        except PySparkException as error:
-            # If another load of the same code added the columns at the same moment, they are present now.
-            delta.update_incremental()
-            if not lost_the_race(error) or list(_missing(schema_of(delta), schema, where)):
-                raise
+def _add_columns(spark: SparkSession, lake: Lake, uri: str, delta: DeltaTable, schema: T.StructType) -> list[str]:
+    """Adds what a table lacks; returns the columns and members that this call has added."""
+    if not (missing := _missing(delta, schema)):
+        return []
+    try:
+        spark.sql(f"ALTER TABLE {lake.sql_name(uri)} ADD COLUMNS ({', '.join(missing.values())})")
+    except PySparkException as error:
+        # If another load of the same code added the columns at the same moment, they are present now.
+        delta.update_incremental()
+        if not lost_the_race(error) or _missing(delta, schema):
+            raise
+        return []
+    return list(missing)
 
 
-def _column_of(table_name: str, uri: str) -> str:
-    return f"{table_name}: column {{}} of {uri}"
-
-
-def _missing(present: T.StructType, declared: T.StructType, where: str, path: str = "") -> Iterator[str]:
-    """The declared columns and struct members that the table lacks, as SQL."""
-    spelled = {name.lower(): name for name in present.names}
-    for field in declared.fields:
-        found = spelled.get(field.name.lower())
-        if found is None:
-            yield path + _column(field)
-            continue
-        if found != field.name:
-            raise SchemaMismatch(
-                f"{where.format(repr(found))} is declared as {field.name!r}",
-                rule="Delta does not distinguish names that differ only by case, so no column can be renamed this way",
-                remedy=f"declare it as {found!r}",
-            )
-        was, now = present[found].dataType, field.dataType
-        if isinstance(was, T.StructType) and isinstance(now, T.StructType) and set(was.names) <= set(now.names):
-            yield from _missing(was, now, where, f"{path}{quoted(found)}.")
-        elif was.simpleString() != now.simpleString():
-            raise SchemaMismatch(
-                f"{where.format(repr(found))} is {was.simpleString()}, declared is {now.simpleString()}",
-                rule="a load does not change the type of an existing column",
-                remedy="restore the type in the contract, or add the new type under another column name",
-            )
+def _missing(delta: DeltaTable, schema: T.StructType) -> dict[str, str]:
+    """The declared columns and struct members that a table lacks, with their definitions as SQL."""
+    found = stored_differences(Stored(schema_of(delta)), Stored(schema))
+    return {
+        one.column: "".join(f"{quoted(name)}." for name in one.within) + _column(one.added)
+        for one in found
+        if one.added is not None
+    }
 
 
 def _column(field: T.StructField) -> str:

@@ -3,22 +3,24 @@
 Where a contract has a new column, earlier changes in the log are marked as leaving it unset.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-import pyspark.sql.types as T
 from pyspark.errors import PySparkException
 
 from incload_assets.change_log.change import UPSERTS
 from incload_assets.change_log.context import LoadContext
-from incload_assets.declaration.table import Table
-from incload_assets.declaration.write import BUCKET
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.declaration.contract_of import WINDOWS, stored_as
+from incload_assets.delta.differences import Stored
 from incload_assets.delta.sql import literal
 from incload_assets.delta.tables import ensure_table, lost_the_race, schema_of
 from incload_assets.load.placement import refuse_foreign
-from resources.errors import ConcurrentLoad
+from incload_assets.progress.audit import AuditEntry, record
+from resources.errors import ConcurrentLoad, IncrementalLoadError
 
-WINDOWS = "incload.windows"
-Ensure = Callable[..., None]
+UNSET = "_unset"
+"""The log's column with the names of the columns that a change leaves as they are."""
+Ensure = Callable[..., Sequence[str]]
 """Makes a table be as declared, as :func:`incload_assets.delta.tables.ensure_table` does."""
 
 
@@ -29,31 +31,41 @@ def ensure_tables(load: LoadContext, ensure: Ensure | None = None) -> None:
         SchemaMismatch: They do not fit the declaration and cannot be adapted, or the table is somebody else's.
     """
     refuse_foreign(load)
-    adapt_tables(load, ensure)
+    added = adapt_tables(load, ensure)
+    if any(added) and ensure is None:
+        _audit(load, *added)
 
 
-def adapt_tables(load: LoadContext, ensure: Ensure | None = None) -> None:
+def adapt_tables(load: LoadContext, ensure: Ensure | None = None) -> tuple[Sequence[str], Sequence[str]]:
     """Creates table and log, or adapts them to the declaration, whoever has made the table.
 
     Args:
         load: The load's context.
         ensure: As for :func:`ensure_tables`.
 
+    Returns:
+        The columns that were added to an existing table, and those added to an existing log.
+
     Raises:
         SchemaMismatch: They do not fit the declaration and cannot be adapted.
     """
-    spark, table, lake = load.spark, load.table, load.lake
-    schema = table.schema
-    if table.write.buckets is not None:
-        comment = {"comment": "Hash of the key, modulo the number of buckets; for pruning files only"}
-        schema = T.StructType([*schema.fields, T.StructField(BUCKET, T.IntegerType(), True, comment)])
-    whole, by, kept = table.write.is_content(table.changes), table.write.stored_by, _kept_properties(table)
-    make = ensure or ensure_table
-    make(spark, lake, load.uri, schema, by, table.name, kept, whole=whole, beside=load.log.uri)
-    ensure_log(load, ensure)
+    table, stored, make = load.table, stored_as(load.table), ensure or ensure_table
+    whole, by = table.write.is_content(table.changes), stored.partitioned_by
+    added = make(
+        load.spark,
+        load.lake,
+        load.uri,
+        stored.columns,
+        by,
+        table.name,
+        stored.properties,
+        whole=whole,
+        beside=load.log.uri,
+    )
+    return added, ensure_log(load, ensure)
 
 
-def ensure_log(load: LoadContext, ensure: Ensure | None = None, more: Mapping[str, str] | None = None) -> None:
+def ensure_log(load: LoadContext, ensure: Ensure | None = None, more: Mapping[str, str] | None = None) -> Sequence[str]:
     """Creates the log, or adapts it to the declaration.
 
     Args:
@@ -61,28 +73,35 @@ def ensure_log(load: LoadContext, ensure: Ensure | None = None, more: Mapping[st
         ensure: As for :func:`ensure_tables`.
         more: Further table properties that a new log begins with.
 
+    Returns:
+        The columns that were added to an existing log.
+
     Raises:
         SchemaMismatch: It does not fit the declaration and cannot be adapted.
     """
-    log, table = load.log, load.table
-    # the log depends on the windows, and its window records on the buckets
-    kept = {n: value for n, value in _kept_properties(table).items() if n.startswith(("incload.bucket", WINDOWS))}
-    properties = kept | log.properties | dict(more or {})
+    log = load.log
+    stored = log_stored_as(log)
+    properties = {**stored.properties, **(more or {})}
     if ensure is None:
         leave_unset(load)
-    by, make = ("_window", "_kind"), ensure or ensure_table
-    make(load.spark, load.lake, log.uri, log.schema, by, table.name, properties, beside=load.uri)
+    by, make = stored.partitioned_by, ensure or ensure_table
+    return make(load.spark, load.lake, log.uri, stored.columns, by, load.table.name, properties, beside=load.uri)
 
 
-def _kept_properties(table: Table) -> dict[str, str]:
-    """Table properties that existing rows depend on.
+def log_stored_as(log: ChangeLog) -> Stored:
+    """What Delta stores of a log; it depends on the windows, and its window records on the buckets."""
+    properties = stored_as(log.table).properties
+    kept = {name: value for name, value in properties.items() if name.startswith(("incload.bucket", WINDOWS))}
+    return Stored(log.schema, ("_window", "_kind"), kept | log.properties)
 
-    They include the definition of the windows, because rows of a window of another definition could not be replaced.
-    """
-    kept = {f"incload.{name}": value for name, value in table.write.kept_as(table.changes).items()}
-    windows = table.partitions_def
-    definition = {WINDOWS: f"{windows.cron_schedule} {windows.timezone or 'UTC'} {windows.fmt}"}
-    return kept if table.write.supersedes else kept | definition
+
+def _audit(load: LoadContext, of_table: Sequence[str], of_log: Sequence[str]) -> None:
+    """Records the columns that were added, as Delta forgets who added them; an audit that fails stops no load."""
+    details = {"code_version": load.table.code_version, "table": ", ".join(of_table), "log": ", ".join(of_log)}
+    try:
+        record(load.lake, AuditEntry(action="contract", table=load.table.name, run_id=load.run_id, details=details))
+    except IncrementalLoadError as error:
+        load.info(f"{load.table.name}: {', '.join(of_table or of_log)} added, which the audit does not record: {error}")
 
 
 def leave_unset(load: LoadContext) -> None:
@@ -99,7 +118,7 @@ def leave_unset(load: LoadContext) -> None:
         return
     known = schema_of(delta).names
     added = [name for name in table.columns if name not in known]
-    if not added or "_unset" not in known:  # a log without this column has only changes that set all columns
+    if not added or UNSET not in known:  # a log without this column has only changes that set all columns
         return
     names, kinds = (", ".join(map(literal, texts)) for texts in (added, UPSERTS))
     unset = f"array_union(coalesce(_unset, array()), array({names}))"

@@ -41,6 +41,7 @@ Action = Literal[
     "restore",
     "adopt",
     "promote",
+    "contract",
     "read",
     "status",
 ]
@@ -72,7 +73,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, kw_only=True)
 class AuditEntry:
-    """One thing that a person did.
+    """One thing that a person did, or a change of a contract that a load has applied.
 
     Args:
         action: What was done.

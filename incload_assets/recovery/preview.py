@@ -6,7 +6,7 @@ created or adapted, the rows go into a :class:`~incload_assets.recovery.preview_
 a merge makes a frame of the rows that the table would have.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -133,12 +133,13 @@ class PreviewContext(LoadContext):
         *,
         whole: bool = False,
         beside: str | None = None,
-    ) -> None:
+    ) -> Sequence[str]:
         """Checks a table against its declaration; stands in for :func:`incload_assets.delta.tables.ensure_table`."""
         if (delta := self.lake.delta(uri)) is None:
             self.lake.stand_in(uri, schema, partition_by)
         else:
             check_table(delta, schema, partition_by, table_name, properties or {}, uri=uri, whole=whole)
+        return ()
 
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged:
         """Computes the rows that the table would have after a plan; stands in for the strategy's own ``apply``."""

@@ -2,6 +2,7 @@
 
 from tests.mutations.mutant import BINS, CHECKPOINT, CONVERGENCE, EXPLAIN, IDLE, INSTANTS, PARTITION, PROTECTION, Mutant
 from tests.mutations.mutants_of_care import MUTANTS_OF_CARE
+from tests.mutations.mutants_of_contracts import MUTANTS_OF_CONTRACTS
 from tests.mutations.mutants_of_sources import MUTANTS_OF_SOURCES
 
 LOAD = "tests/load/test_load.py::test_"
@@ -614,13 +615,6 @@ MUTANTS = [
     Mutant("checkpoint: what is tried again is not clean", CHECKPOINT, "assets.run:_checkpoint",
            "clean=known.clean and not again", "clean=known.clean",
            (f"{ATTEMPTS}[True-first1-again1-among_others1]",)),
-    Mutant("other keys or another way of writing", CONVERGENCE, "delta.tables:check_table",
-           "if other := [name for name in own if known.get(name, properties[name]) != properties[name]]:",
-           "if other := list[str]():",
-           (f"{TABLES}other_keys_or_another_way_of_writing_are_refused_before_any_write",)),
-    Mutant("another partitioning", PARTITION, "delta.tables:check_table",
-           "!= partition_by:", "is None:",
-           (f"{TABLES}another_partitioning_is_refused_before_any_write",)),
     Mutant("a table whose creation was killed", CONVERGENCE, "delta.tables:ensure_table",
            "            _create_in_folder(spark, lake, uri, ordered, partition_by, table_name, properties)",
            "            pass",
@@ -740,4 +734,5 @@ MUTANTS = [
             "test_a_collector_that_was_given_another_identity_of_the_instance_appends_nothing_again",)),
     *MUTANTS_OF_SOURCES,
     *MUTANTS_OF_CARE,
+    *MUTANTS_OF_CONTRACTS,
 ]  # fmt: skip

@@ -1,0 +1,155 @@
+"""``incload contract``: the contracts of tables, what a load does about a change of them, and their history."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+contract = typer.Typer(no_args_is_help=True, help="Contracts: show, compare, history.")
+LAKE = "lake"
+
+
+@contract.callback()
+def _several() -> None:
+    """The contracts of tables: columns, keys, sequence, write strategy, checks."""
+
+
+@contract.command()
+def show(
+    table: Annotated[list[str] | None, typer.Argument(help="Names of tables; default: all.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, which `incload contract diff` reads.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", help="Write this JSON to a file.")] = None,
+) -> None:
+    """Show the contracts of tables as they are declared; `--out` writes a file for `incload contract diff`.
+
+    The file lists tables by name and columns in their order, and has no address and no secret. Keep it beside the
+    tables: a change of a contract then shows in the review.
+
+    - **Writes:** nothing; with `--out` the file.
+    - **Spark:** not started.
+    - **Dagster's instance:** not used.
+
+    Example: `incload contract show --out contracts.json`
+    """
+    here = Path.cwd()
+    from incload_assets.cli import screen
+    from incload_assets.cli.contract_view import print_contract
+    from incload_assets.cli.project import open_project
+    from incload_assets.contract.described import as_json as written
+    from incload_assets.declaration.contract_of import contract_of
+
+    with open_project() as project:
+        names = table or sorted(project.tables)
+        contracts = {name: contract_of(project.table(name)) for name in names}
+    if out is not None:
+        (here / out).write_text(written(contracts), encoding="utf-8")
+        screen.say(f"{out}: {len(contracts)} contracts")
+    elif as_json:
+        screen.print_json(written(contracts).removesuffix("\n"))
+    else:
+        for name, found in contracts.items():
+            print_contract(name, found)
+
+
+@contract.command()
+def diff(
+    table: Annotated[list[str] | None, typer.Argument(help="Names of tables; default: all.")] = None,
+    against: Annotated[
+        str,
+        typer.Option(help="`lake`: the tables and logs that exist; a file of `incload contract show`; or a git ref."),
+    ] = LAKE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare the declarations of tables with what was before, and tell what a load does about each difference.
+
+    The exit code is 0 if nothing differs, 2 if a load goes on with every difference, and 1 if one of them stops loads.
+    The lake does not hold checks, NULL, unique and personal columns, nor the sequence: compare these with a file or a
+    git ref. A git ref is checked out to a temporary folder, where `incload contract show` runs.
+
+    - **Writes:** nothing.
+    - **Spark:** not started.
+    - **Dagster's instance:** not used.
+
+    Example: `incload contract diff --against contracts.json`
+    """
+    here = Path.cwd()
+    from incload_assets.cli import screen
+    from incload_assets.cli.contract_view import Line, exit_code, told
+    from incload_assets.cli.contracts_before import contracts_before
+    from incload_assets.cli.project import open_project
+    from incload_assets.contract.differences import differences
+    from incload_assets.declaration.contract_of import contract_of
+    from incload_assets.load.evolution import lake_differences
+    from resources.lake import Lake
+    from resources.settings import Settings
+
+    with open_project() as project:
+        if against == LAKE:
+            lake = Lake.of(Settings())
+            names = table or sorted(project.tables)
+            wanted = [project.table(name) for name in names]
+            lines = [Line(one.name, found, place) for one in wanted for found, place in lake_differences(one, lake)]
+        else:
+            before = contracts_before(here / against, against)
+            names = table or sorted({*project.tables, *before})
+            for name in names:
+                if name not in before:
+                    project.table(name)  # which says that there is none, if the declarations have none either
+            declared = {name: contract_of(one) for name, one in project.tables.items()}
+            lines = [Line(name, found) for name in names for found in differences(before.get(name), declared.get(name))]
+    if as_json:
+        screen.print_json(json.dumps([line.as_plain() for line in lines], ensure_ascii=False))
+    else:
+        for text in told(lines, len(names)):
+            screen.say(text)
+    raise typer.Exit(exit_code(lines))
+
+
+@contract.command()
+def history(
+    table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what changed in a table's contract, when and by whom, oldest first.
+
+    Delta's history of table and log tells operations and their columns, as long as it is kept. The audit tells which
+    run added columns, the table `_loads` which code version loaded first when. Both stay.
+
+    - **Writes:** no table and no log. Loads that ended since the last time are recorded in the lake's table `_loads`.
+    - **Spark:** not started.
+    - **Dagster's instance:** needed.
+
+    Example: `incload contract history orders`
+    """
+    from rich.markup import escape
+
+    from incload_assets.cli import screen
+    from incload_assets.cli.project import open_project
+    from incload_assets.cli.status_view import as_iso
+    from incload_assets.monitoring.contract_history import contract_history
+    from incload_assets.monitoring.telemetry.emitters import collect_and_send
+    from resources.lake import Lake
+    from resources.settings import Settings
+
+    with open_project() as project:
+        lake, wanted = Lake.of(Settings()), project.table(table)
+        collect_and_send(project.instance, project.tables.values(), lake)
+        events = contract_history(wanted, lake)
+    if as_json:
+        screen.print_json(json.dumps([vars(event) for event in events], default=as_iso))
+        return
+    grid = screen.grid("at (UTC)")
+    for heading in ("from", "version", "who", "did", "what", "run"):
+        grid.add_column(heading)
+    for event in events:
+        grid.add_row(
+            f"{event.at:%Y-%m-%d %H:%M:%S}",
+            event.place,
+            "" if event.version is None else str(event.version),
+            escape(event.who),
+            event.did,
+            escape(event.what),
+            event.run_id[:8],
+        )
+    screen.print_grid(grid)

@@ -1,0 +1,58 @@
+"""A table's declaration as a described contract, and what is stored of such a table."""
+
+from dataclasses import fields
+
+import pyspark.sql.types as T
+
+from incload_assets.contract.described import ColumnDescription, TableContract
+from incload_assets.contract.model import Field
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.write import BUCKET, Write
+from incload_assets.delta.differences import OWN, Stored
+
+WINDOWS = f"{OWN}windows"
+_STORED = ("partition_by", "buckets")
+"""Arguments of write strategies that are in what is stored."""
+_COMMENT = {"comment": "Hash of the key, modulo the number of buckets; for pruning files only"}
+
+
+def contract_of(table: Table) -> TableContract:
+    """The described contract of a table."""
+    return TableContract(
+        columns=tuple(_described(field) for field in table.contract.fields),
+        stored=stored_as(table),
+        keys=tuple(table.changes.keys),
+        sequence_by=tuple(table.changes.sequence_by),
+        unique=table.contract.unique,
+        write=_text(table.write),
+        whole=table.write.is_content(table.changes),
+        unset=table.by_column,
+    )
+
+
+def stored_as(table: Table) -> Stored:
+    """What Delta stores of a table: all columns, partition columns, and properties that existing rows depend on.
+
+    The properties include the definition of the windows, because rows of a window of another definition could not be
+    replaced.
+    """
+    columns = table.schema
+    if table.write.buckets is not None:
+        columns = T.StructType([*columns.fields, T.StructField(BUCKET, T.IntegerType(), True, _COMMENT)])
+    kept = {f"{OWN}{name}": value for name, value in table.write.kept_as(table.changes).items()}
+    windows = table.partitions_def
+    definition = {WINDOWS: f"{windows.cron_schedule} {windows.timezone or 'UTC'} {windows.fmt}"}
+    return Stored(columns, table.write.stored_by, kept if table.write.supersedes else kept | definition)
+
+
+def _described(field: Field) -> ColumnDescription:
+    # a check's arguments as text are complete; its description for people is cut
+    checks = tuple(f"{rule.check} {rule.arguments}" for rule in field.rules)
+    return ColumnDescription(field.name, field.data_type, field.nullable, field.personal, checks)
+
+
+def _text(write: Write) -> str:
+    """A write strategy with the arguments that differ from their defaults, for example ``Merge(partial=True)``."""
+    names = [one.name for one in fields(write) if getattr(write, one.name) != one.default and one.name not in _STORED]
+    given = {name: getattr(write, name) for name in names}
+    return f"{type(write).__name__}({', '.join(f'{name}={value!r}' for name, value in sorted(given.items()))})"

@@ -1,0 +1,290 @@
+"""The differences between what a Delta table has and what is declared, each with what a load does about it.
+
+Loads decide by these functions, and ``incload contract diff`` prints their results, so that both say the same.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Literal
+
+import pyspark.sql.types as T
+
+Outcome = Literal["applied", "ignored", "judged anew", "stops"]
+_FAILS = "The load fails before it writes anything"
+_IN_PLACE = "cannot be changed in place"
+_ANOTHER_NAME = "restore the declaration, or give the table another name and load it again"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of difference, and what a load does about it.
+
+    Args:
+        name: The name of the kind.
+        outcome: ``applied``: the load adapts the table. ``ignored``: the load leaves it as it is. ``judged anew``: it
+            matters for rows that are loaded from now on. ``stops``: the load fails before it writes anything.
+        then: What happens, for people.
+        rule: The rule that stops a load; empty for the other outcomes.
+        remedy: What to do; ``{was}`` stands for what the table has, ``{table}`` for its name. Empty: nothing.
+    """
+
+    name: str
+    outcome: Outcome
+    then: str
+    rule: str = ""
+    remedy: str = ""
+
+
+ADDED = Kind(
+    "column added",
+    "applied",
+    "A commit of its own adds it to table and log. Rows that are there have NULL until their window loads again",
+)
+ADDED_UNSET = Kind(
+    "column added to partial changes",
+    "applied",
+    "As above. Before that the log is rewritten once, so that changes from before leave the column as it is",
+)
+DROPPED = Kind(
+    "column dropped",
+    "ignored",
+    "The column stays. Rows that a load inserts or replaces have NULL there, rows that it updates keep their value",
+    remedy="keep it in the contract if readers need it",
+)
+_TYPE = "a load does not change the type of an existing column"
+_TYPE_REMEDY = "restore the type in the contract, or add the new type under another column name"
+DROPPED_CONTENT = Kind(
+    "column dropped from rows without a key",
+    "stops",
+    _FAILS,
+    rule="an event without a key is identified by its whole content; without the column two could become one",
+    remedy="keep the column in the contract, or give the table another name and load it again",
+)
+WIDENED = Kind("type widened", "stops", _FAILS, rule=_TYPE, remedy=_TYPE_REMEDY)
+NARROWED = Kind("type narrowed", "stops", _FAILS, rule=_TYPE, remedy=_TYPE_REMEDY)
+RETYPED = Kind("type changed", "stops", _FAILS, rule=_TYPE, remedy=_TYPE_REMEDY)
+MEMBER_ADDED = Kind(
+    "member of a struct added",
+    "applied",
+    "The member is added after those that are there. It is NULL in rows that are there, as with a column",
+)
+MEMBER_DROPPED = Kind(
+    "member of a struct dropped",
+    "stops",
+    _FAILS,
+    rule=_TYPE,
+    remedy="keep the member in the contract, or add the new type under another column name",
+)
+MEMBER_ORDER = Kind(
+    "members of a struct reordered",
+    "ignored",
+    "The table keeps its order. Members are found by their names",
+)
+NESTED = Kind(
+    "members changed within an array or a map",
+    "stops",
+    f"{_FAILS}, also if a member is only added or moved",
+    rule=_TYPE,
+    remedy=_TYPE_REMEDY,
+)
+SPELLING = Kind(
+    "spelling changed by case",
+    "stops",
+    _FAILS,
+    rule="Delta does not distinguish names that differ only by case, so no column can be renamed this way",
+    remedy="declare it as {was}",
+)
+PARTITIONING = Kind(
+    "partitioning changed",
+    "stops",
+    _FAILS,
+    rule=f"the partitioning of an existing table {_IN_PLACE}",
+    remedy=_ANOTHER_NAME,
+)
+_IDENTITY = f"what identifies the rows of an existing table, and how they are written, {_IN_PLACE}"
+KEYS = Kind("keys changed", "stops", _FAILS, rule=_IDENTITY, remedy=_ANOTHER_NAME)
+WRITE = Kind("write strategy changed", "stops", _FAILS, rule=_IDENTITY, remedy=_ANOTHER_NAME)
+BUCKETS = Kind(
+    "buckets changed",
+    "stops",
+    f"{_FAILS}. Keys in another order count as changed buckets, as bucket numbers depend on the order",
+    rule=_IDENTITY,
+    remedy=_ANOTHER_NAME,
+)
+VERSIONS = Kind("columns of a history renamed", "stops", _FAILS, rule=_IDENTITY, remedy=_ANOTHER_NAME)
+WINDOWS = Kind(
+    "windows changed",
+    "stops",
+    f"{_FAILS}. Another start is no change, and nothing is if each window holds the whole table",
+    rule=_IDENTITY,
+    remedy=_ANOTHER_NAME,
+)
+SETTING = Kind(
+    "setting of a Delta table changed",
+    "applied",
+    "The property is set in a commit of its own",
+)
+STORED_KINDS = (
+    ADDED, ADDED_UNSET, DROPPED, DROPPED_CONTENT, WIDENED, NARROWED, RETYPED, SPELLING,
+    MEMBER_ADDED, MEMBER_DROPPED, MEMBER_ORDER, NESTED,
+    KEYS, PARTITIONING, BUCKETS, WRITE, VERSIONS, WINDOWS, SETTING,
+)  # fmt: skip
+"""The kinds of differences that can be seen in a Delta table."""
+IDENTITY_KINDS = (KEYS, BUCKETS, WRITE, VERSIONS, WINDOWS)
+"""The kinds of differences in what identifies rows, and how they are written."""
+OWN = "incload."
+"""The prefix of table properties that describe the rows of a table."""
+_BY_PROPERTY = {
+    f"{OWN}keys": KEYS,
+    f"{OWN}buckets": BUCKETS,
+    f"{OWN}bucket_keys": BUCKETS,
+    f"{OWN}versions": VERSIONS,
+    f"{OWN}windows": WINDOWS,
+}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What is stored of a table: its columns in Delta, and the properties that existing rows depend on.
+
+    Args:
+        columns: All columns, the loader's own included.
+        partitioned_by: The physical partition columns.
+        properties: Table properties by name.
+    """
+
+    columns: T.StructType
+    partitioned_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One difference between a table and its declaration.
+
+    Args:
+        kind: The kind.
+        column: The column, with its path if it is a member of a struct; or the property; empty for the whole table.
+        was: What the table has; None: nothing.
+        now: What is declared; None: nothing.
+        added: The declared field, for a column or a member that a load adds.
+        within: The names of the structs around ``added``, from the outermost.
+    """
+
+    kind: Kind
+    column: str = ""
+    was: str | None = None
+    now: str | None = None
+    added: T.StructField | None = field(default=None, repr=False, compare=False)
+    within: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def stops(self) -> bool:
+        """Whether a load fails because of it."""
+        return self.kind.outcome == "stops"
+
+    def remedy(self, table_name: str) -> str:
+        """What to do about the table of this name; empty: nothing."""
+        return self.kind.remedy.format(was=repr(self.was), table=table_name)
+
+
+def stored_differences(
+    has: Stored, declared: Stored, *, whole: bool = False, unset: bool = False
+) -> Iterator[Difference]:
+    """The differences between a Delta table and its declaration; those that stop a load are first.
+
+    Args:
+        has: What the table has. Of properties only the declared ones are compared; one that it lacks is set by a load.
+        declared: What is declared.
+        whole: Whether rows are identified by their whole content.
+        unset: Whether changes may leave columns as they are.
+
+    Example:
+        >>> has, declared = (Stored(T.StructType().add("id", kind)) for kind in ("integer", "long"))
+        >>> [(found.kind.name, found.was, found.now) for found in stored_differences(has, declared)]
+        [('type widened', 'int', 'bigint')]
+    """
+    found = chain(
+        _of_layout(has, declared),
+        _of_properties(has.properties, declared.properties),
+        _of_columns(has.columns, declared.columns, whole=whole, unset=unset),
+    )
+    return iter(sorted(found, key=lambda one: not one.stops))
+
+
+def _of_layout(has: Stored, declared: Stored) -> Iterator[Difference]:
+    if has.partitioned_by != declared.partitioned_by:
+        yield Difference(PARTITIONING, "", str([*has.partitioned_by]), str([*declared.partitioned_by]))
+
+
+def _of_properties(has: Mapping[str, str], declared: Mapping[str, str]) -> Iterator[Difference]:
+    for name, now in declared.items():
+        if (was := has.get(name)) == now:
+            continue
+        kind = _BY_PROPERTY.get(name, WRITE) if name.startswith(OWN) and was is not None else SETTING
+        yield Difference(kind, name, was, now)
+
+
+def _of_columns(
+    has: T.StructType, declared: T.StructType, within: tuple[str, ...] = (), *, whole: bool, unset: bool
+) -> Iterator[Difference]:
+    """The differences of columns, or of the members of a struct."""
+    left = {name.lower(): name for name in has.names}
+    for one in declared.fields:
+        path, found = ".".join((*within, one.name)), left.pop(one.name.lower(), None)
+        if found is None:
+            kind = MEMBER_ADDED if within else ADDED_UNSET if unset else ADDED
+            yield Difference(kind, path, None, one.dataType.simpleString(), one, within)
+        elif found != one.name:
+            yield Difference(SPELLING, ".".join((*within, found)), found, one.name)
+        else:
+            old, new = has[found].dataType, one.dataType
+            if isinstance(old, T.StructType) and isinstance(new, T.StructType):
+                yield from _of_columns(old, new, (*within, found), whole=whole, unset=unset)
+            elif old.simpleString() != new.simpleString():
+                yield Difference(_retyped(old, new), path, old.simpleString(), new.simpleString())
+    for name in left.values():
+        kind = MEMBER_DROPPED if within else DROPPED_CONTENT if whole else DROPPED
+        yield Difference(kind, ".".join((*within, name)), has[name].dataType.simpleString(), None)
+    if within:
+        was, now = _shared(has, declared), _shared(declared, has)
+        if was != now:
+            yield Difference(MEMBER_ORDER, ".".join(within), was, now)
+
+
+def _shared(struct: T.StructType, other: T.StructType) -> str:
+    """The members that another struct has, too, in order."""
+    return ", ".join(name for name in struct.names if name in other.names)
+
+
+def _retyped(was: T.DataType, now: T.DataType) -> Kind:
+    if _holds(now, was):
+        return WIDENED
+    if _holds(was, now):
+        return NARROWED
+    return NESTED if type(was) is type(now) and isinstance(was, T.ArrayType | T.MapType) else RETYPED
+
+
+_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
+
+
+def _holds(wide: T.DataType, narrow: T.DataType) -> bool:
+    """Whether every value of one type is exactly a value of another type, in the sense of Delta's type widening."""
+    if wide.simpleString() == narrow.simpleString():
+        return True
+    if isinstance(wide, T.ArrayType) and isinstance(narrow, T.ArrayType):
+        return _holds(wide.elementType, narrow.elementType)
+    if isinstance(wide, T.MapType) and isinstance(narrow, T.MapType):
+        return _holds(wide.keyType, narrow.keyType) and _holds(wide.valueType, narrow.valueType)
+    if isinstance(wide, T.StructType) and isinstance(narrow, T.StructType):
+        pairs = zip(wide.fields, narrow.fields, strict=False)
+        return wide.names == narrow.names and all(_holds(one.dataType, other.dataType) for one, other in pairs)
+    digits = _DIGITS.get(type(narrow))
+    if isinstance(wide, T.DecimalType):
+        if isinstance(narrow, T.DecimalType):
+            return wide.scale >= narrow.scale and wide.precision - wide.scale >= narrow.precision - narrow.scale
+        return digits is not None and wide.precision - wide.scale >= digits
+    if isinstance(wide, T.DoubleType):
+        return isinstance(narrow, T.FloatType | T.ByteType | T.ShortType | T.IntegerType)
+    return digits is not None and digits < _DIGITS.get(type(wide), 0)
