@@ -9,6 +9,7 @@ import dagster as dg
 from incload_assets.assets.run import materialize
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.declare import declare
+from incload_assets.declaration.evolution import Evolution
 from incload_assets.declaration.field_types import as_columns, as_in_dagster, check_arguments
 from incload_assets.declaration.rules import key_of
 from incload_assets.declaration.slo import Criticality, Slo
@@ -58,6 +59,7 @@ def incremental_asset(
     criticality: Criticality = "normal",
     undo_retention: timedelta = UNDO_RETENTION,
     on_failed_reconciliation: FailedReconciliation | None = None,
+    evolution: Evolution = Evolution(),  # noqa: B008 - immutable
 ) -> Callable[[RowFunction], dg.AssetsDefinition]:
     """Declares a table that loads incrementally; decorates the row-wise function that shapes its changes.
 
@@ -85,6 +87,7 @@ def incremental_asset(
         on_failed_reconciliation: What is done with a window whose load ends with a table that differs from its log,
             beside the failure of the load. ``hold``: the window is held until its source changes or it is released.
             ``undo``: the load is undone first. None: nothing more.
+        evolution: What a load does about a contract or a source with other columns than before.
         pool: Dagster pool of the loads; default: a pool of its own for a table in which any load may touch any row
             (``Merge()`` without ``partition_by``).
         code_version: Version of the code; if it changes, rows are validated again. Default: a hash of function and
@@ -139,6 +142,7 @@ def incremental_asset(
                 owners=as_columns(owners) or (),
                 undo_retention=undo_retention,
                 on_failed_reconciliation=on_failed_reconciliation,
+                evolution=evolution,
             )
         )
 

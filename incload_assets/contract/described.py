@@ -6,12 +6,12 @@ shows what has changed. It has no address, no password and no value of a row.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyspark.sql.types as T
 
-from incload_assets.delta.differences import Stored
+from incload_assets.delta.differences import Adaptation, Stored
 from resources.errors import IncrementalLoadError
 
 FORMAT = 1
@@ -26,14 +26,14 @@ class ColumnDescription:
         name: The name.
         data_type: The type.
         nullable: Whether NULL is allowed.
-        personal: Whether values are masked in everything shown to people.
+        personal: Whether values are masked in everything shown to people; text: what is kept in their place.
         checks: The checks that a value other than NULL must pass, as text.
     """
 
     name: str
     data_type: T.DataType
     nullable: bool
-    personal: bool = False
+    personal: bool | str = False
     checks: tuple[str, ...] = ()
 
 
@@ -50,6 +50,7 @@ class TableContract:
         write: The write strategy, with its arguments.
         whole: Whether rows are identified by their whole content.
         unset: Whether changes may leave columns as they are.
+        adaptation: What a load may change of an existing table; it is not in the file.
     """
 
     columns: tuple[ColumnDescription, ...]
@@ -60,6 +61,7 @@ class TableContract:
     write: str = ""
     whole: bool = False
     unset: bool = False
+    adaptation: Adaptation = field(default=Adaptation(), compare=False)
 
 
 def as_json(contracts: Mapping[str, TableContract]) -> str:
@@ -133,7 +135,7 @@ def _as_plain_column(column: ColumnDescription) -> dict[str, Any]:
         "name": column.name,
         "type": plain_type(column.data_type),
         "nullable": column.nullable,
-        **({"personal": True} if column.personal else {}),
+        **({"personal": column.personal} if column.personal else {}),
         **({"checks": [*column.checks]} if column.checks else {}),
     }
 

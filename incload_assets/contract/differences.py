@@ -51,7 +51,9 @@ UNIQUE = Kind(
 PERSONAL = Kind(
     "personal changed",
     "applied",
-    "Values are masked, or shown, in what is written from now on. What was written before stays as it is",
+    "Values are masked, or shown, in what is written from now on; protected ones are kept in no new row. What was "
+    "written before stays as it is",
+    remedy="where columns become protected, replace the rows that are there: incload load {table} --outdated",
 )
 SEQUENCE = Kind(
     "sequence changed",
@@ -74,7 +76,7 @@ CODE = Kind(
     "judged anew",
     "The function, a check, a condition or an argument of the source is another one than windows were loaded by. "
     f"{_LOADED}",
-    remedy="to load windows again: incload load {table} --partitions FIRST..LAST",
+    remedy="to load them again: incload load {table} --outdated",
 )
 NEW_TABLE = Kind("table added", "applied", "The first load creates the table and its log")
 NO_TABLE = Kind(
@@ -103,7 +105,8 @@ def differences(has: TableContract | None, declared: TableContract | None) -> li
     if has is None or declared is None:
         kind = NEW_TABLE if has is None else NO_TABLE
         return [] if has is declared else [Difference(kind)]
-    stored = list(stored_differences(has.stored, declared.stored, whole=declared.whole, unset=declared.unset))
+    of = {"whole": declared.whole, "unset": declared.unset}
+    stored = list(stored_differences(has.stored, declared.stored, **of, adaptation=declared.adaptation))
     return [*stored, *renamed(stored), *_of_columns(has, declared), *_of_rows(has, declared)]
 
 
@@ -137,8 +140,11 @@ def _nullability(column: ColumnDescription) -> str:
     return "NULL allowed" if column.nullable else "NOT NULL"
 
 
+_MASKS = {True: "personal", False: "not personal"}
+
+
 def _mask(column: ColumnDescription) -> str:
-    return "personal" if column.personal else "not personal"
+    return f"personal, {column.personal}" if isinstance(column.personal, str) else _MASKS[column.personal]
 
 
 def _of_rows(has: TableContract, declared: TableContract) -> Iterator[Difference]:

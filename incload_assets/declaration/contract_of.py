@@ -8,7 +8,7 @@ from incload_assets.contract.described import ColumnDescription, TableContract
 from incload_assets.contract.model import Field
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.write import BUCKET, Write
-from incload_assets.delta.differences import OWN, Stored
+from incload_assets.delta.differences import OWN, Adaptation, Stored
 
 WINDOWS = f"{OWN}windows"
 _STORED = ("partition_by", "buckets")
@@ -27,6 +27,7 @@ def contract_of(table: Table) -> TableContract:
         write=_text(table.write),
         whole=table.write.is_content(table.changes),
         unset=table.by_column,
+        adaptation=adaptation_of(table),
     )
 
 
@@ -45,10 +46,18 @@ def stored_as(table: Table) -> Stored:
     return Stored(columns, table.write.stored_by, kept if table.write.supersedes else kept | definition)
 
 
+def adaptation_of(table: Table) -> Adaptation:
+    """What a load may change of the table and its log."""
+    write, evolution = table.write, table.evolution
+    places = {*filter(None, [write.partition_by]), *(table.changes.keys if write.buckets is not None else ())}
+    return Adaptation(evolution.add == "apply", evolution.widen == "apply", frozenset(places))
+
+
 def _described(field: Field) -> ColumnDescription:
     # a check's arguments as text are complete; its description for people is cut
     checks = tuple(f"{rule.check} {rule.arguments}" for rule in field.rules)
-    return ColumnDescription(field.name, field.data_type, field.nullable, field.personal, checks)
+    personal = repr(field.protection) if field.protection is not None else field.personal
+    return ColumnDescription(field.name, field.data_type, field.nullable, personal, checks)
 
 
 def _text(write: Write) -> str:

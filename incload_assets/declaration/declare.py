@@ -26,7 +26,7 @@ def declare(declaration: Declaration) -> Table:
     changes, write = declaration.changes, declaration.write
     partitions_def = time_windows(table_name, declaration.partitions_def)
     check_types(table_name, "", declaration)
-    for name in ("changes", "write", "quarantine", "freshness", "slo"):
+    for name in ("changes", "write", "quarantine", "freshness", "slo", "evolution"):
         if (part := getattr(declaration, name)) is not None:
             check_types(table_name, f"{name}.", part)
     if declaration.log_retention is not None:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.evolution import Evolution
 from incload_assets.declaration.field_types import Share, Text
 from incload_assets.declaration.slo import Criticality, Slo
 from incload_assets.declaration.source import Source
@@ -85,6 +86,7 @@ class Declaration:
     owners: tuple[str, ...] = ()
     undo_retention: Annotated[timedelta, Field(ge=timedelta(0), description=_UNDO)] = UNDO_RETENTION
     on_failed_reconciliation: FailedReconciliation | None = None
+    evolution: Evolution = Evolution()  # noqa: RUF009 - immutable
 
     @property
     def name(self) -> str:

@@ -4,7 +4,7 @@ Loads decide by these functions, and ``incload contract diff`` prints their resu
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Literal
 
@@ -61,7 +61,40 @@ DROPPED_CONTENT = Kind(
     rule="an event without a key is identified by its whole content; without the column two could become one",
     remedy="keep the column in the contract, or give the table another name and load it again",
 )
-WIDENED = Kind("type widened", "stops", _FAILS, rule=_TYPE, remedy=_TYPE_REMEDY)
+WIDENED = Kind(
+    "type widened",
+    "stops",
+    _FAILS,
+    rule=_TYPE,
+    remedy='declare evolution=Evolution(widen="apply"), restore the type in the contract, or add the new type under '
+    "another column name",
+)
+WIDENED_BY_LOAD = Kind(
+    'type widened, with Evolution(widen="apply")',
+    "applied",
+    "Table and log are rewritten, each once and in a commit of its own. Loads of the former code stop from then on",
+)
+WIDENED_TEXT = Kind(
+    'type widened, with Evolution(widen="apply"), and values get another text',
+    "stops",
+    f"{_FAILS}. Integers become wider integers, or decimals without a scale; decimals get more digits before the point",
+    rule="rows are compared by their content as text, and a value of the wider type would have another one",
+    remedy=_TYPE_REMEDY,
+)
+WIDENED_PLACE = Kind(
+    'type widened, with Evolution(widen="apply"), of a column that places rows',
+    "stops",
+    _FAILS,
+    rule="a partition column, and keys that buckets are made of, decide where a row is stored",
+    remedy=_TYPE_REMEDY,
+)
+ADDED_NOT = Kind(
+    'column or member added, with Evolution(add="stop")',
+    "stops",
+    _FAILS,
+    rule='evolution=Evolution(add="stop"): no load adds a column',
+    remedy='declare add="apply" for the load that is to add it, or take it out of the contract',
+)
 NARROWED = Kind("type narrowed", "stops", _FAILS, rule=_TYPE, remedy=_TYPE_REMEDY)
 RETYPED = Kind("type changed", "stops", _FAILS, rule=_TYPE, remedy=_TYPE_REMEDY)
 MEMBER_ADDED = Kind(
@@ -126,7 +159,8 @@ SETTING = Kind(
     "The property is set in a commit of its own",
 )
 STORED_KINDS = (
-    ADDED, ADDED_UNSET, DROPPED, DROPPED_CONTENT, WIDENED, NARROWED, RETYPED, SPELLING,
+    ADDED, ADDED_UNSET, ADDED_NOT, DROPPED, DROPPED_CONTENT,
+    WIDENED, WIDENED_BY_LOAD, WIDENED_TEXT, WIDENED_PLACE, NARROWED, RETYPED, SPELLING,
     MEMBER_ADDED, MEMBER_DROPPED, MEMBER_ORDER, NESTED,
     KEYS, PARTITIONING, BUCKETS, WRITE, VERSIONS, WINDOWS, SETTING,
 )  # fmt: skip
@@ -189,8 +223,72 @@ class Difference:
         return self.kind.remedy.format(was=repr(self.was), table=table_name)
 
 
+@dataclass(frozen=True)
+class Adaptation:
+    """What a load may change of an existing table.
+
+    Args:
+        add: Whether it adds columns.
+        widen: Whether it rewrites the table where types were widened.
+        places: Columns whose values decide where a row is stored, so that their types stay.
+    """
+
+    add: bool = True
+    widen: bool = False
+    places: frozenset[str] = frozenset()
+
+
+def widened_columns(has: T.StructType, declared: T.StructType, adaptation: Adaptation) -> dict[str, T.DataType]:
+    """The columns that a load rewrites to wider types, with these."""
+    found = {}
+    for one in declared.fields if adaptation.widen else ():
+        if one.name not in has.names or one.name in adaptation.places:
+            continue
+        old = has[one.name].dataType
+        if old.simpleString() != one.dataType.simpleString() and _is_text_kept(old, one.dataType):
+            found[one.name] = one.dataType
+    return found
+
+
+def _is_text_kept(was: T.DataType, now: T.DataType) -> bool:
+    """Whether a type is the same or wider, and every value is the same text in both."""
+    if isinstance(was, T.StructType) and isinstance(now, T.StructType):
+        pairs = zip(was.fields, now.fields, strict=False)
+        return was.names == now.names and all(_is_text_kept(one.dataType, other.dataType) for one, other in pairs)
+    if isinstance(was, T.ArrayType) and isinstance(now, T.ArrayType):
+        return _is_text_kept(was.elementType, now.elementType)
+    if isinstance(was, T.MapType) and isinstance(now, T.MapType):
+        return _is_text_kept(was.keyType, now.keyType) and _is_text_kept(was.valueType, now.valueType)
+    if not _holds(now, was):
+        return False
+    if isinstance(now, T.DecimalType):
+        return now.scale == (was.scale if isinstance(was, T.DecimalType) else 0)
+    return was.simpleString() == now.simpleString() or type(now) in _DIGITS
+
+
+def _adapted(
+    found: Iterator[Difference], has: Stored, declared: Stored, adaptation: Adaptation
+) -> Iterator[Difference]:
+    """The differences, each with what is done about it where the declaration decides that."""
+    widened = widened_columns(has.columns, declared.columns, adaptation)
+    for one in found:
+        column = one.within[0] if one.within else one.column
+        kind = one.kind
+        if not adaptation.add and kind in (ADDED, ADDED_UNSET, MEMBER_ADDED):
+            kind = ADDED_NOT
+        if adaptation.widen and kind == WIDENED:
+            top = column.split(".")[0] if column not in declared.columns.names else column
+            kind = WIDENED_PLACE if top in adaptation.places else WIDENED_BY_LOAD if top in widened else WIDENED_TEXT
+        yield replace(one, kind=kind)
+
+
 def stored_differences(
-    has: Stored, declared: Stored, *, whole: bool = False, unset: bool = False
+    has: Stored,
+    declared: Stored,
+    *,
+    whole: bool = False,
+    unset: bool = False,
+    adaptation: Adaptation = Adaptation(),
 ) -> Iterator[Difference]:
     """The differences between a Delta table and its declaration; those that stop a load are first.
 
@@ -199,6 +297,7 @@ def stored_differences(
         declared: What is declared.
         whole: Whether rows are identified by their whole content.
         unset: Whether changes may leave columns as they are.
+        adaptation: What a load may change.
 
     Example:
         >>> has, declared = (Stored(T.StructType().add("id", kind)) for kind in ("integer", "long"))
@@ -210,7 +309,7 @@ def stored_differences(
         _of_properties(has.properties, declared.properties),
         _of_columns(has.columns, declared.columns, whole=whole, unset=unset),
     )
-    return iter(sorted(found, key=lambda one: not one.stops))
+    return iter(sorted(_adapted(found, has, declared, adaptation), key=lambda one: not one.stops))
 
 
 def _of_layout(has: Stored, declared: Stored) -> Iterator[Difference]:

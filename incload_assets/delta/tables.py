@@ -10,17 +10,20 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from incload_assets.delta.differences import (
+    ADDED_NOT,
     DROPPED_CONTENT,
     IDENTITY_KINDS,
     MEMBER_DROPPED,
     PARTITIONING,
     SPELLING,
+    Adaptation,
     Difference,
     Stored,
     stored_differences,
+    widened_columns,
 )
-from incload_assets.delta.sql import literal, quoted
-from resources.errors import SchemaMismatch
+from incload_assets.delta.sql import col, literal, quoted
+from resources.errors import ConcurrentLoad, SchemaMismatch
 from resources.lake import Lake
 
 
@@ -41,8 +44,9 @@ def ensure_table(
     *,
     whole: bool = False,
     beside: str | None = None,
+    adaptation: Adaptation = Adaptation(),  # noqa: B008 - immutable
 ) -> Sequence[str]:
-    """Creates the table, or adds the columns it lacks.
+    """Creates the table, or adds the columns it lacks and widens its types.
 
     A change of schema or properties aborts every concurrent writer, so it is a commit of its own before any load.
 
@@ -58,9 +62,10 @@ def ensure_table(
         whole: Whether rows are identified by their whole content, so that a column that only the table has is refused.
         beside: URI of another table with the same columns. Content is compared by a hash that depends on the order of
             struct members, so a new table gets the order of this other table, if that exists.
+        adaptation: What may be changed.
 
     Returns:
-        The columns and members that were added to an existing table.
+        The columns and members that were added to an existing table, or widened.
 
     Raises:
         SchemaMismatch: As :func:`check_table`; or the table's folder holds something else.
@@ -76,8 +81,8 @@ def ensure_table(
             _create_in_folder(spark, lake, uri, ordered, partition_by, table_name, properties)
             delta = lake.delta(uri)
         assert delta is not None
-    check_table(delta, schema, partition_by, table_name, properties, uri=uri, whole=whole)
-    added = _add_columns(spark, lake, uri, delta, schema)
+    check_table(delta, schema, partition_by, table_name, properties, uri=uri, whole=whole, adaptation=adaptation)
+    added = _widen(spark, lake, uri, delta, schema, adaptation) + _add_columns(spark, lake, uri, delta, schema)
     known = delta.metadata().configuration
     if any(known.get(name) != value for name, value in properties.items()):
         try:
@@ -97,6 +102,7 @@ def check_table(
     *,
     uri: str,
     whole: bool = False,
+    adaptation: Adaptation = Adaptation(),  # noqa: B008 - immutable
 ) -> None:
     """Checks that an existing table can be adapted to its declaration; the arguments are those of :func:`ensure_table`.
 
@@ -104,7 +110,8 @@ def check_table(
         SchemaMismatch: There is a difference that stops a load, see :mod:`incload_assets.delta.differences`.
     """
     declared = Stored(schema, partition_by, properties)
-    stopping = [found for found in stored_differences(stored_of(delta), declared, whole=whole) if found.stops]
+    found = stored_differences(stored_of(delta), declared, whole=whole, adaptation=adaptation)
+    stopping = [one for one in found if one.stops]
     if stopping:
         first = stopping[0]
         raise SchemaMismatch(
@@ -130,6 +137,8 @@ def _told(first: Difference, stopping: Sequence[Difference], uri: str) -> str:
         dropped = [repr(one.column) for one in stopping if one.kind == DROPPED_CONTENT]
         return f"{uri} has {', '.join(dropped)}, which the declaration lacks"
     column = f"column {first.column!r} of {uri}"
+    if first.kind == ADDED_NOT:
+        return f"{uri} lacks {first.column!r}, declared is {first.now}"
     if first.kind == SPELLING:
         return f"{column} is declared as {first.now!r}"
     if first.kind == MEMBER_DROPPED:
@@ -208,6 +217,43 @@ def _create_in_folder(
     except PySparkException as error:
         if not lost_the_race(error):
             raise
+
+
+def _widen(
+    spark: SparkSession, lake: Lake, uri: str, delta: DeltaTable, schema: T.StructType, adaptation: Adaptation
+) -> list[str]:
+    """Rewrites a table with wider types, in one commit; returns the columns.
+
+    Delta's own type widening would spare that, but adds a reader feature that deltalake does not have. Identifiers of
+    transactions stay, so killed loads are refused as before. The rows are read in the transaction that writes them: a
+    commit that replaces or merges rows meanwhile makes it fail, and rows that others append meanwhile stay.
+    """
+    here = schema_of(delta)
+    if not (widened := widened_columns(here, schema, adaptation)):
+        return []
+    rows = spark.read.format("delta").load(lake.spark_uri(uri))  # of a fixed version the transaction would not know
+    columns = [
+        (col(one.name).cast(widened[one.name]) if one.name in widened else col(one.name)).alias(
+            one.name, metadata=one.metadata or {}
+        )
+        for one in here.fields
+    ]
+    by = delta.metadata().partition_columns
+    try:
+        rows.select(*columns).write.save(
+            lake.spark_uri(uri), format="delta", mode="overwrite", partitionBy=by, overwriteSchema="true"
+        )
+    except PySparkException as error:
+        if not lost_the_race(error):
+            raise
+    delta.update_incremental()
+    if left := widened_columns(schema_of(delta), schema, adaptation):
+        raise ConcurrentLoad(
+            f"{uri}: another writer committed while the type of {', '.join(left)} was widened",
+            rule="table and log are rewritten as they are at one version",
+            remedy="the load is tried again",
+        )
+    return [*widened]
 
 
 def _add_columns(spark: SparkSession, lake: Lake, uri: str, delta: DeltaTable, schema: T.StructType) -> list[str]:

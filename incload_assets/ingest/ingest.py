@@ -28,7 +28,7 @@ from incload_assets.ingest.facts import Facts, asked, facts_of, has_torn_keys, t
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.gains import gain_of, with_before
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
-from incload_assets.ingest.quarantine import check_threshold, is_tolerated
+from incload_assets.ingest.quarantine import check_threshold, check_unknown_fields, is_tolerated
 from incload_assets.ingest.required_fields import required_fields
 from incload_assets.ingest.source_errors import read_error
 from incload_assets.ingest.validate import validate
@@ -142,6 +142,7 @@ def staged_rows(load: LoadContext, positions: Mapping[Window, Position]) -> Iter
 
     Raises:
         IncrementalLoadError: The source has an error, or the table's function does not fit.
+        ContractViolation: Records have fields outside the contract, and the table's evolution stops at these.
     """
     table = load.table
     with ExitStack() as held:
@@ -149,6 +150,7 @@ def staged_rows(load: LoadContext, positions: Mapping[Window, Position]) -> Iter
             staged, facts = _stage(load, positions, held, places=False)
             if has_torn_keys(staged.read(), table, facts.values()):  # rare, and marking them takes a sort of all rows
                 staged, facts = _stage(load, positions, held, places=True)
+            check_unknown_fields(staged.read(), table)
             yield staged, facts
         except PySparkException as error:
             if meaning := lost_file(error, table, load.lake) or read_error(table.name, error, str(table.source)):

@@ -1,4 +1,4 @@
-"""The quarantine threshold: the number of rejected rows from which a load fails."""
+"""What stops a load although its source could be read: too many rejected rows, or fields that nobody declared."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -9,6 +9,7 @@ from incload_assets.declaration.window import Window
 from resources.errors import ContractViolation
 
 SHOWN_REASONS = 5
+SHOWN_FIELDS = 10
 
 
 def is_tolerated(table: Table, rows: int, rejected: int) -> bool:
@@ -42,4 +43,31 @@ def check_threshold(validated: DataFrame, table: Table, window: Window, rows: in
         f"{table.contract.model_name}: {shown}",
         rule=f"at most {tolerated} may be rejected; nothing was applied, and the partition keeps its rows",
         remedy="correct the file, the contract or Quarantine(max_share=...), and materialize the partition again",
+    )
+
+
+def check_unknown_fields(validated: DataFrame, table: Table) -> None:
+    """Stops a load of a table with ``Evolution(unknown="stop")`` if records have fields outside the contract.
+
+    Raises:
+        ContractViolation: With the fields, the number of their rows and the first window.
+    """
+    if table.evolution.unknown != "stop":
+        return
+    names = F.explode(F.map_keys(F.from_json("_rescued", "map<string,string>")))
+    fields = validated.filter(F.col("_rescued").isNotNull()).select("_window", names.alias("name"))
+    found = (
+        fields.groupBy("name")
+        .agg(F.count(F.lit(1)).alias("rows"), F.min("_window").alias("window"))
+        .orderBy(F.desc("rows"), "name")
+        .head(SHOWN_FIELDS)
+    )
+    if not found:
+        return
+    shown = "; ".join(f"{row['name']!r} in {row['rows']} rows (first in {row['window']})" for row in found)
+    raise ContractViolation(
+        f"{table.name}: the source has fields that {table.contract.model_name} does not declare: {shown}",
+        rule='evolution=Evolution(unknown="stop"): no row with an undeclared field is loaded; nothing was applied',
+        remedy='add the fields to the contract, have the source leave them out, or declare unknown="rescue", which '
+        "keeps them beside the rows",
     )

@@ -3,7 +3,7 @@
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import ingested_windows
 from incload_assets.contract.differences import CODE, NEW_TABLE, put_together, renamed
-from incload_assets.declaration.contract_of import stored_as
+from incload_assets.declaration.contract_of import adaptation_of, stored_as
 from incload_assets.declaration.table import Table
 from incload_assets.delta.differences import Difference, stored_differences
 from incload_assets.delta.tables import stored_of
@@ -32,13 +32,15 @@ def lake_differences(table: Table, lake: Lake) -> list[tuple[Difference, str]]:
     stored, logged = lake.delta(lake.table_uri(table.key.path)), lake.delta(log.uri)
     if stored is None and logged is None:
         return [(Difference(NEW_TABLE), "table and log")]
-    whole = table.write.is_content(table.changes)
+    whole, adaptation = table.write.is_content(table.changes), adaptation_of(table)
     in_log = None if logged is None else stored_of(logged)
     unset = table.by_column and in_log is not None and UNSET in in_log.columns.names
     of_table = [] if stored is None else list(
-        stored_differences(stored_of(stored), stored_as(table), whole=whole, unset=unset)
+        stored_differences(stored_of(stored), stored_as(table), whole=whole, unset=unset, adaptation=adaptation)
     )  # fmt: skip
-    of_log = [] if in_log is None else list(stored_differences(in_log, log_stored_as(log), unset=unset))
+    of_log = [] if in_log is None else list(
+        stored_differences(in_log, log_stored_as(log), unset=unset, adaptation=adaptation)
+    )  # fmt: skip
     found = put_together([*of_table, *renamed(of_table)], [*of_log, *renamed(of_log)])
     if logged is not None and (windows := ingested_windows(logged)):
         [record] = log.records(logged, only=[max(windows)]).values()

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from incload_assets.change_log.change import UPSERTS
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.log import ChangeLog
-from incload_assets.declaration.contract_of import WINDOWS, stored_as
+from incload_assets.declaration.contract_of import WINDOWS, adaptation_of, stored_as
 from incload_assets.delta.differences import Stored
 from incload_assets.delta.sql import literal
 from incload_assets.delta.tables import ensure_table, lost_the_race, schema_of
@@ -61,6 +61,7 @@ def adapt_tables(load: LoadContext, ensure: Ensure | None = None) -> tuple[Seque
         stored.properties,
         whole=whole,
         beside=load.log.uri,
+        adaptation=adaptation_of(table),
     )
     return added, ensure_log(load, ensure)
 
@@ -85,7 +86,17 @@ def ensure_log(load: LoadContext, ensure: Ensure | None = None, more: Mapping[st
     if ensure is None:
         leave_unset(load)
     by, make = stored.partitioned_by, ensure or ensure_table
-    return make(load.spark, load.lake, log.uri, stored.columns, by, load.table.name, properties, beside=load.uri)
+    return make(
+        load.spark,
+        load.lake,
+        log.uri,
+        stored.columns,
+        by,
+        load.table.name,
+        properties,
+        beside=load.uri,
+        adaptation=adaptation_of(load.table),
+    )
 
 
 def log_stored_as(log: ChangeLog) -> Stored:

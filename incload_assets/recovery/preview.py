@@ -22,6 +22,7 @@ from incload_assets.change_log.read_view import ReadView
 from incload_assets.declaration.layout import touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
+from incload_assets.delta.differences import Adaptation, widened_columns
 from incload_assets.delta.tables import check_table, schema_of
 from incload_assets.ingest.ingest import ingest
 from incload_assets.ingest.ingestion import Ingestion
@@ -38,6 +39,7 @@ from incload_assets.writes.merge_into import app_id, fence_number
 from incload_assets.writes.plan import PENDING, Merged, MergePlan
 from incload_assets.writes.replace_where import joined, outcome
 from incload_assets.writes.strategy import strategy_of
+from resources.errors import SchemaMismatch
 from resources.lake import Lake
 
 OWN = "_preview_"
@@ -133,12 +135,20 @@ class PreviewContext(LoadContext):
         *,
         whole: bool = False,
         beside: str | None = None,
+        adaptation: Adaptation = Adaptation(),  # noqa: B008 - immutable
     ) -> Sequence[str]:
         """Checks a table against its declaration; stands in for :func:`incload_assets.delta.tables.ensure_table`."""
         if (delta := self.lake.delta(uri)) is None:
             self.lake.stand_in(uri, schema, partition_by)
         else:
-            check_table(delta, schema, partition_by, table_name, properties or {}, uri=uri, whole=whole)
+            given = properties or {}
+            check_table(delta, schema, partition_by, table_name, given, uri=uri, whole=whole, adaptation=adaptation)
+            if widened := widened_columns(schema_of(delta), schema, adaptation):
+                raise SchemaMismatch(
+                    f"{table_name}: the load would first widen {', '.join(widened)}, which rewrites {uri}",
+                    rule="a preview computes on the types that the table has",
+                    remedy="load any partition, which widens them, and look again",
+                )
         return ()
 
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged:

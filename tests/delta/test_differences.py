@@ -4,7 +4,15 @@ import pyspark.sql.types as T
 import pytest
 
 from incload_assets.delta import differences as kinds
-from incload_assets.delta.differences import STORED_KINDS, Difference, Kind, Stored, stored_differences
+from incload_assets.delta.differences import (
+    STORED_KINDS,
+    Adaptation,
+    Difference,
+    Kind,
+    Stored,
+    stored_differences,
+    widened_columns,
+)
 
 INT, LONG, TEXT = T.IntegerType(), T.LongType(), T.StringType()
 
@@ -132,3 +140,27 @@ def test_every_kind_that_stops_has_a_rule_and_a_remedy_and_no_other_has_a_rule()
     assert [kind.name for kind in STORED_KINDS if bool(kind.rule) != (kind.outcome == "stops")] == []
     assert all(kind.remedy for kind in STORED_KINDS if kind.outcome == "stops")
     assert len({kind.name for kind in STORED_KINDS}) == len(STORED_KINDS)
+
+
+def test_what_a_declaration_allows_decides_about_additions_and_wider_types() -> None:
+    pairs: dict[str, tuple[T.DataType, T.DataType]] = {
+        "n": (T.IntegerType(), T.LongType()),
+        "whole": (T.LongType(), T.DecimalType(19, 0)),
+        "more": (T.DecimalType(12, 2), T.DecimalType(14, 2)),
+        "many": (T.ArrayType(T.ShortType()), T.ArrayType(T.IntegerType())),
+        "scale": (T.DecimalType(12, 2), T.DecimalType(14, 3)),
+        "cents": (T.IntegerType(), T.DecimalType(14, 2)),
+        "ratio": (T.FloatType(), T.DoubleType()),
+        "count": (T.IntegerType(), T.DoubleType()),
+        "place": (T.IntegerType(), T.LongType()),
+        "less": (T.LongType(), T.IntegerType()),
+    }
+    was, now = (T.StructType([T.StructField(name, pair[i]) for name, pair in pairs.items()]) for i in (0, 1))
+    now.add("extra", T.StringType())
+    allowed = Adaptation(add=False, widen=True, places=frozenset({"place"}))
+    found = {one.column: one.kind for one in stored_differences(Stored(was), Stored(now), adaptation=allowed)}
+    wider = dict.fromkeys(("n", "whole", "more", "many"), kinds.WIDENED_BY_LOAD)
+    other = dict.fromkeys(("scale", "cents", "ratio", "count"), kinds.WIDENED_TEXT)
+    assert found == wider | other | {"place": kinds.WIDENED_PLACE, "less": kinds.NARROWED, "extra": kinds.ADDED_NOT}
+    assert widened_columns(was, now, allowed).keys() == wider.keys()
+    assert widened_columns(was, now, Adaptation()) == {}

@@ -11,7 +11,7 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.assets import Append, Changes, History, Merge
+from incload_assets.assets import Append, Changes, Evolution, History, Merge
 from incload_assets.change_log.context import LoadContext
 from incload_assets.contract import differences as declared_kinds
 from incload_assets.contract.differences import KINDS, differences
@@ -43,6 +43,7 @@ def struct(*members: str) -> T.StructType:
 
 
 PLAIN = model(value=TEXT)
+WIDEN = Evolution(widen="apply")
 BY_SEQ = {"sequence_by": ["seq"]}
 
 
@@ -65,6 +66,19 @@ CASES = [
     of_contract(stored_kinds.DROPPED, PLAIN, model()),
     of_contract(stored_kinds.DROPPED_CONTENT, PLAIN, model(), write=Append(), changes=Changes()),
     of_contract(stored_kinds.WIDENED, model(n=T.IntegerType()), model(n=LONG)),
+    of_contract(stored_kinds.WIDENED_BY_LOAD, model(n=T.IntegerType()), model(n=LONG), evolution=WIDEN),
+    of_contract(stored_kinds.WIDENED_TEXT, model(n=T.FloatType()), model(n=T.DoubleType()), evolution=WIDEN),
+    of_contract(
+        stored_kinds.WIDENED_PLACE,
+        model(n=T.IntegerType()),
+        model(n=LONG),
+        evolution=WIDEN,
+        write=Merge(partition_by="n"),
+    ),
+    of_contract(stored_kinds.ADDED_NOT, PLAIN, model(value=TEXT, extra=TEXT), evolution=Evolution(add="stop")),
+    of_contract(
+        stored_kinds.ADDED_NOT, model(part=struct("a")), model(part=struct("a", "b")), evolution=Evolution(add="stop")
+    ),
     of_contract(stored_kinds.NARROWED, model(n=LONG), model(n=T.IntegerType())),
     of_contract(stored_kinds.RETYPED, model(n=LONG), model(n=TEXT)),
     of_contract(stored_kinds.SPELLING, PLAIN, model(Value=TEXT)),

@@ -1,6 +1,6 @@
 """Mutants of contracts that change: which differences stop a load, and what is told of them."""
 
-from tests.mutations.mutant import CONVERGENCE, EXPLAIN, IDLE, Mutant
+from tests.mutations.mutant import BINS, CONVERGENCE, EXPLAIN, IDLE, Mutant
 
 STORED = "tests/delta/test_differences.py::test_"
 DECLARED = "tests/contract/test_differences.py::test_"
@@ -12,7 +12,26 @@ OTHER_TYPE = f"{STORED}a_type_that_would_round_or_read_values_otherwise_is_anoth
 FIRST = f"{STORED}what_stops_a_load_is_first_and_says_what_to_write_instead"
 AS_TOLD = f"{EVOLUTION}what_is_told_of_a_difference_is_what_a_load_does"
 
+WIDENING = "tests/load/test_widening.py::test_"
+ADAPTED = f"{STORED}what_a_declaration_allows_decides_about_additions_and_wider_types"
+
 MUTANTS_OF_CONTRACTS = [
+    Mutant("evolution: types whose values get another text", CONVERGENCE, "delta.differences:_is_text_kept",
+           "    if not _holds(now, was):\n        return False\n    if isinstance(now, T.DecimalType):\n"
+           "        return now.scale == (was.scale if isinstance(was, T.DecimalType) else 0)",
+           "    if not _holds(now, was):\n        return False\n    if isinstance(now, T.DecimalType):\n"
+           "        return True", (ADAPTED,)),
+    Mutant("evolution: types of columns that place rows", CONVERGENCE, "delta.differences:widened_columns",
+           " or one.name in adaptation.places", "", (ADAPTED,)),
+    Mutant("evolution: columns that no load adds", EXPLAIN, "delta.differences:_adapted",
+           "if not adaptation.add and", "if False and", (ADAPTED,)),
+    Mutant("evolution: rows of others while a table is widened", CONVERGENCE, "delta.tables:_widen",
+           'rows = spark.read.format("delta").load(',
+           'rows = spark.read.format("delta").option("versionAsOf", delta.version()).load(',
+           (f"{WIDENING}rows_that_others_write_while_a_table_is_widened_are_neither_lost_nor_doubled",)),
+    Mutant("evolution: unknown fields that stop a load", BINS, "ingest.quarantine:check_unknown_fields",
+           "    if not found:", "    if True:",
+           (f"{WIDENING}fields_outside_the_contract_stop_a_load_where_that_is_declared",)),
     Mutant("evolution: another type is a difference", CONVERGENCE, "delta.differences:_of_columns",
            "elif old.simpleString() != new.simpleString():", "elif False:", (OTHER_TYPE,)),
     Mutant("evolution: another spelling stops a load", CONVERGENCE, "delta.differences:_of_columns",
