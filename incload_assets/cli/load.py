@@ -51,6 +51,7 @@ def load(
     """
     if sum((partitions is not None, all_missing, outdated, plan is not None)) != 1:
         raise typer.BadParameter("give one of --partitions A..B, --all-missing, --outdated and --plan plan.json")
+    from incload_assets.checks.observation import several, some
     from incload_assets.cli import screen
     from incload_assets.cli.loads import Loads, complaints, pending, summary
     from incload_assets.cli.partition_keys import chosen
@@ -74,10 +75,8 @@ def load(
         elif outdated:
             keys, left = outdated_windows(project.instance, wanted, lake)
             if left:
-                screen.say(
-                    f"{wanted.name}: {len(left)} partitions stay as other code validated them, as the source no "
-                    f"longer has them, or they are held or compacted: {', '.join(left[:3])}{' …' * (len(left) > 3)}"
-                )
+                gone = f"{several(len(left), 'partition')} not loaded again (held, compacted, or gone from the source)"
+                screen.say(f"{wanted.name}: {gone}: {some(left)}")
             if not keys:
                 screen.say(f"{wanted.name}: this code has validated every other partition.")
                 return

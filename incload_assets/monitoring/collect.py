@@ -23,6 +23,8 @@ from dagster._core.storage.tags import (  # these have no public names
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, known_windows
+from incload_assets.load.replay import REPLAY_TAG
+from incload_assets.load.undo import RELEASE_TAG, UNDO_TAG
 from incload_assets.monitoring.by_hand import loads_by_hand, marked, record_by_hand, wiped
 from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow, Trigger
 from incload_assets.monitoring.loads_table import LoadsTable
@@ -212,7 +214,7 @@ class _Collector:
             "run_id": run_id,
             "trigger": trigger if record else "unknown",
             "asked_by": by,
-            "why": _why(tags, window.key) if record else "",
+            "why": reason_of(tags, window.key) if record else "",
             "attempt": int(number) if number.isdecimal() else 0,
         }
 
@@ -279,7 +281,14 @@ _TRIGGERS: tuple[tuple[Trigger, str], ...] = (
 )
 
 
-def _why(tags: Mapping[str, str], key: str) -> str:
+_BY_A_PERSON = {"undo": UNDO_TAG, "release": RELEASE_TAG, "replay": REPLAY_TAG}
+"""The reasons of runs that do something else than load a window from its source, and their tags."""
+
+
+def reason_of(tags: Mapping[str, str], key: str) -> str:
+    """Why a window was loaded, by the tags of the run: the ``why`` of a :class:`LoadRow`."""
+    if (own := next((why for why, tag in _BY_A_PERSON.items() if tag in tags), None)) is not None:
+        return own
     number, fingerprint = tags.get(ATTEMPT_TAG), fingerprint_in(tags, key)
     if number is None:
         return "asked"

@@ -9,9 +9,12 @@ from threading import Barrier, Thread
 import dagster as dg
 import pytest
 
-from incload_assets.monitoring.collect import collect
+from incload_assets.load.replay import REPLAY_TAG
+from incload_assets.load.undo import RELEASE_TAG, UNDO_TAG
+from incload_assets.monitoring.collect import collect, reason_of
 from incload_assets.monitoring.load_row import LoadRow
 from incload_assets.monitoring.loads_table import LoadsTable
+from incload_assets.progress.request_tags import ATTEMPT_TAG
 from resources.settings import Settings
 from tests.support.guest_table import House, guest, house, key
 
@@ -128,3 +131,18 @@ def test_many_small_files_are_put_together(
         delta = LoadsTable(h.lake).open()
         assert delta is not None and len(delta.file_uris()) < 3
         assert len(collected(h)) == 4
+
+
+@pytest.mark.parametrize(
+    ("tags", "why"),
+    [
+        ({}, "asked"),
+        ({UNDO_TAG: "last"}, "undo"),
+        ({RELEASE_TAG: "true"}, "release"),
+        ({REPLAY_TAG: "the contract changed", ATTEMPT_TAG: "2"}, "replay"),
+        ({ATTEMPT_TAG: "1"}, "new"),
+        ({ATTEMPT_TAG: "2"}, "retry"),
+    ],
+)
+def test_the_reason_of_a_load_is_what_its_run_was_to_do(tags: dict[str, str], why: str) -> None:
+    assert reason_of(tags, key(1)) == why
