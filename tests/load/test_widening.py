@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import Changes, Evolution, Files, Merge, Quarantine
 from incload_assets.declaration.contract_of import adaptation_of, stored_as
 from incload_assets.declaration.window import window_of
+from incload_assets.delta import tables
 from incload_assets.delta.tables import ensure_table
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
@@ -128,6 +129,25 @@ def test_rows_that_others_write_while_a_table_is_widened_are_neither_lost_nor_do
         written = {number for number, one in enumerate(appended) if one.exception() is None}
     assert wide.rows("id") == {(str(n),) for n in range(50)} | {(f"other {number}",) for number in written}
     assert types_of(wide) == {"integer", "long"}  # the log is not widened here
+
+
+def test_a_row_that_comes_between_the_look_at_a_table_and_its_rewrite_stays(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow = make(spark, tmp_path, {day(1): [item("a", "x", 1)]}, contract=NarrowItem)
+    narrow.load(1)
+    wide = make(spark, tmp_path, evolution=WIDEN)
+    stored = stored_as(wide.table)
+    check = tables.check_table
+
+    def check_late(*arguments: Any, **options: Any) -> None:
+        check(*arguments, **options)
+        frame = spark.createDataFrame([("late", "x", 2)], narrow.table.schema)
+        frame.write.format("delta").mode("append").save(wide.uri)
+
+    monkeypatch.setattr(tables, "check_table", check_late)
+    ensure_table(spark, wide.lake, wide.uri, stored.columns, (), "items", adaptation=adaptation_of(wide.table))
+    assert wide.rows("id") == {("a",), ("late",)}
 
 
 def test_fields_outside_the_contract_stop_a_load_where_that_is_declared(

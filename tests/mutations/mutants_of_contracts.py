@@ -28,7 +28,7 @@ MUTANTS_OF_CONTRACTS = [
     Mutant("evolution: rows of others while a table is widened", CONVERGENCE, "delta.tables:_widen",
            'rows = spark.read.format("delta").load(',
            'rows = spark.read.format("delta").option("versionAsOf", delta.version()).load(',
-           (f"{WIDENING}rows_that_others_write_while_a_table_is_widened_are_neither_lost_nor_doubled",)),
+           (f"{WIDENING}a_row_that_comes_between_the_look_at_a_table_and_its_rewrite_stays",)),
     Mutant("evolution: unknown fields that stop a load", BINS, "ingest.quarantine:check_unknown_fields",
            "    if not found:", "    if True:",
            (f"{WIDENING}fields_outside_the_contract_stop_a_load_where_that_is_declared",)),
