@@ -78,6 +78,10 @@ class FaultScratch:
 
     def __post_init__(self) -> None:
         self.asset = self.declared()
+        self.define()
+
+    def define(self) -> None:
+        """Makes the definitions, as a process does that starts."""
         own = self.settings.model_copy(update={"lake": f"{self.root}/lake"})
         self.definitions = incremental_definitions([self.asset], own)
 
@@ -266,8 +270,7 @@ def fault_scratch(kind: type[S], settings: Settings) -> Iterator[S]:
             scratch.end()
             if not scratch.lost:
                 store_of(root).rm(root, recursive=True)
-    if not scratch.lost:
-        shutil.rmtree(folder)
+                shutil.rmtree(folder)
 
 
 def _main(root: str, day: str) -> None:

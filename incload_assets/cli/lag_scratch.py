@@ -151,7 +151,11 @@ class LagScratch(FaultScratch):
         return sorted((row["id"], row["name"]) for row in rows) == sorted(self.database.rows.items())
 
     def look(self) -> None:
-        """Runs a tick of the table's sensor, which sees what waits and requests nothing."""
+        """Runs a tick of the table's sensor, which requests nothing.
+
+        The first tick of a sensor looks at all windows, later ones mostly at the newest; so it is a new sensor each time.
+        """
+        self.define()
         self._tick()
 
     def _run(self, window: str, *how: str) -> "subprocess.Popen[str]":

@@ -111,7 +111,6 @@ LAG_FAULTS: tuple[Fault[Stream], ...] = (
         inject=_hang,
         remedy=_go_on,
         is_there=lambda stream: not stream.is_right(),
-        backlog=lambda stream: stream.backlog(*stream.windows[_BEHIND]),
     ),
 )
 """What is done, in its order."""
