@@ -153,7 +153,7 @@ class LagScratch(FaultScratch):
     def look(self) -> None:
         """Runs a tick of the table's sensor, which requests nothing.
 
-        The first tick of a sensor looks at all windows, later ones mostly at the newest; so it is a new sensor each time.
+        The first tick of a sensor looks at all windows, later ones mostly at the newest; so each is of a new sensor.
         """
         self.define()
         self._tick()
