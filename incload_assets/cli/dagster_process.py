@@ -39,6 +39,9 @@ class DagsterProcess:
                 log.replace(log.with_suffix(".log.1"))
         # opened for appending, so that writing continues at the beginning after a truncation
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if log else None
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            # a script starts background processes so, and Dagster would inherit it and never hear of its interrupt
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "dagster", "dev", "-w", str(workspace), "-h", host, "-p", str(port)],

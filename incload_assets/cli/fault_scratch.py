@@ -1,9 +1,10 @@
-"""The scratch table of ``incload game-day --faults``: real runs in a Dagster instance of its own.
+"""A scratch table of ``incload game-day --faults``: real runs in a Dagster instance of its own.
 
 ``python -m incload_assets.cli.fault_scratch ROOT DAY`` is one load; it prints a line when it begins, to be killed.
 """
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
 
 import dagster as dg
 import pandera.pyspark as pa
@@ -39,6 +41,8 @@ from resources.settings import Settings
 from resources.spark.resource import open_session
 
 CHECK_JOBS = ("check_tables", "check_uniqueness", "check_reconciliation")
+POOLS: Any = {"concurrency": {"pools": {"granularity": "op", "default_limit": 1}}}
+"""As in the project's ``dagster.yaml``: one load at a time of a table whose loads may touch any of its rows."""
 DAYS = 3
 _BEGINS = "begins"
 
@@ -60,19 +64,49 @@ class FaultScratch:
         root: Root of the files and of a separate lake.
         instance: The Dagster instance of its runs.
         target: Host and port of its metrics.
+        lost: Whether a fault was not noticed or not recovered, so that everything is kept for inspection.
     """
 
     settings: Settings
     root: str
     instance: dg.DagsterInstance
     target: str = ""
+    lost: bool = False
     asset: dg.AssetsDefinition = field(init=False)
     definitions: dg.Definitions = field(init=False)
+    _processes: list["subprocess.Popen[str]"] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.asset = scratch_asset(self.root)
+        self.asset = self.declared()
+        self.define()
+
+    def define(self) -> None:
+        """Makes the definitions, as a process does that starts."""
         own = self.settings.model_copy(update={"lake": f"{self.root}/lake"})
         self.definitions = incremental_definitions([self.asset], own)
+
+    def declared(self) -> dg.AssetsDefinition:
+        """The table's asset."""
+        return scratch_asset(self.root)
+
+    def prepare(self) -> None:
+        """Loads what the faults need.
+
+        Raises:
+            AssertionError: It cannot be loaded.
+        """
+        prepare(self)
+
+    def end(self) -> None:
+        """Ends the processes that it has started."""
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+    @property
+    def kept(self) -> str:
+        """Where its files, tables and runs are, for people."""
+        return f"files and tables in {self.root}, Dagster's storage in {self.instance.root_directory}"
 
     @property
     def table(self) -> Table:
@@ -93,7 +127,10 @@ class FaultScratch:
 
     def deliver(self, window: str, file: str, records: Sequence[Record]) -> None:
         """Writes a file of a window, or writes it anew."""
-        lines = [json.dumps({**record, "seq": _as_time(record["seq"])}) for record in records]
+        self._write(window, file, [{**record, "seq": _as_time(record["seq"])} for record in records])
+
+    def _write(self, window: str, file: str, records: Sequence[Record]) -> None:
+        lines = map(json.dumps, records)
         path = f"{self.root}/landing/{window}/{file}.json"
         store = store_of(path)
         store.makedirs(path.rpartition("/")[0], exist_ok=True)
@@ -110,13 +147,18 @@ class FaultScratch:
 
     def start(self, window: str) -> "subprocess.Popen[str]":
         """A process that has begun to load a window."""
-        command = [sys.executable, "-m", __name__, self.root, window]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        process = self._process(__name__, self.root, window, stdout=subprocess.PIPE)
         assert process.stdout is not None
         for line in process.stdout:
             if line.strip() == _BEGINS:
                 return process
         raise AssertionError(f"a load of {window} ended with {process.wait()} before it began")
+
+    def _process(self, *module: str, stdout: int = subprocess.DEVNULL) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-m", *module]
+        process = subprocess.Popen(command, stdout=stdout, stderr=subprocess.DEVNULL, text=True)
+        self._processes.append(process)
+        return process
 
     def forget(self) -> None:
         """Removes the materializations of the table from the instance."""
@@ -203,23 +245,32 @@ def scratch_asset(root: str) -> dg.AssetsDefinition:
     return guests
 
 
+S = TypeVar("S", bound=FaultScratch)
+
+
 @contextmanager
-def fault_scratch(settings: Settings) -> Iterator[FaultScratch]:
-    """A scratch table with three loaded windows, whose metrics are served for the block; it is removed afterwards.
+def fault_scratch(kind: type[S], settings: Settings) -> Iterator[S]:
+    """A scratch table of a kind, prepared, whose metrics are served for the block.
+
+    It is removed afterwards, with its Dagster instance, unless it was marked as lost.
 
     Raises:
         AssertionError: Its windows cannot be loaded.
     """
     root = f"{Lake.of(settings).root}/{FOLDER}/{uuid.uuid4().hex[:8]}"
-    with tempfile.TemporaryDirectory(prefix="incload-drill-") as folder, dg.DagsterInstance.local_temp(folder) as own:
-        scratch = FaultScratch(settings, root, own)
+    folder = tempfile.mkdtemp(prefix="incload-drill-")
+    with dg.DagsterInstance.local_temp(folder, POOLS) as own:
+        scratch = kind(settings, root, own)
         try:
-            prepare(scratch)
+            scratch.prepare()
             with served(Exporter(own, [scratch.table], scratch.lake), "127.0.0.1", 0) as port:
                 scratch.target = f"127.0.0.1:{port}"
                 yield scratch
         finally:
-            store_of(root).rm(root, recursive=True)
+            scratch.end()
+            if not scratch.lost:
+                store_of(root).rm(root, recursive=True)
+                shutil.rmtree(folder)
 
 
 def _main(root: str, day: str) -> None:

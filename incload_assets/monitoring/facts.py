@@ -3,12 +3,10 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
-import pyarrow as pa
-import pyarrow.compute as pc
 from dagster._core.definitions.run_request import InstigatorType  # these have no public names
 from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
@@ -16,19 +14,15 @@ from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 from incload_assets.checks.registry import check_names
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.due_windows import window_length
-from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow
+from incload_assets.monitoring.load_row import LoadRow
 from incload_assets.monitoring.loads_table import LoadsTable
+from incload_assets.monitoring.sums import sums_at
 from incload_assets.progress.observed import Observed, observed_in, source_sensor_name
 from incload_assets.progress.pause import Pause, pauses
 from incload_assets.progress.request_tags import TABLE_TAG
 from incload_assets.progress.verdicts import last_verdict, seen_at, verdict_at
 from resources.lake import Lake
 from resources.settings import current_settings
-
-_INSTANT = pa.timestamp("us", "UTC")
-CHANGED = ("inserted", "updated", "deleted")
-COLLECTED_WITHIN = timedelta(minutes=5)
-"""A load is in ``_loads`` this long after its end at the latest; windows that were due since are not judged yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +130,7 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
     tables = list(tables)
     names = [table.name for table in tables]
     loads = LoadsTable(lake.followed())
-    history = _History(loads, names, at)
+    [sums] = sums_at(loads, names, [at])
     since = min((_relevant_since(table, at) for table in tables), default=at)
     recent: dict[str, list[LoadRow]] = defaultdict(list)
     for row in loads.rows(since=since, tables=names):
@@ -155,7 +149,7 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
                 under_way=under_way.get(table.name, {}),
                 backfills=backfills[table.key],
                 pause=paused.get(table.name),
-                **history.of(table.name),
+                **vars(sums[table.name]),
             )
             for table in tables
         },
@@ -169,58 +163,6 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
 def _relevant_since(table: Table, at: datetime) -> datetime:
     """The start of the period before the present one, earlier by the time in which its first window may be loaded."""
     return at - 2 * table.slo.period - table.due_after - window_length(table, at)
-
-
-class _History:
-    """Sums over all rows of ``_loads``, by table."""
-
-    def __init__(self, loads: LoadsTable, names: Sequence[str], at: datetime) -> None:
-        summed = [*COUNTS, "bytes", *PHASES, "seconds"]
-        needed = ["table", "window", "window_end", "due_at", "ended_at", "outcome", "error_class", *summed]
-        rows = loads.columns(needed, tables=names)
-        rows = rows.filter(pc.field("ended_at") <= pa.scalar(at, _INSTANT))
-        loaded = rows.filter(pc.field("outcome") == "loaded")
-        self.loads: dict[str, dict[tuple[str, str], int]] = defaultdict(dict)
-        counted = rows.group_by(["table", "outcome", "error_class"]).aggregate([([], "count_all")])
-        for row in counted.to_pylist():
-            self.loads[row["table"]][row["outcome"], row["error_class"]] = row["count_all"]
-        sums = rows.group_by("table").aggregate([(name, "sum") for name in summed])
-        self.totals = {row["table"]: {name: row[f"{name}_sum"] for name in summed} for row in sums.to_pylist()}
-        ends = loaded.group_by("table").aggregate([("ended_at", "min"), ("ended_at", "max"), ("window_end", "max")])
-        self.ends = {row["table"]: row for row in ends.to_pylist()}
-        in_time = _on_time(loaded, ends, at - COLLECTED_WITHIN).to_pylist()
-        self.on_time = {row["table"]: row["count_all"] for row in in_time}
-        self.late = {row["table"]: row for row in _late(loaded).to_pylist()}
-
-    def of(self, table: str) -> dict[str, Any]:
-        """The fields of :class:`TableFacts` that are sums."""
-        ends, late = self.ends.get(table, {}), self.late.get(table, {})
-        return {
-            "loads": self.loads.get(table, {}),
-            "totals": self.totals.get(table, {}),
-            "late_rows": sum(late.get(f"{name}_sum", 0) for name in CHANGED),
-            "late_bytes": late.get("bytes_sum", 0),
-            "on_time": self.on_time.get(table, 0),
-            "first": ends.get("ended_at_min"),
-            "newest": ends.get("ended_at_max"),
-            "newest_window": ends.get("window_end_max"),
-        }
-
-
-def _on_time(loaded: pa.Table, ends: pa.Table, until: datetime) -> pa.Table:
-    """The number of windows, by table, that were loaded when they were due, until an instant."""
-    decided = (pc.field("ended_at") <= pc.field("due_at")) & (pc.field("due_at") <= pa.scalar(until, _INSTANT))
-    windows = loaded.filter(decided).group_by(["table", "window", "due_at"]).aggregate([])
-    since_first = windows.join(ends, "table").filter(pc.field("ended_at_min") < pc.field("due_at"))
-    return since_first.group_by("table").aggregate([([], "count_all")])
-
-
-def _late(loaded: pa.Table) -> pa.Table:
-    """Changed rows and bytes, by table, of loads of windows that had been loaded after their end before."""
-    after_end = loaded.filter(pc.field("ended_at") > pc.field("window_end"))
-    firsts = after_end.group_by(["table", "window"]).aggregate([("ended_at", "min")])
-    again = after_end.join(firsts, ["table", "window"]).filter(pc.field("ended_at") > pc.field("ended_at_min"))
-    return again.group_by("table").aggregate([(name, "sum") for name in (*CHANGED, "bytes")])
 
 
 def _watches(instance: dg.DagsterInstance) -> dict[str, Watch]:

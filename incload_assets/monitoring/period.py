@@ -8,8 +8,9 @@ from functools import cached_property
 
 from incload_assets.declaration.window import known_windows
 from incload_assets.monitoring.due_windows import due_times
-from incload_assets.monitoring.facts import COLLECTED_WITHIN, Check, TableFacts, Watch
+from incload_assets.monitoring.facts import Check, TableFacts, Watch
 from incload_assets.monitoring.load_row import LoadRow
+from incload_assets.monitoring.sums import COLLECTED_WITHIN
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -104,6 +104,19 @@ def test_dev_tells_the_address_and_the_first_green_partition_and_ends_without_a_
 
 @pytest.mark.slow
 @pytest.mark.integration
+def test_dev_in_the_background_of_a_script_ends_when_it_is_terminated(tmp_path: Path, spark_url: str) -> None:
+    clone = Clone.of(tmp_path, spark_url)
+    with _dev(clone, before=("sh", "-c", 'trap "" INT; exec "$@"', "script")) as (dev, said):
+        _wait(lambda: "Dagster is up" in said.read_text(), dev, said)
+
+        dev.terminate()
+
+        assert dev.wait(30) == 0, "Dagster was told to end, and not killed after a while"
+    assert said.read_text().endswith("Servers that it used stay for a while; `incload stop` ends them.\n")
+
+
+@pytest.mark.slow
+@pytest.mark.integration
 def test_dev_tells_which_table_is_declared_wrongly(tmp_path: Path, spark_url: str) -> None:
     clone = Clone.of(tmp_path, spark_url)
     wrong = clone.write("incload_assets/tables/wrong.py", "import no_such_module\n")
@@ -113,11 +126,11 @@ def test_dev_tells_which_table_is_declared_wrongly(tmp_path: Path, spark_url: st
 
 
 @contextmanager
-def _dev(clone: Clone) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
+def _dev(clone: Clone, *, before: Sequence[str] = ()) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
     """``incload dev``, and the file that it prints into."""
     said = clone.root / "said"
     with said.open("wb") as out:
-        dev = clone.dev(free_port(), out)
+        dev = clone.dev(free_port(), out, before=before)
     try:
         yield dev, said
     finally:

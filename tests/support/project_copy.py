@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -61,16 +62,19 @@ class Clone:
             check=False,
         )
 
-    def dev(self, port: int, said: IO[bytes] | IO[str], **environment: str) -> "subprocess.Popen[bytes]":
+    def dev(
+        self, port: int, said: IO[bytes] | IO[str], *, before: Sequence[str] = (), **environment: str
+    ) -> "subprocess.Popen[bytes]":
         """Start ``incload dev``, without the sample shop unless the environment has it.
 
         Args:
             port: Of the UI.
             said: Takes what it prints.
+            before: A command that executes the one in its arguments.
             environment: More variables.
         """
         return subprocess.Popen(
-            self.command("dev", "--port", str(port)),
+            [*before, *self.command("dev", "--port", str(port))],
             cwd=self.root,
             env=self.environment(**{"INCLOAD_SAMPLES": "false"} | environment),
             stdin=subprocess.DEVNULL,

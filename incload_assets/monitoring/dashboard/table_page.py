@@ -22,8 +22,9 @@ from incload_assets.monitoring.dashboard.parts import (
     since,
 )
 from incload_assets.monitoring.dashboard.view import View
-from incload_assets.monitoring.facts import CHANGED, TableFacts
+from incload_assets.monitoring.facts import TableFacts
 from incload_assets.monitoring.load_row import PHASES, LoadRow
+from incload_assets.monitoring.sums import CHANGED
 from resources.failures import masked
 
 OTHER = len(PHASES)

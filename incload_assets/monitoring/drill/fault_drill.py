@@ -19,15 +19,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import yaml
 
-from incload_assets.monitoring.drill.faults import FAULTS, Fault, Scratch
+from incload_assets.declaration.table import Table
+from incload_assets.monitoring.drill.faults import Fault
 from incload_assets.monitoring.prometheus.rules import prometheus, rules
 from resources.errors import IncrementalLoadError
+from resources.failures import masked
 from resources.local_servers.files import free_port
 
 PROGRAMS = {"prometheus": "prometheus", "prometheus-alertmanager": "alertmanager"}
@@ -49,14 +51,30 @@ class Outcome:
         alerts: The names of the alerts that arrived.
         detected: Seconds from the fault to its alert; None if none arrived.
         recovered: Seconds from the alert until the table was right and the alert resolved; None if that did not happen.
+        caught_up: Seconds that the remedy took until the table was right; None if it was not.
+        backlog: The number of changes that the remedy loaded, where its pace counts; 0: it does not.
         wrong: Why the drill is lost; None if it is not.
     """
 
-    fault: Fault
+    fault: Fault[Any]
     alerts: Sequence[str] = ()
     detected: float | None = None
     recovered: float | None = None
+    caught_up: float | None = None
+    backlog: int = 0
     wrong: str | None = None
+
+    @property
+    def told(self) -> str:
+        """The outcome in a line."""
+        about = f"{self.fault.mode} {self.fault.runbook}: {self.fault.about}: "
+        if self.wrong is not None or self.detected is None or self.recovered is None:
+            return f"{about}{self.wrong}"
+        found = f"{about}{', '.join(self.alerts)} after {self.detected:.1f} s, recovered after {self.recovered:.1f} s"
+        if not self.backlog or not self.caught_up:
+            return found
+        pace = self.backlog / self.caught_up
+        return f"{found}; {self.backlog:,} changes caught up within {self.caught_up:.1f} s, {pace:,.0f} a second"
 
 
 class Alerts:
@@ -78,33 +96,40 @@ class Alerts:
                 else:
                     self._firing.pop(alert["fingerprint"], None)
 
-    def firing(self, fault: Fault) -> list[str]:
+    def firing(self, fault: Fault[Any]) -> list[str]:
         """The names of the alerts on a fault that fire now."""
         with self._lock:
             return sorted({*self._firing.values()} & {*fault.alerts})
 
-    def heard(self, fault: Fault, since: float) -> dict[str, float]:
+    def heard(self, fault: Fault[Any], since: float) -> dict[str, float]:
         """When alerts on a fault began to fire since an instant of the monotonic clock, by name."""
         with self._lock:
             return {name: at for name, at in self._heard.items() if name in fault.alerts and at >= since}
 
 
-class Watched(Scratch, Protocol):
-    """A scratch table that can also be looked at: its checks can be run, and its metrics are served."""
+class Watched(Protocol):
+    """A scratch table that can be looked at: its checks and its sensor can be run, and its metrics are served."""
 
     target: str
     """Host and port of its metrics."""
 
+    @property
+    def table(self) -> Table:
+        """The declaration."""
+
     def look(self) -> None:
-        """Runs all checks of the table, and its sensor."""
+        """Runs the checks of the table that see its faults, and its sensor."""
 
 
-def play(scratch: Watched, faults: Sequence[Fault] = FAULTS) -> Iterator[Outcome]:
+W = TypeVar("W", bound=Watched)
+
+
+def play(scratch: W, faults: Sequence[Fault[W]]) -> Iterator[Outcome]:
     """Injects each fault, and yields what became of it.
 
     Args:
         scratch: The table, with its windows loaded and its metrics served.
-        faults: The failure modes, in the order of their numbers.
+        faults: The failure modes, in their order.
 
     Raises:
         IncrementalLoadError: Prometheus or Alertmanager are not installed, or do not start.
@@ -112,10 +137,15 @@ def play(scratch: Watched, faults: Sequence[Fault] = FAULTS) -> Iterator[Outcome
     with watching(scratch) as alerts:
         scratch.look()
         for fault in faults:
-            yield _played(scratch, fault, alerts)
+            try:
+                outcome = _played(scratch, fault, alerts)
+            except Exception as error:
+                why = masked(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
+                outcome = Outcome(fault=fault, wrong=why)
+            yield outcome
 
 
-def _played(scratch: Watched, fault: Fault, alerts: Alerts) -> Outcome:
+def _played(scratch: W, fault: Fault[W], alerts: Alerts) -> Outcome:
     if not _wait(lambda: not alerts.firing(fault), RECOVERED_WITHIN):
         return Outcome(fault=fault, wrong=f"{', '.join(alerts.firing(fault))} fires before anything is wrong")
     began = time.monotonic()
@@ -125,10 +155,13 @@ def _played(scratch: Watched, fault: Fault, alerts: Alerts) -> Outcome:
         return Outcome(fault=fault, wrong=f"none of {', '.join(fault.alerts)} within {DETECTED_WITHIN:.0f} s")
     heard = alerts.heard(fault, began)
     noticed = min(heard.values())
-    found = Outcome(fault=fault, alerts=sorted(heard), detected=noticed - began)
+    backlog = fault.backlog(scratch) if fault.backlog else 0
+    found = Outcome(fault=fault, alerts=sorted(heard), detected=noticed - began, backlog=backlog)
+    applied = time.monotonic()
     fault.remedy(scratch)
     if fault.is_there(scratch):
         return replace(found, wrong="the table is still wrong after the remedy")
+    found = replace(found, caught_up=time.monotonic() - applied)
     scratch.look()
     if not _wait(lambda: not alerts.firing(fault), RECOVERED_WITHIN):
         return replace(found, wrong=f"{', '.join(alerts.firing(fault))} fires although the table is right")

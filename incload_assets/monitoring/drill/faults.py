@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, Protocol
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,7 @@ from incload_assets.monitoring.rows.row_trace import RowTrace, matching, trace_r
 from resources.lake import Lake
 
 Record = Mapping[str, Any]
+S = TypeVar("S", contravariant=True)
 LATE = 20
 """The number of rows that come late: enough to be told from the few that always do."""
 _SECONDS = 120.0
@@ -104,8 +105,8 @@ class Sign:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
-    """A failure mode.
+class Fault(Generic[S]):
+    """A failure mode, for scratch tables of a kind.
 
     Args:
         mode: The failure mode, ``F1`` to ``F7``.
@@ -116,6 +117,7 @@ class Fault:
         inject: Does it.
         remedy: Does what the runbook says.
         is_there: Whether the table is still wrong, or lacks what was delivered, by reading it.
+        backlog: The number of changes that the remedy loads, where its pace counts; None: it does not.
     """
 
     mode: str
@@ -123,9 +125,10 @@ class Fault:
     about: str
     sign: Sign | None
     alerts: Sequence[str]
-    inject: Callable[[Scratch], None]
-    remedy: Callable[[Scratch], None]
-    is_there: Callable[[Scratch], bool]
+    inject: Callable[[S], None]
+    remedy: Callable[[S], None]
+    is_there: Callable[[S], bool]
+    backlog: Callable[[S], int] | None = None
 
 
 def prepare(scratch: Scratch) -> None:
@@ -266,7 +269,7 @@ def _is_ahead(scratch: Scratch) -> bool:
     return any((seq.timestamp() if isinstance(seq, datetime) else seq) > time.time() for seq in sequences)
 
 
-FAULTS = (
+FAULTS: tuple[Fault[Scratch], ...] = (
     Fault(
         mode="F1",
         runbook="missed-updates",

@@ -100,7 +100,7 @@ FRESHNESS = (
         lasts=2 * MINUTE,
         summary="News for {{ $labels.table }} have been waiting for {{ $value | humanizeDuration }}",
         action="Look at `incload status {{ $labels.table }}` and at the queue of runs: a run fails, or has no slot.",
-        runbook="missed-updates",
+        runbook="lag",
         cause="news",
         failure_mode="F1",
     ),

@@ -29,8 +29,8 @@ PAGE = Page(DOCS / "runbooks.md")
 SECTIONS = sections(PAGE.text)
 FAILURES = (
     "missed-updates", "duplicate-writes", "schema-break", "late-arrivals", "checkpoint-loss", "partial-commit",
-    "clock-skew", "restart", "resync", "backfill", "rollback", "erasure", "full-disk", "spark-gone", "postgres-gone",
-    "source-down",
+    "clock-skew", "lag", "restart", "resync", "backfill", "rollback", "erasure", "full-disk", "spark-gone",
+    "postgres-gone", "source-down",
 )  # fmt: skip
 PARTS = ("Symptoms", "How to be sure", "Remedy", "How to know it is over", "What it costs", "Whom to call")
 CHECKS = {**LIGHT_CHECKS, **TABLE_CHECKS}
