@@ -199,7 +199,7 @@ def _create_in_folder(
         SchemaMismatch: There is something else in the folder.
     """
     with lake.files(uri) as files:
-        names = sorted(info.base_name for info in files.get_file_info(FileSelector("")))
+        names = sorted(info.base_name for info in files.get_file_info(FileSelector("", allow_not_found=True)))
     others = [name for name in names if name != "_delta_log"]
     if lake.delta(uri) is not None:  # it has files by now
         return

@@ -7,6 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.change_log.staged import UNFINISHED
+from incload_assets.declaration.window import window_of
+from incload_assets.load.undo import undo_window
+from incload_assets.load.undo_plan import Undo
 from incload_assets.progress.checkpoint import Checkpoint
 from resources.lake import Lake
 from resources.settings import Settings
@@ -17,12 +20,13 @@ from tests.support.tables import Loaded, day, item, make
 
 
 @pytest.mark.integration
-def test_a_table_on_s3_is_loaded_landed_again_and_merged(
+def test_a_table_on_s3_is_loaded_landed_again_merged_and_undone(
     tmp_path: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in s3_server.environment().items():
         monkeypatch.setenv(name, value)
-    s3_server.put("tables", {})
+    # as another writer leaves it that is creating the table, or was killed while it did
+    s3_server.put("tables", dict.fromkeys(("prod/items/_delta_log/", "prod/_changes/items/_delta_log/"), b""))
     settings = Settings(home=tmp_path, lake="s3://tables/prod", spark_idle_minutes=5, spark_memory="1g")
     content = {
         day(1): [item("kept", "a", 1), item("changed", "a", 1), item("gone", "a", 1)],
@@ -38,6 +42,9 @@ def test_a_table_on_s3_is_loaded_landed_again_and_merged(
             assert (again.control.replaced, again.evidence.pending) == (1, 0)
             assert not table.replay(again).committed
             assert table.rows() == {("kept", "newer", 3), ("changed", "b", 2), ("new", "b", 2)}
+            undo = Undo("2", because="a test")
+            undo_window(spark, table.table, table.lake, window_of(table.table.partitions_def, day(1)), undo)
+            assert table.rows() == {("kept", "a", 1), ("changed", "b", 2), ("new", "b", 2), ("gone", "a", 1)}
     finally:
         connect_server.stop(settings)
     objects = boto3.client("s3").list_objects_v2(Bucket="tables")["Contents"]
