@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-contract = typer.Typer(no_args_is_help=True, help="Contracts: show, compare, history.")
+contract = typer.Typer(no_args_is_help=True, help="Contracts: show, compare, unknown fields, history.")
 LAKE = "lake"
 
 
@@ -104,6 +104,48 @@ def diff(
         for text in told(lines, len(names)):
             screen.say(text)
     raise typer.Exit(exit_code(lines))
+
+
+@contract.command()
+def unknown(
+    table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the fields that the source sends and the contract does not declare, with the lines that declare them.
+
+    They are kept beside the rows, in the log. Of rows that a compaction of the log removed they are not known any more.
+    The exit code is 0 if there are none, and 2 otherwise.
+
+    - **Writes:** nothing.
+    - **Spark:** not started.
+    - **Dagster's instance:** not used.
+
+    Example: `incload contract unknown orders`
+    """
+    from rich.markup import escape
+
+    from incload_assets.cli import screen
+    from incload_assets.cli.project import open_project
+    from incload_assets.monitoring.unknown_fields import unknown_fields
+    from resources.lake import Lake
+    from resources.settings import Settings
+
+    with open_project() as project:
+        wanted = project.table(table)
+        found = unknown_fields(wanted, Lake.of(Settings()))
+    if as_json:
+        screen.print_json(json.dumps([vars(one) for one in found], ensure_ascii=False))
+    elif not found:
+        screen.say(f"{wanted.name}: {wanted.contract.model_name} declares all fields of the rows that the log has.")
+    else:
+        grid = screen.grid("field")
+        for heading in ("rows", "first", "last", "line for the contract"):
+            grid.add_column(heading)
+        for one in found:
+            grid.add_row(escape(one.name), f"{one.rows:,}", one.first, one.last, escape(one.line))
+        screen.print_grid(grid)
+    if found:
+        raise typer.Exit(2)
 
 
 @contract.command()
