@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pandera.pyspark as pa
 import pyarrow as arrow
 import pyarrow.parquet as pq
@@ -15,7 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.assets import Append, Changes, Dropped, Files, Hashed, Masked, Quarantine
+from incload_assets.assets import Append, Changes, Dropped, Files, Hashed, Masked, Quarantine, incremental_asset
 from incload_assets.change_log.context import LoadContext
 from incload_assets.contract.protection import Protection
 from incload_assets.declaration.window import window_of
@@ -26,8 +27,10 @@ from incload_assets.monitoring.rows.row_key import key_of
 from incload_assets.recovery.adopt import adopt
 from resources.errors import DeclarationError, IncrementalLoadError, SchemaMismatch, SourceUnreadable
 from resources.protection_keys import protection_key
+from resources.settings import Settings
 from tests.support.file_texts import texts
-from tests.support.tables import Loaded, day, make
+from tests.support.tables import DAYS, Loaded, day, make
+from tests.support.watched import Watched
 
 CRM = Hashed(key="crm")
 KEY = "a key of at least 32 characters, made up"
@@ -346,3 +349,31 @@ def test_the_text_that_stands_for_an_unavailable_value_is_none(
     table = make(spark, tmp_path / "lake", source=Files(LANDING + "json"), contract=Person, changes=changes)
     table.load(1)
     assert table.rows("email", "seq") == {(crm(f"{MARKER}-1@example.org"), 2)}
+
+
+def test_dagster_keeps_no_personal_value_of_loads_that_succeed_or_fail(
+    spark_settings: Settings, tmp_path: Path, landing: Path
+) -> None:
+    good = [person(number, hobby=MARKER) for number in range(5)]
+    bad = [person(6, email=MARKER), person(7, born=MARKER, email="x"), person(8, email=MARKER, tags=MARKER)]
+    deliver(landing, 1, [json.dumps(each) for each in [*good, bad[0]]], "json")
+    deliver(landing, 2, [*map(json.dumps, bad), MARKER], "json")
+    (tmp_path / "dagster").mkdir()
+
+    def people(changes: DataFrame) -> DataFrame:
+        return changes
+
+    asset = incremental_asset(
+        partitions_def=DAYS,
+        source=Files(LANDING + "json"),
+        contract=Person,
+        changes=Changes(keys=["id"], sequence_by=["seq"]),
+    )(people)
+    with dg.DagsterInstance.local_temp(str(tmp_path / "dagster")) as instance:
+        watched = Watched(tmp_path, spark_settings, instance, [asset])
+        watched.load(day(1))
+        failed = watched.run(day(2))
+    assert not failed.success
+    said = texts(tmp_path / "dagster")
+    assert "email: *** does not match" in said and MARKER not in said
+    assert MARKER not in texts(tmp_path / "lake")
