@@ -12,6 +12,7 @@ FOLDER = Path(__file__).parents[1] / "docs"
 PAGES = (
     "tables",
     "evolution",
+    "protection",
     "sources",
     "write_strategies",
     "how_a_load_works",
