@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from incload_assets.declaration.window import window_of
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
 from incload_assets.progress.checkpoint import Checkpoint
+from incload_assets.recovery.preview import preview
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import Contest, Loads
 from tests.benchmarks.items import Items
@@ -44,27 +46,62 @@ def again(bench: Bench) -> Iterator[Comparison]:
 
 
 def undo(bench: Bench) -> Iterator[Comparison]:
-    """A window that is returned to what it held before all its rows were corrected, against a load of as many rows."""
+    """A window that is returned to what it held before all its rows were corrected, and a load that is only planned."""
     contest = Contest.of(bench, small_items(bench, bench.sizes.partitions))
-    loads, news = contest.loads(), contest.loads()
-    table = loads.table
-
-    def prepare(number: int) -> None:
-        news.write(number)
-        batch = loads.write(number)
-        loads.load(number)
-        _newer(batch.file, [json.loads(line) for line in batch.file.read_text().splitlines()])
-        loads.load(number)
-
-    def undone(number: int) -> None:
-        window = loads.reports[number].window
-        loads.reports[number] = undo_window(table.spark, table.table, table.lake, window, Undo(actor="benchmark"))
-        assert loads.reports[number].merged.updated
-
     rounds = bench.rounds(small=True)
+    undone, news = _Undone(contest.loads()), contest.loads()
+
+    def both(number: int) -> None:
+        news.write(number)
+        undone.prepare(number)
+
     name = "undo of a small load / the load"
-    found = bench.compare(name, undone, news.load, prepare=prepare, bound=1.5, sizes=loads.items.sizes, **rounds)
-    yield replace(found, note=loads.profile(rounds["warm_up"], found.median))
+    found = bench.compare(name, undone.undo, news.load, prepare=both, bound=1.5, sizes=news.items.sizes, **rounds)
+    yield replace(found, note=undone.loads.profile(rounds["warm_up"], found.median))
+
+    planned, loaded = contest.loads(), contest.loads()
+
+    def arrive(number: int) -> None:
+        planned.write(number)
+        loaded.write(number)
+
+    def plan(number: int) -> None:
+        table = planned.table
+        window = window_of(table.table.partitions_def, planned.batches[number].window)
+        with preview(table.spark, table.table, table.lake, window) as seen:
+            assert seen.report.merged.updated
+
+    name = "plan of a small load / the load"
+    yield bench.compare(name, plan, loaded.load, prepare=arrive, bound=None, sizes=loaded.items.sizes, **rounds)
+
+    large = _Undone(Contest.of(bench, small_items(bench, 10 * bench.sizes.partitions)).loads())
+    few = _Undone(contest.loads())
+
+    def each(number: int) -> None:
+        few.prepare(number)
+        large.prepare(number)
+
+    name = "undo of a small load, table 10 times as large"
+    yield bench.compare(name, large.undo, few.undo, prepare=each, bound=1.5, sizes=large.loads.items.sizes, **rounds)
+
+
+@dataclass(frozen=True)
+class _Undone:
+    """A table in which a window is loaded, corrected and undone, round by round."""
+
+    loads: Loads
+
+    def prepare(self, number: int) -> None:
+        batch = self.loads.write(number)
+        self.loads.load(number)
+        _newer(batch.file, [json.loads(line) for line in batch.file.read_text().splitlines()])
+        self.loads.load(number)
+
+    def undo(self, number: int) -> None:
+        table, window = self.loads.table, self.loads.reports[number].window
+        done = undo_window(table.spark, table.table, table.lake, window, Undo(actor="benchmark"))
+        assert done.merged.updated
+        self.loads.reports[number] = done
 
 
 def _compared(
