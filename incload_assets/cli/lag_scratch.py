@@ -162,7 +162,7 @@ class LagScratch(FaultScratch):
         return self._process(__name__, self.root, self.instance.root_directory, window, *how)
 
     def _slot(self) -> Any:
-        """Who holds the slot of the table's pool, and who waits for it."""
+        """The runs that hold the slot of the table's pool, and the runs that wait for it."""
         return self.instance.event_log_storage.get_concurrency_info(POOL)
 
 

@@ -80,7 +80,7 @@ class Contract:
 
     @property
     def protections(self) -> dict[str, Protection]:
-        """What is kept in place of the values of protected columns, by column."""
+        """The protections of columns, by column; columns without one are left out."""
         return {field.name: field.protection for field in self.fields if field.protection is not None}
 
     def typed(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> list[Column]:

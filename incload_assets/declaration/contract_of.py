@@ -47,7 +47,7 @@ def stored_as(table: Table) -> Stored:
 
 
 def adaptation_of(table: Table) -> Adaptation:
-    """What a load may change of the table and its log."""
+    """The changes that a load may make to the table and its log."""
     write, evolution = table.write, table.evolution
     places = {*filter(None, [write.partition_by]), *(table.changes.keys if write.buckets is not None else ())}
     return Adaptation(evolution.add == "apply", evolution.widen == "apply", frozenset(places))

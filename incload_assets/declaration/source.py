@@ -321,7 +321,7 @@ class Source(ABC):
 
     @property
     def is_text(self) -> bool:
-        """Whether the members of ``_raw`` are the texts that the source has. Default: not known."""
+        """Whether every member of ``_raw`` is a text, as the source has it. Default: False, as it is not known."""
         return False
 
     def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:

@@ -3,7 +3,7 @@
 Loads decide by these functions, and ``incload contract diff`` prints their results, so that both say the same.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Literal
@@ -252,18 +252,15 @@ def widened_columns(has: T.StructType, declared: T.StructType, adaptation: Adapt
 
 def _is_text_kept(was: T.DataType, now: T.DataType) -> bool:
     """Whether a type is the same or wider, and every value is the same text in both."""
-    if isinstance(was, T.StructType) and isinstance(now, T.StructType):
-        pairs = zip(was.fields, now.fields, strict=False)
-        return was.names == now.names and all(_is_text_kept(one.dataType, other.dataType) for one, other in pairs)
-    if isinstance(was, T.ArrayType) and isinstance(now, T.ArrayType):
-        return _is_text_kept(was.elementType, now.elementType)
-    if isinstance(was, T.MapType) and isinstance(now, T.MapType):
-        return _is_text_kept(was.keyType, now.keyType) and _is_text_kept(was.valueType, now.valueType)
-    if not _holds(now, was):
+    return _fits(now, was, _holds_text)
+
+
+def _holds_text(wide: T.DataType, narrow: T.DataType) -> bool:
+    if not _holds_value(wide, narrow):
         return False
-    if isinstance(now, T.DecimalType):
-        return now.scale == (was.scale if isinstance(was, T.DecimalType) else 0)
-    return was.simpleString() == now.simpleString() or type(now) in _DIGITS
+    if isinstance(wide, T.DecimalType):
+        return wide.scale == (narrow.scale if isinstance(narrow, T.DecimalType) else 0)
+    return type(wide) in _DIGITS
 
 
 def _adapted(
@@ -370,15 +367,24 @@ _DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.Integer
 
 def _holds(wide: T.DataType, narrow: T.DataType) -> bool:
     """Whether every value of one type is exactly a value of another type, in the sense of Delta's type widening."""
+    return _fits(wide, narrow, _holds_value)
+
+
+def _fits(wide: T.DataType, narrow: T.DataType, plain: Callable[[T.DataType, T.DataType], bool]) -> bool:
+    """Whether types are the same, or their plain types within arrays, maps and structs fit each other."""
     if wide.simpleString() == narrow.simpleString():
         return True
     if isinstance(wide, T.ArrayType) and isinstance(narrow, T.ArrayType):
-        return _holds(wide.elementType, narrow.elementType)
+        return _fits(wide.elementType, narrow.elementType, plain)
     if isinstance(wide, T.MapType) and isinstance(narrow, T.MapType):
-        return _holds(wide.keyType, narrow.keyType) and _holds(wide.valueType, narrow.valueType)
+        return _fits(wide.keyType, narrow.keyType, plain) and _fits(wide.valueType, narrow.valueType, plain)
     if isinstance(wide, T.StructType) and isinstance(narrow, T.StructType):
         pairs = zip(wide.fields, narrow.fields, strict=False)
-        return wide.names == narrow.names and all(_holds(one.dataType, other.dataType) for one, other in pairs)
+        return wide.names == narrow.names and all(_fits(one.dataType, other.dataType, plain) for one, other in pairs)
+    return plain(wide, narrow)
+
+
+def _holds_value(wide: T.DataType, narrow: T.DataType) -> bool:
     digits = _DIGITS.get(type(narrow))
     if isinstance(wide, T.DecimalType):
         if isinstance(narrow, T.DecimalType):

@@ -150,7 +150,8 @@ def staged_rows(load: LoadContext, positions: Mapping[Window, Position]) -> Iter
             staged, facts = _stage(load, positions, held, places=False)
             if has_torn_keys(staged.read(), table, facts.values()):  # rare, and marking them takes a sort of all rows
                 staged, facts = _stage(load, positions, held, places=True)
-            check_unknown_fields(staged.read(), table)
+            if table.evolution.unknown == "stop":
+                check_unknown_fields(staged.read(), table)
             yield staged, facts
         except PySparkException as error:
             if meaning := lost_file(error, table, load.lake) or read_error(table.name, error, str(table.source)):

@@ -18,18 +18,19 @@ import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from incload_assets.contract.contract import MASK
 from incload_assets.contract.conversion import NESTED, as_text, convert
 from incload_assets.contract.protection import Dropped, Hashed, Masked, Protection
 from incload_assets.declaration.source import PRESENT
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col
+from incload_assets.sources.files.csv import csv_payloads
 from resources.protection_keys import key_id, protection_key
 
 JUDGED = "_judged"
 """The column with the reasons of checks of protected columns; a record that has it is protected."""
 MARK = "_protected"
 """The member of a kept payload that tells that its values are protected."""
-MASKED = "***"
 _KEY = "_key_"
 _BLOCK = 64
 """Bytes of a block of SHA-256, see RFC 2104."""
@@ -80,20 +81,8 @@ def protected_records(kept: DataFrame, table: Table) -> DataFrame:
         kept: ``_payload``, of protected records that could be parsed; ``_source``, ``_window`` and ``_reasons``.
         table: The declaration.
     """
-    fields = [*table.columns, *table.control_fields]
-    values = kept.withColumn("_values", F.from_json("_payload", "map<string,string>"))
-    others = F.map_filter("_values", lambda name, _: ~name.isin([MARK, *fields]))
-    judged = [_told(name).alias(name) for name in table.contract.protections]
-    return values.select(
-        F.struct(*(F.try_element_at("_values", F.lit(name)).alias(name) for name in fields)).alias("_raw"),
-        "_payload",
-        F.when(F.size(others) > 0, F.to_json(others)).alias("_rescued"),
-        F.lit(None).cast("string").alias("_malformed"),
-        "_source",
-        F.array_intersect(F.map_keys("_values"), F.array(*map(F.lit, fields))).alias(PRESENT),
-        "_window",
-        F.struct(*judged).alias(JUDGED),
-    )
+    judged = F.struct(*(_told(name).alias(name) for name in table.contract.protections)).alias(JUDGED)
+    return csv_payloads(kept, [*table.columns, *table.control_fields], judged, leave_out=[MARK])
 
 
 def is_kept_protected() -> Column:
@@ -103,13 +92,13 @@ def is_kept_protected() -> Column:
 
 def _told(name: str) -> Column:
     """The reason of the checks of a protected column, among the reasons of a rejected row."""
-    own = F.filter("_reasons", lambda reason: reason.startswith(f"{name}: {MASKED} "))
+    own = F.filter("_reasons", lambda reason: reason.startswith(f"{name}: {MASK} "))
     return F.nullif(F.array_join(own, "; "), F.lit(""))
 
 
 def names_alone(rescued: Column) -> Column:
     """A JSON object with masked values."""
-    return F.to_json(F.transform_values(F.from_json(rescued, "map<string,string>"), lambda _, __: F.lit(MASKED)))
+    return F.to_json(F.transform_values(F.from_json(rescued, "map<string,string>"), lambda _, __: F.lit(MASK)))
 
 
 def token(protection: Hashed, value: str) -> str:
@@ -131,7 +120,11 @@ def is_protected(name: str, table: Table) -> Column:
     protection = table.contract.protections[name]
     if isinstance(protection, Dropped):
         return F.when(col(name).isNotNull(), F.lit(False))
-    return col(name).rlike(rf"\A{protection.form}\z")
+    return _has_form(col(name), protection)
+
+
+def _has_form(text: Column, protection: Hashed | Masked) -> Column:
+    return text.rlike(rf"\A{protection.form}\z")
 
 
 def _protected(name: str, text: Column, table: Table) -> Column:
@@ -148,7 +141,7 @@ def _protected(name: str, text: Column, table: Table) -> Column:
 
 def _stays(protection: Hashed | Masked, text: Column, table: Table) -> Column:
     """Whether a text is protected already, or no value but the text that stands for one."""
-    stays, unavailable = text.rlike(rf"\A{protection.form}\z"), table.changes.unavailable
+    stays, unavailable = _has_form(text, protection), table.changes.unavailable
     return stays if unavailable is None else stays | (text == unavailable)
 
 
@@ -212,4 +205,4 @@ def _kept(name: str, kind: T.DataType, table: Table) -> Column:
     if not isinstance(declared, NESTED):
         return as_text(value, kind)
     typed = as_text(convert(value, kind, declared), declared)
-    return F.coalesce(typed, F.when(value.isNotNull(), F.lit(MASKED)))
+    return F.coalesce(typed, F.when(value.isNotNull(), F.lit(MASK)))

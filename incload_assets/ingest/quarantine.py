@@ -47,13 +47,11 @@ def check_threshold(validated: DataFrame, table: Table, window: Window, rows: in
 
 
 def check_unknown_fields(validated: DataFrame, table: Table) -> None:
-    """Stops a load of a table with ``Evolution(unknown="stop")`` if records have fields outside the contract.
+    """Stops a load if records have fields outside the contract; for tables with ``Evolution(unknown="stop")``.
 
     Raises:
         ContractViolation: With the fields, the number of their rows and the first window.
     """
-    if table.evolution.unknown != "stop":
-        return
     names = F.explode(F.map_keys(F.from_json("_rescued", "map<string,string>")))
     fields = validated.filter(F.col("_rescued").isNotNull()).select("_window", names.alias("name"))
     found = (

@@ -16,11 +16,9 @@ WIDENING = "tests/load/test_widening.py::test_"
 ADAPTED = f"{STORED}what_a_declaration_allows_decides_about_additions_and_wider_types"
 
 MUTANTS_OF_CONTRACTS = [
-    Mutant("evolution: types whose values get another text", CONVERGENCE, "delta.differences:_is_text_kept",
-           "    if not _holds(now, was):\n        return False\n    if isinstance(now, T.DecimalType):\n"
-           "        return now.scale == (was.scale if isinstance(was, T.DecimalType) else 0)",
-           "    if not _holds(now, was):\n        return False\n    if isinstance(now, T.DecimalType):\n"
-           "        return True", (ADAPTED,)),
+    Mutant("evolution: types whose values get another text", CONVERGENCE, "delta.differences:_holds_text",
+           "return wide.scale == (narrow.scale if isinstance(narrow, T.DecimalType) else 0)", "return True",
+           (ADAPTED,)),
     Mutant("evolution: types of columns that place rows", CONVERGENCE, "delta.differences:widened_columns",
            " or one.name in adaptation.places", "", (ADAPTED,)),
     Mutant("evolution: columns that no load adds", EXPLAIN, "delta.differences:_adapted",
@@ -49,7 +47,7 @@ MUTANTS_OF_CONTRACTS = [
            (PROPERTY, f"{TABLES}other_keys_or_another_way_of_writing_are_refused_before_any_write")),
     Mutant("evolution: a property that is missing is set", CONVERGENCE, "delta.differences:_of_properties",
            " and was is not None", "", (PROPERTY,)),
-    Mutant("evolution: a rounded number is no wider one", EXPLAIN, "delta.differences:_holds",
+    Mutant("evolution: a rounded number is no wider one", EXPLAIN, "delta.differences:_holds_value",
            "return digits is not None and wide.precision - wide.scale >= digits", "return digits is not None",
            (OTHER_TYPE,)),
     Mutant("evolution: a load looks at what stops it", CONVERGENCE, "delta.tables:check_table",

@@ -130,15 +130,17 @@ def _read_group(
     return Records(frame, [StringType() if field in values else None for field in fields])
 
 
-def csv_payloads(kept: DataFrame, fields: Sequence[str]) -> DataFrame:
-    """The records of kept payloads of CSV files, which are JSON objects by the names of the header.
+def csv_payloads(kept: DataFrame, fields: Sequence[str], *more: Column, leave_out: Sequence[str] = ()) -> DataFrame:
+    """The records of kept payloads that are JSON objects of texts, as CSV files have them, by the names of the header.
 
     Args:
         kept: As for :meth:`~incload_assets.declaration.source.Source.read_payloads`.
         fields: Names of the members of ``_raw``.
+        more: Further columns, computed from those of ``kept``.
+        leave_out: Members of payloads that are no fields of the record.
     """
     values, nothing = F.col("__values"), F.lit(None).cast("string")
-    others = F.map_filter(values, lambda name, _: ~name.isin(list(fields)))
+    others = F.map_filter(values, lambda name, _: ~name.isin([*fields, *leave_out]))
     return kept.withColumn("__values", F.from_json("_payload", "map<string,string>")).select(
         F.struct(*(F.try_element_at(values, F.lit(name)).alias(name) for name in fields)).alias("_raw"),
         "_payload",
@@ -147,6 +149,7 @@ def csv_payloads(kept: DataFrame, fields: Sequence[str]) -> DataFrame:
         "_source",
         F.array_intersect(F.map_keys(values), F.array(*map(F.lit, fields))).alias(PRESENT),
         "_window",
+        *more,
     )
 
 
