@@ -174,6 +174,7 @@ def test_a_merge_of_a_killed_range_is_refused_although_one_of_its_windows_was_la
         return write(*args)
 
     monkeypatch.setattr(merge_module, "rewrite", overtaking)
+    table.content[day(1)] = [item("k", "a", 6)]
     assert table.load(1).control.landing == 2
     table.content[day(1)] = []
     table.load(1)
