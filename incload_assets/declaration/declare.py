@@ -2,6 +2,8 @@
 
 import hashlib
 import inspect
+from collections.abc import Collection
+from dataclasses import replace
 
 from incload_assets.contract.contract import Contract, compile_contract
 from incload_assets.declaration.changes import Changes
@@ -61,6 +63,19 @@ def declare(declaration: Declaration) -> Table:
     return Table(
         **vars(declaration) | compiled_parts | {"code_version": code_version, "control_fields": control_fields}
     )
+
+
+def version_without(table: Table, columns: Collection[str]) -> str:
+    """The version that a table's code had before some columns were declared, if nothing else was another.
+
+    Args:
+        table: The declaration.
+        columns: The columns.
+    """
+    contract = replace(
+        table.contract, fields=tuple(field for field in table.contract.fields if field.name not in columns)
+    )
+    return _code_version(table.function, contract, table.changes, table.write, table.source)
 
 
 def _code_version(function: RowFunction, contract: Contract, changes: Changes, write: Write, source: Source) -> str:

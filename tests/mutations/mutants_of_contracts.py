@@ -15,7 +15,24 @@ AS_TOLD = f"{EVOLUTION}what_is_told_of_a_difference_is_what_a_load_does"
 WIDENING = "tests/load/test_widening.py::test_"
 ADAPTED = f"{STORED}what_a_declaration_allows_decides_about_additions_and_wider_types"
 
+FILL = "tests/load/test_fill.py::test_"
+
 MUTANTS_OF_CONTRACTS = [
+    Mutant("evolution: a fill judges what it fills", BINS, "ingest.rescued:filled",
+           'F.when(judging.getField("is_upsert"), reasons).otherwise(none)', "none",
+           (f"{FILL}values_that_do_not_fit_are_quarantined_and_filled_when_the_contract_fits",)),
+    Mutant("evolution: a fill takes rescued values", CONVERGENCE, "ingest.rescued:_takes",
+           "return _is_there(name) &", "return F.lit(False) &",
+           (f"{FILL}a_filled_table_equals_one_that_is_loaded_fresh[json]",)),
+    Mutant("evolution: a fill sets columns of partial changes", CONVERGENCE, "ingest.rescued:_still_unset",
+           "F.array_except(were, not_null(*(F.when(is_set(name), F.lit(name)) for name in names)))", "were",
+           (f"{FILL}a_filled_table_equals_one_that_is_loaded_fresh[partial]",)),
+    Mutant("evolution: a fill does not guess what the function makes", CONVERGENCE, "load.fill:_refuse_other_uses",
+           "if not (made or in_conditions or in_order):", "if True:",
+           (f"{FILL}what_the_function_makes_of_a_new_column_is_not_guessed",)),
+    Mutant("evolution: a fill speaks for the present code only if that is proven", EXPLAIN, "load.fill:_land_once",
+           "is_present = before.code_version in _versions_without(table, names)", "is_present = True",
+           (f"{FILL}a_window_is_judged_by_the_present_code_if_that_differs_by_the_columns_alone",)),
     Mutant("evolution: types whose values get another text", CONVERGENCE, "delta.differences:_holds_text",
            "return wide.scale == (narrow.scale if isinstance(narrow, T.DecimalType) else 0)", "return True",
            (ADAPTED,)),

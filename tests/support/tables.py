@@ -141,7 +141,7 @@ def make(
     changes: Changes | None = None,
     quarantine: Quarantine = Quarantine(),  # noqa: B008 - immutable
     function: Callable[[DataFrame], DataFrame] = lambda changes: changes,
-    code_version: str = "1",
+    code_version: str | None = "1",
     name: str = "items",
     partitions_def: dg.TimeWindowPartitionsDefinition = DAYS,
     log_retention: timedelta | None = None,
