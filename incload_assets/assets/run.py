@@ -17,11 +17,11 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, window_of
 from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.load.error_translation import told, unforeseen
-from incload_assets.load.fill import FILL_TAG, fill_window
+from incload_assets.load.fill import FILL_TAG, audit_by_hand, fill_window
 from incload_assets.load.hold import after_failed_reconciliation
 from incload_assets.load.load import IfHeld, LoadReport, load_window
 from incload_assets.load.ranges import load_first_windows
-from incload_assets.load.replay import REPLAY_TAG, audit_replay, replay_window
+from incload_assets.load.replay import REPLAY_TAG, replay_window
 from incload_assets.load.undo import (
     BECAUSE_TAG,
     RELEASE_TAG,
@@ -72,8 +72,8 @@ def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.
             yield from _load_each(context, table, spark, keys, failures)
     if done := [key for key in keys if key not in failures]:
         _audit(context, table, done)
-        if REPLAY_TAG in context.run.tags:
-            audit_replay(context.resources.lake, table, done, context.run)
+        if REPLAY_TAG in context.run.tags or FILL_TAG in context.run.tags:
+            audit_by_hand(context.resources.lake, table, done, context.run)
     evaluations = check_after_range(context, table, loaded=len(failures) < len(keys)) if len(keys) > 1 else None
     if failures:
         _fail(context, table, failures, len(keys))

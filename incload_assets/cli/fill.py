@@ -12,7 +12,7 @@ def fill(
         str | None,
         typer.Option("--partitions", "-p", help="Partition keys and ranges; default: all with rescued values."),
     ] = None,
-    because: Annotated[str, typer.Option("--because", help="Why; a tag of the runs.")] = "",
+    because: Annotated[str, typer.Option("--because", help="Why; kept in the audit.")] = "",
 ) -> None:
     """Fill columns that the contract declares now from the fields that the log rescued before.
 
@@ -20,7 +20,7 @@ def fill(
     records would make of them; values that do not fit go to quarantine. Partitions whose rows never had the field are
     counted, and left as they are.
 
-    - **Writes:** the table and its log in the lake. The source is not read.
+    - **Writes:** the table and its log in the lake, and the audit. The source is not read.
     - **Spark:** started if it is not up.
     - **Dagster's instance:** needed; fills are runs there, and their partitions stay green in the UI.
 
@@ -45,13 +45,12 @@ def fill(
         among = [*records] if partitions is None else chosen(wanted, partitions)
         keys = [key for key in found if key in among]
         names = ", ".join(sorted({name for key in keys for name in found[key]}))
-        never = len([key for key in among if key in records and key not in found])
+        others = len([key for key in among if key in records and key not in found])
         if not keys:
             screen.say(f"{wanted.name}: no rescued field that a column lacks.")
             return
         have = "has" if len(keys) == 1 else "have"
-        screen.say(
-            f"{wanted.name}: {several(len(keys), 'partition')} {have} rescued values of {names}; {never} never had"
-        )
+        rest = f"{others} have none to fill" if others != 1 else "1 has none to fill"
+        screen.say(f"{wanted.name}: {several(len(keys), 'partition')} {have} rescued values of {names}; {rest}")
         if run_loads(project, wanted, keys, {FILL_TAG: because or NO_REASON}, verbose=bool(ctx.obj)):
             raise typer.Exit(1)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
+import dagster as dg
 import sqlglot
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -33,8 +34,9 @@ from incload_assets.load.landing_again import check_count, land_again, record_ag
 from incload_assets.load.load import LoadReport, report_of
 from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
-from incload_assets.load.replay import can_be_judged, judged_again, unreplayable
+from incload_assets.load.replay import NO_REASON, REPLAY_TAG, SENSOR_TAG, can_be_judged, judged_again, unreplayable
 from incload_assets.load.tables import ensure_tables
+from incload_assets.progress.audit import Action, AuditEntry, actor_of, record
 from incload_assets.writes.merge_into import app_id
 from resources.errors import DeclarationError, SourceUnreadable, WindowCompacted
 from resources.lake import Lake
@@ -43,6 +45,30 @@ FILL_TAG = "incload/fill"
 """The tag of a run that fills columns of its partitions from rescued fields; its value is why."""
 _OTHERS = 3
 """Most columns without a rescued value that are looked for among those declared since a window was judged."""
+
+
+def audit_by_hand(lake: Lake, table: Table, partitions: Sequence[str], run: dg.DagsterRun) -> None:
+    """Records in the audit that a person replayed or filled partitions; a sensor's requests are no person's actions.
+
+    Args:
+        lake: The lake with the audit.
+        table: The declaration.
+        partitions: The partition keys.
+        run: The run; its tag is the reason.
+    """
+    if SENSOR_TAG in run.tags:
+        return
+    action: Action = "fill" if FILL_TAG in run.tags else "replay"
+    because = run.tags[FILL_TAG if action == "fill" else REPLAY_TAG]
+    entry = AuditEntry(
+        action=action,
+        table=table.name,
+        partitions=partitions,
+        actor=actor_of(run),
+        because="" if because == NO_REASON else because,
+        run_id=run.run_id,
+    )
+    record(lake, entry)
 
 
 def refuse_unfillable(table: Table) -> None:

@@ -11,10 +11,9 @@ The window's other accepted rows stay as they are. So its record keeps the code 
 present code has validated the window only if it has validated all rows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
-import dagster as dg
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -40,7 +39,6 @@ from incload_assets.load.load import LoadReport, report_of
 from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
 from incload_assets.load.tables import ensure_tables
-from incload_assets.progress.audit import AuditEntry, actor_of, record
 from incload_assets.sources.files.csv import UNPARSED
 from incload_assets.writes.merge_into import app_id
 from resources.errors import SourceUnreadable
@@ -50,7 +48,7 @@ REPLAY_TAG = "incload/replay"
 """The tag of a run that replays the quarantine of its partitions instead of reading their source; its value is why."""
 NO_REASON = "-"
 """The value of the tag if no reason is given, because Dagster keeps no empty tags."""
-_SENSOR_TAG = "dagster/sensor_name"
+SENSOR_TAG = "dagster/sensor_name"
 
 
 def unreplayable(table: Table) -> str:
@@ -114,21 +112,6 @@ def replay_window(
     # in full: a replay that was killed after its landing is repeated by this one, which may find nothing to land
     applied = apply_changes(load, (window,), app_id(table, window), is_again=lambda _: True)
     return report_of(load, applied, window, ingested=landed)
-
-
-def audit_replay(lake: Lake, table: Table, partitions: Sequence[str], run: dg.DagsterRun) -> None:
-    """Records in the audit that a person replayed partitions; what a sensor asks for is no action of a person."""
-    if _SENSOR_TAG not in run.tags:
-        because = run.tags[REPLAY_TAG]
-        entry = AuditEntry(
-            action="replay",
-            table=table.name,
-            partitions=partitions,
-            actor=actor_of(run),
-            because="" if because == NO_REASON else because,
-            run_id=run.run_id,
-        )
-        record(lake, entry)
 
 
 def _fields(table: Table) -> list[str]:

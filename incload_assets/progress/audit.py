@@ -33,6 +33,7 @@ Action = Literal[
     "pause",
     "resume",
     "replay",
+    "fill",
     "accept",
     "discard",
     "fix",
