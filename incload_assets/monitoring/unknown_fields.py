@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import known_windows
 from resources.lake import Lake
 
 _TYPES = {"boolean": "T.BooleanType", "integer": "T.LongType", "number": "T.DoubleType", "date": "T.DateType",
@@ -83,7 +82,7 @@ def unknown_fields(table: Table, lake: Lake) -> list[UnknownField]:
 
 def _fields(seen: dict[str, _Seen], table: Table) -> Iterator[UnknownField]:
     for name, of in seen.items():
-        ordered = [window.key for window in known_windows(table.partitions_def, of.windows)] or sorted(of.windows)
+        ordered = [window.key for window in table.known_windows(of.windows)] or sorted(of.windows)
         yield UnknownField(name, of.rows, ordered[0], ordered[-1], _line(name, of.forms, table))
 
 
