@@ -9,6 +9,7 @@ import dagster as dg
 from incload_assets.assets.run import materialize
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.declare import declare
+from incload_assets.declaration.eras import Era
 from incload_assets.declaration.evolution import Evolution
 from incload_assets.declaration.field_types import as_columns, as_in_dagster, check_arguments
 from incload_assets.declaration.rules import key_of
@@ -60,6 +61,7 @@ def incremental_asset(
     undo_retention: timedelta = UNDO_RETENTION,
     on_failed_reconciliation: FailedReconciliation | None = None,
     evolution: Evolution = Evolution(),  # noqa: B008 - immutable
+    former_partitions: Sequence[Era] = (),
 ) -> Callable[[RowFunction], dg.AssetsDefinition]:
     """Declares a table that loads incrementally; decorates the row-wise function that shapes its changes.
 
@@ -88,6 +90,8 @@ def incremental_asset(
             beside the failure of the load. ``hold``: the window is held until its source changes or it is released.
             ``undo``: the load is undone first. None: nothing more.
         evolution: What a load does about a contract or a source with other columns than before.
+        former_partitions: The partitions definitions that the table had before, oldest first, each with the instant
+            until which it counted. Their windows stay as they are, and are not loaded again.
         pool: Dagster pool of the loads; default: a pool of its own for a table in which any load may touch any row
             (``Merge()`` without ``partition_by``).
         code_version: Version of the code; if it changes, rows are validated again. Default: a hash of function and
@@ -143,6 +147,7 @@ def incremental_asset(
                 undo_retention=undo_retention,
                 on_failed_reconciliation=on_failed_reconciliation,
                 evolution=evolution,
+                former_partitions=tuple(former_partitions),
             )
         )
 

@@ -14,7 +14,7 @@ from incload_assets.assets.metadata import Metadata, metadata_of
 from incload_assets.change_log.context import LoadContext
 from incload_assets.checks.with_loads import check_after_range
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import Window, window_of
+from incload_assets.declaration.window import Window
 from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.load.error_translation import told, unforeseen
 from incload_assets.load.fill import FILL_TAG, audit_by_hand, fill_window
@@ -58,7 +58,7 @@ FIRST_DELAY_SECONDS = 5.0
 def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.MaterializeResult[Any]]:
     """Loads the run's partitions, oldest first; each succeeds or fails by itself."""
     mark_process(context)
-    keys = sorted(context.partition_keys, key=lambda key: window_of(table.partitions_def, key, table.name))
+    keys = sorted(context.partition_keys, key=table.window_of)
     failures: dict[str, BaseException] = {}
     with ExitStack() as held:
         try:
@@ -89,7 +89,7 @@ def _load_each(
     failures: dict[str, BaseException],
 ) -> Iterator[dg.MaterializeResult[Any]]:
     lake, start = context.resources.lake, time.monotonic()
-    windows = {key: window_of(table.partitions_def, key, table.name) for key in keys}
+    windows = {key: table.window_of(key) for key in keys}
     left = dict(windows)
     try:
         for reports in _load_together(context, table, spark, list(windows.values())):

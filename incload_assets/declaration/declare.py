@@ -9,6 +9,7 @@ from incload_assets.contract.contract import Contract, compile_contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.conditions import check_conditions
 from incload_assets.declaration.declared import Declared
+from incload_assets.declaration.eras import check_eras
 from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.own_fields import check_own_fields
 from incload_assets.declaration.rules import check_columns, check_retention
@@ -27,6 +28,7 @@ def declare(declaration: Declaration) -> Table:
     table_name, source = declaration.name, declaration.source
     changes, write = declaration.changes, declaration.write
     partitions_def = time_windows(table_name, declaration.partitions_def)
+    check_eras(table_name, declaration.former_partitions, partitions_def, source, whole=write.supersedes)
     check_types(table_name, "", declaration)
     for name in ("changes", "write", "quarantine", "freshness", "slo", "evolution"):
         if (part := getattr(declaration, name)) is not None:

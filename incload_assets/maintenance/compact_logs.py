@@ -29,7 +29,7 @@ from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import Window, known_windows
+from incload_assets.declaration.window import Window
 from incload_assets.delta.fences import fenced
 from incload_assets.delta.sql import literal
 from incload_assets.delta.tables import lost_the_race
@@ -112,7 +112,7 @@ def compact(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compact
 
 def _old(table: Table, controls: Mapping[str, WindowRecord], older_than: datetime) -> dict[Window, WindowRecord]:
     """The windows that ended by a time, oldest first, without keys that are no longer windows of the table."""
-    known = known_windows(table.partitions_def, controls)
+    known = table.known_windows(controls)
     return {window: controls[window.key] for window in known if window.end <= older_than}
 
 

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from incload_assets.contract.contract import MASK
 from incload_assets.contract.nested_json import holds_struct
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import known_windows
 from resources.lake import Lake
 
 _TYPES = {"boolean": "T.BooleanType", "integer": "T.LongType", "number": "T.DoubleType", "date": "T.DateType",
@@ -111,7 +110,7 @@ def windows_to_fill(table: Table, lake: Lake) -> dict[str, list[str]]:
 
 def _fields(seen: dict[str, _Seen], table: Table) -> Iterator[UnknownField]:
     for name, of in seen.items():
-        ordered = [window.key for window in known_windows(table.partitions_def, of.windows)] or sorted(of.windows)
+        ordered = [window.key for window in table.known_windows(of.windows)] or sorted(of.windows)
         yield UnknownField(name, of.rows, ordered[0], ordered[-1], _line(name, of.forms, table))
 
 

@@ -12,6 +12,9 @@ OTHER_TYPE = f"{STORED}a_type_that_would_round_or_read_values_otherwise_is_anoth
 FIRST = f"{STORED}what_stops_a_load_is_first_and_says_what_to_write_instead"
 AS_TOLD = f"{EVOLUTION}what_is_told_of_a_difference_is_what_a_load_does"
 
+ERAS = "tests/declaration/test_eras.py::test_"
+WRONG_ERA = f"{ERAS}a_wrong_former_definition_fails_when_the_module_is_imported"
+CHANGED = "tests/load/test_eras.py::test_"
 WIDENING = "tests/load/test_widening.py::test_"
 ADAPTED = f"{STORED}what_a_declaration_allows_decides_about_additions_and_wider_types"
 
@@ -97,4 +100,41 @@ MUTANTS_OF_CONTRACTS = [
     Mutant("evolution: the exit code tells what stops loads", EXPLAIN, "cli.contract_view:exit_code",
            "if any(line.found.stops for line in lines):", "if False:",
            ("tests/cli/test_contract_view.py::test_the_exit_code_is_one_only_if_something_stops_loads",)),
+    Mutant("eras: a definition that is no former one stops a load", CONVERGENCE, "delta.differences:_of_properties",
+           'if kind == WINDOWS and now.startswith(f"{was}{UNTIL}"):', "if kind == WINDOWS:",
+           (f"{STORED}windows_of_another_definition_stop_a_load_unless_the_former_one_is_declared",)),
+    Mutant("eras: no gap and no overlap", CONVERGENCE, "declaration.eras:_check_era",
+           "if first is None or first.start != era.end:", "if False:", (f"{WRONG_ERA}[a gap]",)),
+    Mutant("eras: a former definition counts until the end of a window", CONVERGENCE, "declaration.eras:_check_era",
+           "last is None or last.end != era.end or last.start < definition.start", "last is None",
+           (f"{WRONG_ERA}[no bound of a window]",)),
+    Mutant("eras: until has an offset", EXPLAIN, "declaration.eras:_check_era",
+           "if not aware:", "if False:", (f"{WRONG_ERA}[no offset]",)),
+    Mutant("eras: an end of the former definition", CONVERGENCE, "declaration.eras:_check_era",
+           "if definition.end is not None and definition.end < era.end:", "if False:",
+           (f"{WRONG_ERA}[an end of the former definition]",)),
+    Mutant("eras: a key names one window", CONVERGENCE, "declaration.eras:_check_keys",
+           "if twice := next(_shared(known, after), None):", "if twice := None:",
+           (f"{WRONG_ERA}[a key of two windows]",)),
+    Mutant("eras: the fences of ranges are of one era", CONVERGENCE, "load.range_fences:range_app_id",
+           "f'{era}.' if era else ''", "''", (f"{ERAS}ranges_of_two_eras_have_different_fences",)),
+    Mutant("eras: a closed window is not loaded", CONVERGENCE, "declaration.table:Table.window_of",
+           "if key in self.closed:", "if False:", (f"{ERAS}windows_of_an_era_are_closed_and_end_by_its_end",)),
+    Mutant("eras: a window that ends later", CONVERGENCE, "load.closing:refuse_unfinished",
+           "if others := sorted({*held} - table.closed.keys()):", "if others := list[str]():",
+           (f"{CHANGED}former_partitions_are_not_closed_while_the_log_has_a_window_that_ends_later",)),
+    Mutant("eras: a landing that is not merged", CONVERGENCE, "load.closing:refuse_unfinished",
+           "if left := _not_merged(load, records):", "if left := list[str]():",
+           (f"{CHANGED}former_partitions_are_not_closed_while_a_landing_is_not_merged",)),
+    Mutant("eras: a window that is not complete", CONVERGENCE, "load.closing:refuse_unfinished",
+           "if left := _not_settled(table, records):", "if left := list[str]():",
+           (f"{CHANGED}former_partitions_are_not_closed_while_the_source_may_still_add_rows_to_them",)),
+    Mutant("eras: a held window has nothing more to merge", EXPLAIN, "load.closing:_not_merged",
+           "record.hold.returned_to if record.hold and not record.hold.undone else record.landing", "record.landing",
+           (f"{CHANGED}former_partitions_are_not_closed_while_a_landing_is_not_merged",)),
+    Mutant("eras: closed windows get no event", EXPLAIN, "recovery.rebuild:rebuild",
+           "if window.key in table.closed:", "if False:",
+           (f"{CHANGED}a_wiped_instance_is_rebuilt_and_closed_windows_are_proven_without_an_event",)),
+    Mutant("eras: late data is reported", EXPLAIN, "checks.gaps:gaps", "not found and not late", "not found",
+           (f"{CHANGED}what_comes_late_for_a_closed_window_is_reported_and_not_read",)),
 ]  # fmt: skip

@@ -18,7 +18,6 @@ from incload_assets.change_log.decisions import (
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import window_of
 from incload_assets.delta.sql import all_of, col
 from incload_assets.ingest.gains import validates_each_alone
 from incload_assets.ingest.validate import validate
@@ -252,7 +251,7 @@ def _expect_good(spark: SparkSession, table: Table, lake: Lake, rows: DataFrame,
     judged = validate(
         records,
         table,
-        [window_of(table.partitions_def, key, table.name) for key in keys],
+        [table.window_of(key) for key in keys],
         beside=beside,
         corrections=[*decisions_in_force(lake, table, CORRECTIONS, only=keys), *decisions],
     )
