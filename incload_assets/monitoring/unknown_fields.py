@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from incload_assets.contract.contract import MASK
 from incload_assets.contract.nested_json import holds_struct
 from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import known_windows
 from resources.lake import Lake
 
 _TYPES = {"boolean": "T.BooleanType", "integer": "T.LongType", "number": "T.DoubleType", "date": "T.DateType",
