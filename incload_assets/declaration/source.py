@@ -324,7 +324,7 @@ class Source(ABC):
 
     @property
     def is_text(self) -> bool:
-        """Whether every member of ``_raw`` is a text, as the source has it. Default: False, as it is not known."""
+        """Whether the source delivers every field of a record as a text, so that members of ``_raw`` are strings."""
         return False
 
     def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:

@@ -382,7 +382,7 @@ def _holds(wide: T.DataType, narrow: T.DataType) -> bool:
 
 
 def _fits(wide: T.DataType, narrow: T.DataType, plain: Callable[[T.DataType, T.DataType], bool]) -> bool:
-    """Whether types are the same, or their plain types within arrays, maps and structs fit each other."""
+    """Whether two types are equal, or have the same structure and every plain type of one holds that of the other."""
     if wide.simpleString() == narrow.simpleString():
         return True
     if isinstance(wide, T.ArrayType) and isinstance(narrow, T.ArrayType):
