@@ -43,6 +43,7 @@ class Settings(BaseSettings):
         prometheus_url: Address of a Prometheus that evaluates the rules, for ``incload ready``.
         dashboard_url: Address of ``incload dashboard``, to which the tables in the Dagster UI link; None: no link.
         backups: Folder of the backups of Dagster's storage; default ``<home>/backups``.
+        audit_days: Days after which entries of the audit are removed.
         samples: Whether the sample shop and its tables are part of the code location.
         trace_url: Address of a run's trace, with ``{trace_id}`` in it; the metadata of loads link to it.
 
@@ -74,6 +75,7 @@ class Settings(BaseSettings):
     prometheus_url: str | None = Field(None, pattern=r"^https?://", repr=False)
     dashboard_url: str | None = Field(None, pattern=r"^https?://[^@\s]+$")
     backups: Path | None = None
+    audit_days: int = Field(400, ge=1)
     samples: bool = True
     trace_url: str | None = None
 

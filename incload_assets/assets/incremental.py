@@ -16,6 +16,7 @@ from incload_assets.declaration.slo import Criticality, Slo
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import (
     INTERVAL,
+    QUARANTINE_RETENTION,
     UNDO_RETENTION,
     Declaration,
     FailedReconciliation,
@@ -60,6 +61,7 @@ def incremental_asset(
     undo_retention: timedelta = UNDO_RETENTION,
     on_failed_reconciliation: FailedReconciliation | None = None,
     evolution: Evolution = Evolution(),  # noqa: B008 - immutable
+    quarantine_retention: timedelta | None = QUARANTINE_RETENTION,
 ) -> Callable[[RowFunction], dg.AssetsDefinition]:
     """Declares a table that loads incrementally; decorates the row-wise function that shapes its changes.
 
@@ -88,6 +90,8 @@ def incremental_asset(
             beside the failure of the load. ``hold``: the window is held until its source changes or it is released.
             ``undo``: the load is undone first. None: nothing more.
         evolution: What a load does about a contract or a source with other columns than before.
+        quarantine_retention: How long rejected rows keep their records, so that they can be replayed. Afterwards the
+            rows stay, with their reasons. None: for ever.
         pool: Dagster pool of the loads; default: a pool of its own for a table in which any load may touch any row
             (``Merge()`` without ``partition_by``).
         code_version: Version of the code; if it changes, rows are validated again. Default: a hash of function and
@@ -143,6 +147,7 @@ def incremental_asset(
                 undo_retention=undo_retention,
                 on_failed_reconciliation=on_failed_reconciliation,
                 evolution=evolution,
+                quarantine_retention=quarantine_retention,
             )
         )
 

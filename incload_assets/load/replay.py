@@ -16,13 +16,14 @@ from dataclasses import replace
 from functools import partial
 
 import dagster as dg
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
 from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.decisions import corrected_at
+from incload_assets.change_log.payloads import keeps_payload, payloads_read_at
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import WindowRecord, window_records_of
 from incload_assets.declaration import window as windows
@@ -37,17 +38,16 @@ from incload_assets.ingest.facts import Facts, facts_of
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.gains import validates_each_alone, with_before
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
-from incload_assets.ingest.protect import is_kept_protected, protected_records
 from incload_assets.ingest.quarantine import check_threshold
 from incload_assets.ingest.validate import validate
 from incload_assets.load.apply import apply_changes
 from incload_assets.load.compacted import hold_off
+from incload_assets.load.judgeable import can_be_judged, fields_of_payloads, records_of_payloads, refuse_expired
 from incload_assets.load.load import LoadReport, report_of
 from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
 from incload_assets.load.tables import ensure_tables
 from incload_assets.progress.audit import AuditEntry, actor_of, record
-from incload_assets.sources.files.csv import UNPARSED
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.strategy import strategy_of
 from resources.errors import ConcurrentLoad, DeclarationError, IncrementalLoadError, SourceUnreadable
@@ -65,7 +65,7 @@ def unreplayable(table: Table) -> str:
     """Why rejected rows of a table cannot be judged again; '' if they can."""
     if table.contract.protections and not table.source.is_text:
         return f"{table.source} gives typed values, and of a table with protected columns only texts are kept"
-    return table.source.unreadable_payloads(_fields(table))
+    return table.source.unreadable_payloads(fields_of_payloads(table))
 
 
 def refuse_unreplayable(table: Table) -> None:
@@ -139,10 +139,6 @@ def audit_replay(lake: Lake, table: Table, partitions: Sequence[str], run: dg.Da
         record(lake, entry)
 
 
-def _fields(table: Table) -> list[str]:
-    return [*table.columns, *table.control_fields]
-
-
 def _land(load: LoadContext, window: Window) -> bool:
     """Lands the window with its rejected rows judged again; whether there was anything to judge."""
     table, log, held_off = load.table, load.log, False
@@ -182,15 +178,17 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord, *,
     table, window = load.table, ingestion.window
     former = load.log.read(load.spark, ingestion.log_version, [window.key])
     alone = validates_each_alone(table) and not was_corrected
-    rejected, with_payload = former.filter(F.col("_kind") == REJECTED), F.col("_payload").isNotNull()
+    rejected, with_payload = former.filter(F.col("_kind") == REJECTED), keeps_payload()
     staged = Staged(load.log, load.spark, [window.key])
     try:
         good = former.filter(F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE))
         accepted = None if alone else good.filter(~with_payload)
         judged = rejected.unionByName(good.filter(with_payload)) if was_corrected else rejected
         staged.write(_judged(load, window, judged, accepted), load.log.validated)
-        if unparsed := before.rejected - _judgeable(rejected, table).count():
-            staged.write(rejected.filter(~_can_be_judged(table)), load.log.validated)
+        if unparsed := before.rejected - rejected.filter(can_be_judged(table)).count():
+            if unparsed == before.rejected and not was_corrected:
+                refuse_expired(table, window, rejected)
+            staged.write(rejected.filter(~can_be_judged(table)), load.log.validated)
             load.info(f"{table.name} {window.key}: {unparsed} rejected rows keep no record, and stay as they are")
         facts = facts_of(staged.read(), table, [window])[window.key]
         if alone:
@@ -216,40 +214,16 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord, *,
             note=f"replayed {window.key}, run {load.run_id}",
             base=before if alone else None,
             anew=[REJECTED] if alone else [],
+            read_at=payloads_read_at(load.log.open(), [window.key]),
         )
     finally:
         staged.discard()
 
 
-def _can_be_judged(table: Table) -> Column:
-    """Whether a rejected row keeps the whole record: it could be parsed, or it is JSON, which shows by itself."""
-    if table.contract.protections:
-        return is_kept_protected()
-    first = F.element_at("_reasons", 1)
-    return F.col("_payload").isNotNull() & ~F.coalesce((F.size("_reasons") == 1) & first.rlike(UNPARSED), F.lit(False))
-
-
-def _judgeable(rejected: DataFrame, table: Table) -> DataFrame:
-    return rejected.filter(_can_be_judged(table))
-
-
-def records_of_payloads(kept: DataFrame, table: Table) -> DataFrame:
-    """The records of the payloads that rejected rows keep, parsed by the source, or as protected before.
-
-    Args:
-        kept: The rejected rows, as the log has them.
-        table: The declaration.
-    """
-    if table.contract.protections:
-        return protected_records(kept.filter(is_kept_protected()), table)
-    rows = kept.filter(F.col("_payload").isNotNull()).select("_payload", "_source", "_window")
-    return table.source.read_payloads(rows, _fields(table))
-
-
 def _judged(load: LoadContext, window: Window, rejected: DataFrame, accepted: DataFrame | None) -> DataFrame:
     """The rejected rows as the present contract judges them, and the accepted rows that were judged beside them."""
     table = load.table
-    records = records_of_payloads(_judgeable(rejected, table), table)
+    records = records_of_payloads(rejected.filter(can_be_judged(table)), table)
     with broken_condition_named(records, table, window.key):
         corrections = corrections_of(load.lake, table, [window.key])
         return validate(records, table, [window], beside=accepted, corrections=corrections)

@@ -34,5 +34,5 @@ def test_a_job_runs_every_night_and_does_not_know_other_tables(name: str, cron: 
 def test_a_job_that_applies_to_no_table_is_not_defined() -> None:
     assert TABLE is not None and TABLE.log_retention is None
     defined = {job.name for job in JOBS if job.definition([TABLE]) is not None}
-    assert defined == {"compact_files", "vacuum_tables"}
+    assert defined == {"compact_files", "expire_payloads", "vacuum_tables"}
     assert all(job.definition([]) is None for job in JOBS)
