@@ -4,6 +4,7 @@ from tests.mutations.mutant import BINS, CHECKPOINT, CONVERGENCE, EXPLAIN, IDLE,
 from tests.mutations.mutants_of_care import MUTANTS_OF_CARE
 from tests.mutations.mutants_of_contracts import MUTANTS_OF_CONTRACTS
 from tests.mutations.mutants_of_lifetimes import MUTANTS_OF_LIFETIMES
+from tests.mutations.mutants_of_secrets import MUTANTS_OF_SECRETS
 from tests.mutations.mutants_of_sources import MUTANTS_OF_SOURCES
 
 LOAD = "tests/load/test_load.py::test_"
@@ -737,4 +738,5 @@ MUTANTS = [
     *MUTANTS_OF_CARE,
     *MUTANTS_OF_CONTRACTS,
     *MUTANTS_OF_LIFETIMES,
+    *MUTANTS_OF_SECRETS,
 ]  # fmt: skip
