@@ -114,10 +114,10 @@ def _altered(entries: Sequence[AuditEntry], hashes: Sequence[str], fence: int) -
 
 
 def _anchor_of(entries: Sequence[AuditEntry]) -> Anchor:
-    """The anchor before the first entry; of a chain that begins with entry 1, or lacks an anchor, the beginning."""
+    """The last anchor before the first entry; the beginning, if the chain begins with entry 1 or lacks an anchor."""
     if not entries or entries[0].number == 1:
         return BEGINNING
-    found = [anchor for entry in entries if (anchor := anchor_in(entry)) and anchor.through == entries[0].number - 1]
+    found = [anchor for entry in entries if (anchor := anchor_in(entry)) and anchor.through < entries[0].number]
     return found[-1] if found else BEGINNING
 
 

@@ -39,7 +39,7 @@ MUTANTS_OF_LIFETIMES = [
            "if expired := rows.filter(is_expired()).count():", "if expired := 0:",
            (f"{PAYLOADS}a_correction_of_a_row_without_a_record_is_refused",)),
     Mutant("lifetimes: an audit begins after its anchor", EXPLAIN, "progress.audit_chain:_anchor_of",
-           "anchor.through == entries[0].number - 1", "anchor.through >= 1",
+           "anchor.through < entries[0].number", "anchor.through == 0",
            (f"{AUDIT}more_than_an_anchor_covers_is_missed",)),
     Mutant("lifetimes: anchors make no anchors", IDLE, "progress.audit_expiry:_last_before",
            "if any(anchor_in(entry) is None for entry in old)", "if old",
