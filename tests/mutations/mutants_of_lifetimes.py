@@ -38,6 +38,10 @@ MUTANTS_OF_LIFETIMES = [
     Mutant("lifetimes: a row without a record is not fixed", EXPLAIN, "monitoring.rows.decide:_refuse_expired",
            "if expired := rows.filter(is_expired()).count():", "if expired := 0:",
            (f"{PAYLOADS}a_correction_of_a_row_without_a_record_is_refused",)),
+    Mutant("lifetimes: an audit that keeps entries fails the job", EXPLAIN, "maintenance.jobs:MaintenanceJob",
+           'failures["the lake"] = str(translate(error, "the lake"))', "failures |= {}",
+           ("tests/maintenance/test_jobs.py::"
+            "test_the_audit_ends_with_the_job_of_all_tables_whose_step_shows_what_there_was_and_what_is_left",)),
     Mutant("lifetimes: an audit begins after its anchor", EXPLAIN, "progress.audit_chain:_anchor_of",
            "anchor.through < entries[0].number", "anchor.through == 0",
            (f"{AUDIT}more_than_an_anchor_covers_is_missed",)),
