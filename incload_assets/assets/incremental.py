@@ -17,6 +17,7 @@ from incload_assets.declaration.slo import Criticality, Slo
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import (
     INTERVAL,
+    QUARANTINE_RETENTION,
     UNDO_RETENTION,
     Declaration,
     FailedReconciliation,
@@ -62,6 +63,7 @@ def incremental_asset(
     on_failed_reconciliation: FailedReconciliation | None = None,
     evolution: Evolution = Evolution(),  # noqa: B008 - immutable
     former_partitions: Sequence[Era] = (),
+    quarantine_retention: timedelta | None = QUARANTINE_RETENTION,
 ) -> Callable[[RowFunction], dg.AssetsDefinition]:
     """Declares a table that loads incrementally; decorates the row-wise function that shapes its changes.
 
@@ -92,6 +94,8 @@ def incremental_asset(
         evolution: What a load does about a contract or a source with other columns than before.
         former_partitions: The partitions definitions that the table had before, oldest first, each with the instant
             until which it counted. Their windows stay as they are, and are not loaded again.
+        quarantine_retention: How long rejected rows keep their records, so that they can be replayed. Afterwards the
+            rows stay, with their reasons. None: for ever.
         pool: Dagster pool of the loads; default: a pool of its own for a table in which any load may touch any row
             (``Merge()`` without ``partition_by``).
         code_version: Version of the code; if it changes, rows are validated again. Default: a hash of function and
@@ -148,6 +152,7 @@ def incremental_asset(
                 on_failed_reconciliation=on_failed_reconciliation,
                 evolution=evolution,
                 former_partitions=tuple(former_partitions),
+                quarantine_retention=quarantine_retention,
             )
         )
 

@@ -32,9 +32,13 @@ FRESHNESS = timedelta(minutes=5)
 _OPEN = "a positive length of time, for which rejected rows may stay open"
 _PAUSE = "a length of time, one second or more, as the sensor looks once a second at most"
 _RETENTION = "a length of time, for which a window can be replaced after its end"
+_PAYLOADS = "a positive length of time, for which rejected rows keep their records"
 _UNDO = "a length of time, for which the former content of a window is kept; zero: not at all"
 UNDO_RETENTION = timedelta(days=7)
 """How long what a load replaced can be returned to, by default."""
+QUARANTINE_RETENTION = timedelta(days=90)
+"""How long rejected rows keep their records, by default: a quarter, so that what is found when its figures are made
+can still be replayed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +95,9 @@ class Declaration:
     on_failed_reconciliation: FailedReconciliation | None = None
     evolution: Evolution = Evolution()  # noqa: RUF009 - immutable
     former_partitions: tuple[Era, ...] = ()
+    quarantine_retention: Annotated[timedelta, Field(gt=timedelta(0), description=_PAYLOADS)] | None = (
+        QUARANTINE_RETENTION
+    )
 
     @property
     def name(self) -> str:

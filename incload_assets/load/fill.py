@@ -20,6 +20,7 @@ from sqlglot import exp
 from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
 from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.payloads import keeps_payload, payloads_read_at
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.declare import version_without
@@ -30,11 +31,12 @@ from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.ingest.quarantine import check_threshold
 from incload_assets.ingest.rescued import filled, is_fillable, rescued_in, uses_of
 from incload_assets.load.apply import apply_changes
+from incload_assets.load.judgeable import can_be_judged
 from incload_assets.load.landing_again import check_count, land_again, record_again, with_former
 from incload_assets.load.load import LoadReport, report_of
 from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
-from incload_assets.load.replay import NO_REASON, REPLAY_TAG, SENSOR_TAG, can_be_judged, judged_again, unreplayable
+from incload_assets.load.replay import NO_REASON, REPLAY_TAG, SENSOR_TAG, judged_again, unreplayable
 from incload_assets.load.tables import ensure_tables
 from incload_assets.progress.audit import Action, AuditEntry, actor_of, record
 from incload_assets.writes.merge_into import app_id
@@ -168,7 +170,7 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord) ->
         return None
     names, rows = found.columns, former.filter(is_fillable(table))
     _refuse_other_uses(table, window, names, uses_of(rows, table, names))
-    rejected, has_record = former.filter(F.col("_kind") == REJECTED), F.col("_payload").isNotNull()
+    rejected, has_record = former.filter(F.col("_kind") == REJECTED), keeps_payload()
     corrected = former.filter(F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE) & has_record)
     staged = Staged(load.log, load.spark, [window.key])
     try:
@@ -198,6 +200,7 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord) ->
             ingestion_app_id(table, window),
             landed.landing,
             note=f"filled {window.key}, run {load.run_id}",
+            read_at=payloads_read_at(load.log.open(), [window.key]),
         )
     finally:
         staged.discard()

@@ -14,13 +14,14 @@ present code has validated the window only if it has validated all rows.
 from collections.abc import Callable
 from dataclasses import replace
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
 from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.decisions import corrected_at
+from incload_assets.change_log.payloads import keeps_payload, payloads_read_at
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
@@ -30,16 +31,15 @@ from incload_assets.ingest.corrections import corrections_of
 from incload_assets.ingest.facts import facts_of
 from incload_assets.ingest.gains import validates_each_alone, with_before
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
-from incload_assets.ingest.protect import is_kept_protected, protected_records
 from incload_assets.ingest.quarantine import check_threshold
 from incload_assets.ingest.validate import validate
 from incload_assets.load.apply import apply_changes
+from incload_assets.load.judgeable import can_be_judged, fields_of_payloads, records_of_payloads, refuse_expired
 from incload_assets.load.landing_again import check_count, land_again, record_again, with_former
 from incload_assets.load.load import LoadReport, report_of
 from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
 from incload_assets.load.tables import ensure_tables
-from incload_assets.sources.files.csv import UNPARSED
 from incload_assets.writes.merge_into import app_id
 from resources.errors import SourceUnreadable
 from resources.lake import Lake
@@ -55,7 +55,7 @@ def unreplayable(table: Table) -> str:
     """Why rejected rows of a table cannot be judged again; '' if they can."""
     if table.contract.protections and not table.source.is_text:
         return f"{table.source} gives typed values, and of a table with protected columns only texts are kept"
-    return table.source.unreadable_payloads(_fields(table))
+    return table.source.unreadable_payloads(fields_of_payloads(table))
 
 
 def refuse_unreplayable(table: Table) -> None:
@@ -114,10 +114,6 @@ def replay_window(
     return report_of(load, applied, window, ingested=landed)
 
 
-def _fields(table: Table) -> list[str]:
-    return [*table.columns, *table.control_fields]
-
-
 def _land(load: LoadContext, window: Window) -> bool:
     """Lands the window with its rejected rows judged again; whether there was anything to judge."""
     was_corrected = False
@@ -139,14 +135,16 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord, *,
     table, window = load.table, ingestion.window
     former = load.log.read(load.spark, ingestion.log_version, [window.key])
     alone = validates_each_alone(table) and not was_corrected
-    rejected, with_payload = former.filter(F.col("_kind") == REJECTED), F.col("_payload").isNotNull()
+    rejected, with_payload = former.filter(F.col("_kind") == REJECTED), keeps_payload()
     staged = Staged(load.log, load.spark, [window.key])
     try:
         good = former.filter(F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE))
         accepted = None if alone else good.filter(~with_payload)
         judged = rejected.unionByName(good.filter(with_payload)) if was_corrected else rejected
         staged.write(judged_again(load, window, judged, accepted), load.log.validated)
-        if unparsed := before.rejected - _judgeable(rejected, table).count():
+        if unparsed := before.rejected - rejected.filter(can_be_judged(table)).count():
+            if unparsed == before.rejected and not was_corrected:
+                refuse_expired(table, window, rejected)
             staged.write(rejected.filter(~can_be_judged(table)), load.log.validated)
             load.info(f"{table.name} {window.key}: {unparsed} rejected rows keep no record, and stay as they are")
         facts = facts_of(staged.read(), table, [window])[window.key]
@@ -175,34 +173,10 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord, *,
             note=f"replayed {window.key}, run {load.run_id}",
             base=before if alone else None,
             anew=[REJECTED] if alone else [],
+            read_at=payloads_read_at(load.log.open(), [window.key]),
         )
     finally:
         staged.discard()
-
-
-def can_be_judged(table: Table) -> Column:
-    """Whether a rejected row keeps the whole record: it could be parsed, or it is JSON, which shows by itself."""
-    if table.contract.protections:
-        return is_kept_protected()
-    first = F.element_at("_reasons", 1)
-    return F.col("_payload").isNotNull() & ~F.coalesce((F.size("_reasons") == 1) & first.rlike(UNPARSED), F.lit(False))
-
-
-def _judgeable(rejected: DataFrame, table: Table) -> DataFrame:
-    return rejected.filter(can_be_judged(table))
-
-
-def records_of_payloads(kept: DataFrame, table: Table) -> DataFrame:
-    """The records of the payloads that rejected rows keep, parsed by the source, or as protected before.
-
-    Args:
-        kept: The rejected rows, as the log has them.
-        table: The declaration.
-    """
-    if table.contract.protections:
-        return protected_records(kept.filter(is_kept_protected()), table)
-    rows = kept.filter(F.col("_payload").isNotNull()).select("_payload", "_source", "_window")
-    return table.source.read_payloads(rows, _fields(table))
 
 
 def judged_again(load: LoadContext, window: Window, rejected: DataFrame, accepted: DataFrame | None) -> DataFrame:
@@ -215,7 +189,7 @@ def judged_again(load: LoadContext, window: Window, rejected: DataFrame, accepte
         accepted: Rows that may collide with them; None: no row depends on another one.
     """
     table = load.table
-    records = records_of_payloads(_judgeable(rejected, table), table)
+    records = records_of_payloads(rejected.filter(can_be_judged(table)), table)
     with broken_condition_named(records, table, window.key):
         corrections = corrections_of(load.lake, table, [window.key])
         return validate(records, table, [window], beside=accepted, corrections=corrections)

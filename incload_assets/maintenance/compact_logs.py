@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.change import CHANGES, CONTROL
 from incload_assets.change_log.commit import bare_fence, commit
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.payloads import payloads_read_at
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration import window as windows
@@ -153,7 +154,9 @@ def _remove(load: LoadContext, version: int, rest: Mapping[Window, WindowRecord]
         staged = Staged(log, load.spark, list(controls))
         staged.write(content)
         note = f"compacted {min(controls)}..{max(controls)}, run {load.run_id}"
-        if not commit(load, staged, controls, compaction_app_id(table), number, note=note, keep=False):
+        read_at = payloads_read_at(log.open(), controls)
+        done = commit(load, staged, controls, compaction_app_id(table), number, note=note, keep=False, read_at=read_at)
+        if not done:
             raise _overtaken(table)
         return sum(before.values()), sum(gone.values())
     finally:
