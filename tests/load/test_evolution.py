@@ -107,7 +107,7 @@ CASES = [
     ),
     Case(declared_kinds.ARGUMENTS, {"write": History(track=["value"])}, {"write": History()}),
 ]
-BY_OTHER_TESTS = (declared_kinds.CODE, declared_kinds.NEW_TABLE, declared_kinds.NO_TABLE)
+BY_OTHER_TESTS = (declared_kinds.CODE, declared_kinds.NEW_TABLE, declared_kinds.NO_TABLE, stored_kinds.ANOTHER_ERA)
 
 
 def told_as(case: Case) -> str:
