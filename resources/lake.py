@@ -33,6 +33,8 @@ AUDIT_FOLDER = "_audit"
 """Folder under the lake's root with the audit."""
 DECISIONS_FOLDER = "_decisions"
 """Folder under the lake's root with the decisions of people about rejected rows."""
+ERASED_FOLDER = "_erased"
+"""Folder under the lake's root with the deny list of erased subjects."""
 FORMER_FOLDER = "_former"
 """Folder under the lake's root with the former content of windows, for undo."""
 SHADOW_FOLDER = "_shadow"
@@ -46,6 +48,7 @@ OWN_FOLDERS = (
     LOADS_FOLDER,
     AUDIT_FOLDER,
     DECISIONS_FOLDER,
+    ERASED_FOLDER,
     FORMER_FOLDER,
     IDENTITY_FOLDER,
     SHADOW_FOLDER,

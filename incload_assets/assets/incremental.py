@@ -14,6 +14,7 @@ from incload_assets.declaration.field_types import as_columns, as_in_dagster, ch
 from incload_assets.declaration.rules import key_of
 from incload_assets.declaration.slo import Criticality, Slo
 from incload_assets.declaration.source import Source
+from incload_assets.declaration.subject import Subject
 from incload_assets.declaration.table import (
     INTERVAL,
     UNDO_RETENTION,
@@ -60,6 +61,7 @@ def incremental_asset(
     undo_retention: timedelta = UNDO_RETENTION,
     on_failed_reconciliation: FailedReconciliation | None = None,
     evolution: Evolution = Evolution(),  # noqa: B008 - immutable
+    subject: Subject | None = None,
 ) -> Callable[[RowFunction], dg.AssetsDefinition]:
     """Declares a table that loads incrementally; decorates the row-wise function that shapes its changes.
 
@@ -88,6 +90,7 @@ def incremental_asset(
             beside the failure of the load. ``hold``: the window is held until its source changes or it is released.
             ``undo``: the load is undone first. None: nothing more.
         evolution: What a load does about a contract or a source with other columns than before.
+        subject: The person that a row is about, so that one person's rows can be erased; None: no person.
         pool: Dagster pool of the loads; default: a pool of its own for a table in which any load may touch any row
             (``Merge()`` without ``partition_by``).
         code_version: Version of the code; if it changes, rows are validated again. Default: a hash of function and
@@ -143,6 +146,7 @@ def incremental_asset(
                 undo_retention=undo_retention,
                 on_failed_reconciliation=on_failed_reconciliation,
                 evolution=evolution,
+                subject=subject,
             )
         )
 

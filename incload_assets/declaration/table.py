@@ -17,6 +17,7 @@ from incload_assets.declaration.evolution import Evolution
 from incload_assets.declaration.field_types import Share, Text
 from incload_assets.declaration.slo import Criticality, Slo
 from incload_assets.declaration.source import Source
+from incload_assets.declaration.subject import Subject
 from incload_assets.declaration.write import Write
 
 RowFunction = Callable[[DataFrame], DataFrame]
@@ -87,6 +88,7 @@ class Declaration:
     undo_retention: Annotated[timedelta, Field(ge=timedelta(0), description=_UNDO)] = UNDO_RETENTION
     on_failed_reconciliation: FailedReconciliation | None = None
     evolution: Evolution = Evolution()  # noqa: RUF009 - immutable
+    subject: Subject | None = None
 
     @property
     def name(self) -> str:

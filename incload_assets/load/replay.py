@@ -23,6 +23,7 @@ from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
 from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.decisions import corrected_at
+from incload_assets.change_log.erasures import deny_list_of
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import WindowRecord, window_records_of
 from incload_assets.declaration import window as windows
@@ -198,10 +199,10 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord, *,
             _check_count(table, window, before.rejected, facts.rows)
             facts = replace(with_before(load, others, facts), replaced=before.replaced)
         else:
-            gone = before.skipped + before.removed
+            gone = before.skipped + before.erased + before.removed
             _check_count(table, window, before.rows_read - gone, facts.rows)
             facts = _with_former(load, ingestion, staged, former, facts)
-            facts = replace(facts, rows=facts.rows + gone, skipped=facts.skipped + before.skipped)
+            facts = replace(facts, rows=facts.rows + gone, skipped=before.skipped, erased=facts.erased + before.erased)
             if facts.rejected > before.rejected:
                 check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
         passed = before.rejected - facts.rejected
@@ -252,7 +253,8 @@ def _judged(load: LoadContext, window: Window, rejected: DataFrame, accepted: Da
     records = records_of_payloads(_judgeable(rejected, table), table)
     with broken_condition_named(records, table, window.key):
         corrections = corrections_of(load.lake, table, [window.key])
-        return validate(records, table, [window], beside=accepted, corrections=corrections)
+        deny = deny_list_of(load.lake, table)
+        return validate(records, table, [window], beside=accepted, corrections=corrections, deny=deny)
 
 
 def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, former: DataFrame, facts: Facts) -> Facts:
@@ -294,6 +296,7 @@ def _record(load: LoadContext, ingestion: Ingestion, before: WindowRecord, facts
         rows_read=facts.rows,
         rejected=facts.rejected,
         skipped=facts.skipped,
+        erased=facts.erased,
         replaced=facts.replaced,
         partitions=facts.partitions,
         first_sequence=facts.first_sequence,
