@@ -92,7 +92,7 @@ def deny_list_of(lake: Lake, table: Table) -> DenyList:
         if others := sorted({one.partition(":")[0] for one in listed if not one.startswith(mine)}):
             raise SourceUnreadable(
                 f"{table.name}: subjects were erased under the key {', '.join(others)}, here it is {mine[:-1]}",
-                rule="rows of erased subjects are recognised by the key of their erasure; loads must not bring them back",
+                rule="rows of erased subjects are recognised by the key of their erasure",
                 remedy="give the same key to all that load: INCLOAD_KEY_ERASURE, or INCLOAD_KEY_ERASURE_FILE",
             )
     return DenyList(listed)

@@ -7,7 +7,6 @@ compared, too, as it may be rejected because its subject cannot be read.
 
 from typing import NamedTuple
 
-import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -64,12 +63,8 @@ def marked_erased(rows: DataFrame, table: Table, deny: DenyList, *, rejected: Co
     if rejected is not None:
         words = F.flatten(F.array(*(F.split(F.col("_payload"), by) for by in SEPARATORS)))
         tokens = F.transform(F.array_distinct(words), lambda word: token_column(ERASURE, word))
-        all_listed = F.broadcast(
-            spark.createDataFrame(
-                [(sorted(deny.fingerprints),)], T.StructType().add("_all", T.ArrayType(T.StringType()))
-            )
-        )
-        found = found.crossJoin(all_listed)
+        whole = spark.createDataFrame([(sorted(deny.fingerprints),)], "_all array<string>")
+        found = found.crossJoin(F.broadcast(whole))
         is_erased |= rejected & F.coalesce(F.arrays_overlap(tokens, F.col("_all")), F.lit(False))
     found = found.withColumn(IS_ERASED, is_erased)
     return without_keys(found).drop("_fingerprint", "_listed", "_all")

@@ -62,9 +62,9 @@ def validate(
     Returns:
         One row per record, and per row of ``beside``: the table's columns, ``_kind`` (upsert, moved, delete, truncate,
         rejected, skipped or erased), ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless
-        rejected, skipped or erased), ``_payload`` (of rejected and of corrected rows only), ``_rescued``; ``_unset``, columns that the
-        change leaves unset, if the table's changes may do so; ``_is_snapshot``, whether the row is part of a full
-        extract, if the table has them.
+        rejected, skipped or erased), ``_payload`` (of rejected and of corrected rows only), ``_rescued``; ``_unset``,
+        columns that the change leaves unset, if the table's changes may do so; ``_is_snapshot``, whether the row is
+        part of a full extract, if the table has them.
 
     Raises:
         DeclarationError: The function dropped or added columns.
