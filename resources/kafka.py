@@ -10,6 +10,7 @@ from typing import Any
 
 from resources.errors import SourceUnreadable
 from resources.secret import secret
+from resources.secret_store import resolved
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 REQUEST_SECONDS = 10
@@ -43,7 +44,8 @@ class KafkaCluster:
         """The cluster that the environment configures for a name, or else the one provided for it.
 
         ``INCLOAD_KAFKA_<NAME>_SERVERS`` is its address; ``…_OPTIONS`` and ``…_SPARK_OPTIONS`` are JSON objects;
-        ``…_OPTIONS_FILE`` and ``…_SPARK_OPTIONS_FILE`` name files with them instead.
+        ``…_OPTIONS_FILE`` and ``…_SPARK_OPTIONS_FILE`` name files with them instead. The value of an option may name a
+        secret, ``secret:NAME``.
 
         Args:
             name: Letters, digits and ``_``, in lower case.
@@ -148,7 +150,10 @@ def _options(name: str, variable: str) -> dict[str, str]:
         given = None
     if not isinstance(given, dict) or any(isinstance(value, dict | list) for value in given.values()):
         raise _wrong(name, f"{variable} is no JSON object of options", '{"security.protocol": "SASL_SSL", …}')
-    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
+    try:
+        return {key: resolved(value) if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
+    except ValueError as error:
+        raise _wrong(name, str(error)) from None
 
 
 def _quoted(value: str) -> str:

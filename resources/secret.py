@@ -1,16 +1,21 @@
-"""Secrets from the environment, or from files that the environment names."""
+"""Secrets from the environment, from files that the environment names, or from a secret store."""
 
 import os
 from pathlib import Path
+
+from resources.secret_store import resolved
 
 
 def secret(variable: str) -> str:
     """The value of a variable, or the content of the file that ``<variable>_FILE`` names; '' if neither is set.
 
+    A value ``secret:NAME`` is looked up, see :mod:`resources.secret_store`.
+
     White space around the content is not part of it: editors and ``kubectl`` end files with a line end.
 
     Raises:
-        ValueError: Both are set, or the file cannot be read. The message names the variable and no value.
+        ValueError: Both are set, the file cannot be read, or the secret cannot be had. The message names the
+            variable and no value.
 
     Example:
         >>> # INCLOAD_DATABASE_SHOP_PASSWORD_FILE=/run/secrets/shop
@@ -21,7 +26,7 @@ def secret(variable: str) -> str:
     if given and file:
         raise ValueError(f"{variable} and {variable}_FILE are both set")
     if not file:
-        return given
+        return resolved(given)
     try:
         return Path(file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from resources.secret_store import resolved
+
 SparkMode = Literal["local", "in-process", "remote"]
 
 
@@ -43,6 +45,9 @@ class Settings(BaseSettings):
         prometheus_url: Address of a Prometheus that evaluates the rules, for ``incload ready``.
         dashboard_url: Address of ``incload dashboard``, to which the tables in the Dagster UI link; None: no link.
         backups: Folder of the backups of Dagster's storage; default ``<home>/backups``.
+        audit_days: Days after which entries of the audit are removed.
+        secret_command: Command that shows a secret, with ``{name}`` in it, see :mod:`resources.secret_store`.
+        secret_folder: Folder with a file for each secret, in place of the command.
         samples: Whether the sample shop and its tables are part of the code location.
         trace_url: Address of a run's trace, with ``{trace_id}`` in it; the metadata of loads link to it.
 
@@ -74,12 +79,16 @@ class Settings(BaseSettings):
     prometheus_url: str | None = Field(None, pattern=r"^https?://", repr=False)
     dashboard_url: str | None = Field(None, pattern=r"^https?://[^@\s]+$")
     backups: Path | None = None
+    audit_days: int = Field(400, ge=1)
+    secret_command: str | None = Field(None, repr=False)
+    secret_folder: Path | None = Field(None, repr=False)
     samples: bool = True
     trace_url: str | None = None
 
     @field_validator("spark")
     @classmethod
     def _known_spark(cls, value: str) -> str:
+        value = resolved(value)
         if value not in ("local", "in-process") and not value.startswith("sc://"):
             raise ValueError("INCLOAD_SPARK is 'local', 'in-process' or the sc://… address of a Spark Connect server")
         return value

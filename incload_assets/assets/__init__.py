@@ -4,6 +4,7 @@ from incload_assets.assets.derived import Upstream, derived_asset
 from incload_assets.assets.incremental import incremental_asset
 from incload_assets.contract.protection import Dropped, Hashed, Masked
 from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.eras import Era
 from incload_assets.declaration.evolution import Evolution
 from incload_assets.declaration.slo import Slo
 from incload_assets.declaration.source import EXTRACTED_COLUMNS, Absent, DetectRequest, Position, Shows, Source
@@ -36,6 +37,7 @@ __all__ = [
     "DeleteInsert",
     "DetectRequest",
     "Dropped",
+    "Era",
     "Evolution",
     "Files",
     "Fold",

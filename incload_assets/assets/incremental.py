@@ -9,6 +9,7 @@ import dagster as dg
 from incload_assets.assets.run import materialize
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.declare import declare
+from incload_assets.declaration.eras import Era
 from incload_assets.declaration.evolution import Evolution
 from incload_assets.declaration.field_types import as_columns, as_in_dagster, check_arguments
 from incload_assets.declaration.rules import key_of
@@ -17,6 +18,7 @@ from incload_assets.declaration.source import Source
 from incload_assets.declaration.subject import Subject
 from incload_assets.declaration.table import (
     INTERVAL,
+    QUARANTINE_RETENTION,
     UNDO_RETENTION,
     Declaration,
     FailedReconciliation,
@@ -62,6 +64,8 @@ def incremental_asset(
     on_failed_reconciliation: FailedReconciliation | None = None,
     evolution: Evolution = Evolution(),  # noqa: B008 - immutable
     subject: Subject | None = None,
+    former_partitions: Sequence[Era] = (),
+    quarantine_retention: timedelta | None = QUARANTINE_RETENTION,
 ) -> Callable[[RowFunction], dg.AssetsDefinition]:
     """Declares a table that loads incrementally; decorates the row-wise function that shapes its changes.
 
@@ -91,6 +95,10 @@ def incremental_asset(
             ``undo``: the load is undone first. None: nothing more.
         evolution: What a load does about a contract or a source with other columns than before.
         subject: The person that a row is about, so that one person's rows can be erased; None: no person.
+        former_partitions: The partitions definitions that the table had before, oldest first, each with the instant
+            until which it counted. Their windows stay as they are, and are not loaded again.
+        quarantine_retention: How long rejected rows keep their records, so that they can be replayed. Afterwards the
+            rows stay, with their reasons. None: for ever.
         pool: Dagster pool of the loads; default: a pool of its own for a table in which any load may touch any row
             (``Merge()`` without ``partition_by``).
         code_version: Version of the code; if it changes, rows are validated again. Default: a hash of function and
@@ -147,6 +155,8 @@ def incremental_asset(
                 on_failed_reconciliation=on_failed_reconciliation,
                 evolution=evolution,
                 subject=subject,
+                former_partitions=tuple(former_partitions),
+                quarantine_retention=quarantine_retention,
             )
         )
 

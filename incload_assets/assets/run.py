@@ -14,13 +14,14 @@ from incload_assets.assets.metadata import Metadata, metadata_of
 from incload_assets.change_log.context import LoadContext
 from incload_assets.checks.with_loads import check_after_range
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import Window, window_of
+from incload_assets.declaration.window import Window
 from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.load.error_translation import told, unforeseen
+from incload_assets.load.fill import FILL_TAG, audit_by_hand, fill_window
 from incload_assets.load.hold import after_failed_reconciliation
 from incload_assets.load.load import IfHeld, LoadReport, load_window
 from incload_assets.load.ranges import load_first_windows
-from incload_assets.load.replay import REPLAY_TAG, audit_replay, replay_window
+from incload_assets.load.replay import REPLAY_TAG, replay_window
 from incload_assets.load.undo import (
     BECAUSE_TAG,
     RELEASE_TAG,
@@ -57,7 +58,7 @@ FIRST_DELAY_SECONDS = 5.0
 def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.MaterializeResult[Any]]:
     """Loads the run's partitions, oldest first; each succeeds or fails by itself."""
     mark_process(context)
-    keys = sorted(context.partition_keys, key=lambda key: window_of(table.partitions_def, key, table.name))
+    keys = sorted(context.partition_keys, key=table.window_of)
     failures: dict[str, BaseException] = {}
     with ExitStack() as held:
         try:
@@ -71,8 +72,8 @@ def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.
             yield from _load_each(context, table, spark, keys, failures)
     if done := [key for key in keys if key not in failures]:
         _audit(context, table, done)
-        if REPLAY_TAG in context.run.tags:
-            audit_replay(context.resources.lake, table, done, context.run)
+        if REPLAY_TAG in context.run.tags or FILL_TAG in context.run.tags:
+            audit_by_hand(context.resources.lake, table, done, context.run)
     evaluations = check_after_range(context, table, loaded=len(failures) < len(keys)) if len(keys) > 1 else None
     if failures:
         _fail(context, table, failures, len(keys))
@@ -88,7 +89,7 @@ def _load_each(
     failures: dict[str, BaseException],
 ) -> Iterator[dg.MaterializeResult[Any]]:
     lake, start = context.resources.lake, time.monotonic()
-    windows = {key: window_of(table.partitions_def, key, table.name) for key in keys}
+    windows = {key: table.window_of(key) for key in keys}
     left = dict(windows)
     try:
         for reports in _load_together(context, table, spark, list(windows.values())):
@@ -124,13 +125,15 @@ def _load_each(
 def _load(
     context: dg.AssetExecutionContext, table: Table, spark: SparkSession, window: Window, *, alone: bool
 ) -> LoadReport:
-    """Loads a window from its source, replays its quarantine, or undoes loads of it, as the run's tags say."""
+    """Loads a window from its source, replays its quarantine, fills or undoes it, as the run's tags say."""
     tags, lake, run_id, info = context.run.tags, context.resources.lake, context.run.run_id, context.log.info
     if (before := tags.get(UNDO_TAG)) is not None:
         undo = Undo(before, actor_of(context.run), tags.get(BECAUSE_TAG, ""))
         return undo_window(spark, table, lake, window, undo, run_id=run_id, info=info)
     if REPLAY_TAG in tags:
         return replay_window(spark, table, lake, window, run_id=run_id, info=info)
+    if FILL_TAG in tags:
+        return fill_window(spark, table, lake, window, run_id=run_id, info=info)
     # a sensor asks for a held window only to complete an undo, or to repair what the window is to have
     if_held: IfHeld = "release" if RELEASE_TAG in tags else "complete" if FINGERPRINT_TAG in tags else "refuse"
     return load_window(
@@ -184,7 +187,7 @@ def _load_together(
     context: dg.AssetExecutionContext, table: Table, spark: SparkSession, windows: Sequence[Window]
 ) -> Iterator[list[LoadReport]]:
     """Loads windows together that no run has tried before, if there are several."""
-    alone = UNDO_TAG in context.run.tags or REPLAY_TAG in context.run.tags
+    alone = any(tag in context.run.tags for tag in (UNDO_TAG, REPLAY_TAG, FILL_TAG))
     if len(windows) < 2 or context.retry_number > 0 or not table.in_ranges or alone:
         return
 

@@ -12,6 +12,7 @@ again.
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
+from datetime import datetime
 from functools import cache
 from uuid import uuid4
 
@@ -41,6 +42,7 @@ def commit(
     base: WindowRecord | None = None,
     keep: bool = True,
     anew: Collection[str] = (),
+    read_at: Mapping[str, datetime] | None = None,
 ) -> bool:
     """Replaces windows of the log, or adds to one, in one commit fenced by ``(app_id, number)``.
 
@@ -55,6 +57,8 @@ def commit(
             log now has another record, because it was restored or ingested again, nothing is committed.
         keep: Whether what the windows held is kept for an undo.
         anew: With ``base``, kinds of the window's rows that are replaced nevertheless.
+        read_at: When the payloads of windows were read from their source, by partition key; by default now. See
+            :mod:`incload_assets.change_log.payloads`.
 
     Returns:
         Whether the log now has this commit's windows.
@@ -71,7 +75,7 @@ def commit(
         FormerLandings(log).keep(log_now, list(controls), leaving=None if base is None else anew)
     staged.given.update(controls)
     files = [*staged.committing(), *_record_files(load, controls)]
-    added = [file.as_added(at) for file in files]
+    added = [file.as_added((read_at or {}).get(file.window, at)) for file in files]
     log.lake.commit(log_now, added, app_id, number, replaced=replaced, note=note)
     # no matter how the commit ended: its answer may have been lost, or another commit may have followed at once
     return log.controls(only=list(controls)) == dict(controls)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from incload_assets.change_log.payloads import expired_row_id, is_expired
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from resources.errors import ConcurrentLoad
@@ -65,8 +66,11 @@ class Decision:
 
 def rejected_row_id() -> Column:
     """The identifier of a rejected row of a log: a hash of window, file and payload, of the place if it has none."""
-    of_row = F.coalesce("_payload", F.concat_ws(":", "_source.block", "_source.row"))
-    return F.sha2(F.to_json(F.array("_window", F.coalesce("_source.file", F.lit("")), of_row)), 256)
+    kept = F.when(~is_expired(), F.col("_payload"))
+    of_row = F.coalesce(kept, F.concat_ws(":", "_source.block", "_source.row"))
+    return F.coalesce(
+        expired_row_id(), F.sha2(F.to_json(F.array("_window", F.coalesce("_source.file", F.lit("")), of_row)), 256)
+    )
 
 
 def decisions_in_force(

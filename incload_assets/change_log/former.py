@@ -131,6 +131,18 @@ class FormerLandings:
         if gone:
             self._copy(gone)
 
+    def keep_named(self, keys: Collection[str], paths: Collection[str]) -> None:
+        """Copies files of the log that former landings name, before they leave it.
+
+        Args:
+            keys: The partition keys of the files.
+            paths: Their paths within the log.
+        """
+        leaving = set(paths)
+        named = {file for key in keys for landing in self.of(key) for file in landing.files if file.path in leaving}
+        if named:
+            self._copy(named)
+
     def of(self, window: str) -> list[FormerLanding]:
         """The former landings of a window, oldest first."""
         return list(self._in(_folder_of(window)))

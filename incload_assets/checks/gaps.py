@@ -4,12 +4,16 @@ from datetime import timedelta
 
 import dagster as dg
 
+from incload_assets.checks.closed import late_for_closed
 from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, records, result, several, some
 from incload_assets.progress.progress import WindowProgress
 
 NAME = "gaps"
-DESCRIPTION = "Every due window since the first loaded one is loaded; failed windows are listed with their cause."
+DESCRIPTION = (
+    "Every due window since the first loaded one is loaded; failed windows are listed with their cause. Nothing came "
+    "too late for a closed window of former partitions."
+)
 
 _WHY = {
     "missing": "the source holds it, but it was never loaded",
@@ -24,17 +28,29 @@ def gaps(look: Observation) -> dg.AssetCheckResult:
     holes = [] if first is None else [w for w in look.progress[first:] if _is_hole(look, w)]
     before = 0 if first is None else sum(w.status == "missing" for w in look.progress[:first])
     found = sorted([*failed, *holes], key=lambda window: window.window)
+    late = late_for_closed(look.table, look.lake, look.controls)
     metadata: dict[str, dg.MetadataValue] = {
         "gaps": dg.MetadataValue.int(len(holes)),
         "failed": dg.MetadataValue.int(len(failed)),
         "in_progress": dg.MetadataValue.int(sum(w.status == "in_progress" for w in look.progress)),
         "held_before_first_loaded": dg.MetadataValue.int(before),
     }
+    if look.table.former_partitions:
+        metadata["late_for_closed"] = dg.MetadataValue.int(len(late))
+    if late:
+        metadata["late"] = records(["window", "source"], late.items())
     if found:
         metadata["windows"] = records(
             ["window", "status", "why", "run"], ((w.key, w.status, _why(w), w.failed_run) for w in found)
         )
-    return result(look, NAME, not found, _described(look, first, failed, holes, before), metadata)
+    described = _described(look, first, failed, holes, before)
+    if late:
+        described += (
+            f" The source holds other data than was loaded for {several(len(late), 'closed window')} of the former "
+            f"partitions: {some(list(late))}. What to do: deliver what is new in it again, for a present window; "
+            "or, if it is in the table, remove it."
+        )
+    return result(look, NAME, not found and not late, described, metadata)
 
 
 def _is_hole(look: Observation, window: WindowProgress) -> bool:

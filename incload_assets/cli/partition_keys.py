@@ -54,6 +54,8 @@ def chosen(table: Table, expression: str) -> list[str]:
 def _place(table: Table, places: dict[str, int], key: str) -> int:
     if key in places:
         return places[key]
+    if key in table.closed:
+        raise table.is_closed([key])
     first, last = next(iter(places)), next(reversed(places))
     raise IncrementalLoadError(
         f"{table.name} has no partition {key!r}",

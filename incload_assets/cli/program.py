@@ -18,6 +18,7 @@ from incload_assets.cli.demo import demo
 from incload_assets.cli.dev import dev
 from incload_assets.cli.docs import docs
 from incload_assets.cli.doctor import doctor
+from incload_assets.cli.fill import fill
 from incload_assets.cli.fix import accept, discard, fix
 from incload_assets.cli.game_day import game_day
 from incload_assets.cli.history import history
@@ -83,6 +84,7 @@ program.command()(resume)
 program.command()(audit)
 program.command()(quarantine)
 program.command()(replay)
+program.command()(fill)
 program.command()(fix)
 program.command()(accept)
 program.command()(discard)

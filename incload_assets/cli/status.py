@@ -53,6 +53,8 @@ def status(
         elif found:
             screen.print_grid(overview(found))
             for each in found:
+                for era in each.closed:
+                    screen.say(escape(f"{each.table}: {era}"))
                 if each.paused:
                     screen.say(escape(f"{each.table} is {each.paused}"))
                 if each.left_out:

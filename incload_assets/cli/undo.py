@@ -65,7 +65,11 @@ def undo(
             screen.print_grid(grid)
         else:
             tags, verbose = {UNDO_TAG: wish.before, BECAUSE_TAG: because}, bool(ctx.obj)
-            if run_loads(project, wanted, [plan.window for plan in plans], tags, verbose=verbose):
+            closed = [plan.window for plan in plans if plan.window in wanted.closed]
+            if closed:
+                screen.complain(str(wanted.is_closed(closed)))
+            chosen_keys = [plan.window for plan in plans if plan.window not in wanted.closed]
+            if chosen_keys and run_loads(project, wanted, chosen_keys, tags, verbose=verbose):
                 raise typer.Exit(1)
         if any(plan.refused for plan in plans):
             raise typer.Exit(1)

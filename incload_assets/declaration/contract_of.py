@@ -6,6 +6,7 @@ import pyspark.sql.types as T
 
 from incload_assets.contract.described import ColumnDescription, TableContract
 from incload_assets.contract.model import Field
+from incload_assets.declaration.eras import windows_text
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.write import BUCKET, Write
 from incload_assets.delta.differences import OWN, Adaptation, Stored
@@ -41,8 +42,7 @@ def stored_as(table: Table) -> Stored:
     if table.write.buckets is not None:
         columns = T.StructType([*columns.fields, T.StructField(BUCKET, T.IntegerType(), True, _COMMENT)])
     kept = {f"{OWN}{name}": value for name, value in table.write.kept_as(table.changes).items()}
-    windows = table.partitions_def
-    definition = {WINDOWS: f"{windows.cron_schedule} {windows.timezone or 'UTC'} {windows.fmt}"}
+    definition = {WINDOWS: windows_text(table.former_partitions, table.partitions_def)}
     return Stored(columns, table.write.stored_by, kept if table.write.supersedes else kept | definition)
 
 

@@ -2,11 +2,14 @@
 
 import hashlib
 import inspect
+from collections.abc import Collection
+from dataclasses import replace
 
 from incload_assets.contract.contract import Contract, compile_contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.conditions import check_conditions
 from incload_assets.declaration.declared import Declared
+from incload_assets.declaration.eras import check_eras
 from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.own_fields import check_own_fields
 from incload_assets.declaration.rules import check_columns, check_retention
@@ -26,6 +29,7 @@ def declare(declaration: Declaration) -> Table:
     table_name, source = declaration.name, declaration.source
     changes, write = declaration.changes, declaration.write
     partitions_def = time_windows(table_name, declaration.partitions_def)
+    check_eras(table_name, declaration.former_partitions, partitions_def, source, whole=write.supersedes)
     check_types(table_name, "", declaration)
     for name in ("changes", "write", "quarantine", "freshness", "slo", "evolution", "subject"):
         if (part := getattr(declaration, name)) is not None:
@@ -64,6 +68,19 @@ def declare(declaration: Declaration) -> Table:
     return Table(
         **vars(declaration) | compiled_parts | {"code_version": code_version, "control_fields": control_fields}
     )
+
+
+def version_without(table: Table, columns: Collection[str]) -> str:
+    """The version that a table's code had before some columns were declared, if nothing else was another.
+
+    Args:
+        table: The declaration.
+        columns: The columns.
+    """
+    contract = replace(
+        table.contract, fields=tuple(field for field in table.contract.fields if field.name not in columns)
+    )
+    return _code_version(table.function, contract, table.changes, table.write, table.source)
 
 
 def _code_version(function: RowFunction, contract: Contract, changes: Changes, write: Write, source: Source) -> str:

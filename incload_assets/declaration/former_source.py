@@ -42,7 +42,12 @@ def _with_request(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def detect(self: Any, request: Any) -> Any:
         return method(
-            self, request.table_name, request.windows, request.ingested, first=request.first, lake=request.lake
+            self,
+            request.table_name,
+            request.windows,
+            request.ingested,
+            first=request.first if request.older else None,
+            lake=request.lake,
         )
 
     return detect

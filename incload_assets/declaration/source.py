@@ -114,6 +114,8 @@ class DetectRequest:
         lake: Location of the tables, for sources that read some of them or that store window bounds.
         first: Start of the table's first window, aware, UTC; a source with windows by arrival time assigns older data
             to that window. None: older data belongs to no window.
+        older: Whether the first window may take all older data of the source. False: there are windows of a former
+            partitions definition, which hold it and are closed, so that it must not be read again.
     """
 
     table_name: str
@@ -121,6 +123,7 @@ class DetectRequest:
     ingested: Mapping[str, Position]
     lake: Lake
     first: datetime | None = None
+    older: bool = True
 
 
 class Source(ABC):
@@ -321,7 +324,7 @@ class Source(ABC):
 
     @property
     def is_text(self) -> bool:
-        """Whether every member of ``_raw`` is a text, as the source has it. Default: False, as it is not known."""
+        """Whether the source delivers every field of a record as a text, so that members of ``_raw`` are strings."""
         return False
 
     def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:

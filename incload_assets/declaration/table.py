@@ -1,6 +1,6 @@
 """A table's declaration, as its author writes it and as it is checked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -13,12 +13,15 @@ from pyspark.sql import DataFrame
 
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.eras import Era
 from incload_assets.declaration.evolution import Evolution
 from incload_assets.declaration.field_types import Share, Text
 from incload_assets.declaration.slo import Criticality, Slo
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.subject import Subject
+from incload_assets.declaration.window import Window, first_window, known_windows, window_of
 from incload_assets.declaration.write import Write
+from resources.errors import IncrementalLoadError
 
 RowFunction = Callable[[DataFrame], DataFrame]
 FailedReconciliation = Literal["hold", "undo"]
@@ -30,9 +33,13 @@ FRESHNESS = timedelta(minutes=5)
 _OPEN = "a positive length of time, for which rejected rows may stay open"
 _PAUSE = "a length of time, one second or more, as the sensor looks once a second at most"
 _RETENTION = "a length of time, for which a window can be replaced after its end"
+_PAYLOADS = "a positive length of time, for which rejected rows keep their records"
 _UNDO = "a length of time, for which the former content of a window is kept; zero: not at all"
 UNDO_RETENTION = timedelta(days=7)
 """How long what a load replaced can be returned to, by default."""
+QUARANTINE_RETENTION = timedelta(days=90)
+"""How long rejected rows keep their records, by default: a quarter, so that what is found when its figures are made
+can still be replayed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +96,10 @@ class Declaration:
     on_failed_reconciliation: FailedReconciliation | None = None
     evolution: Evolution = Evolution()  # noqa: RUF009 - immutable
     subject: Subject | None = None
+    former_partitions: tuple[Era, ...] = ()
+    quarantine_retention: Annotated[timedelta, Field(gt=timedelta(0), description=_PAYLOADS)] | None = (
+        QUARANTINE_RETENTION
+    )
 
     @property
     def name(self) -> str:
@@ -144,6 +155,47 @@ class Table(Declaration):
     def promised(self) -> timedelta:
         """The time within which 95 % of windows and changes are loaded."""
         return self.slo.freshness or (self.freshness.within if self.freshness else FRESHNESS)
+
+    @cached_property
+    def closed(self) -> Mapping[str, Window]:
+        """The windows of former partitions definitions, by partition key, oldest first."""
+        return {window.key: window for era in self.former_partitions for window in era.windows}
+
+    @property
+    def reads_older(self) -> bool:
+        """Whether the first window takes all older rows of a database, which no closed window holds."""
+        return not self.former_partitions or self.former_partitions[-1].read_older
+
+    def window_of(self, key: str) -> Window:
+        """The window of a partition key.
+
+        Raises:
+            IncrementalLoadError: The table has no such window, or it is closed.
+        """
+        if key in self.closed:
+            raise self.is_closed([key])
+        return window_of(self.partitions_def, key, self.name)
+
+    def is_closed(self, keys: Iterable[str]) -> IncrementalLoadError:
+        """The error of whoever wants closed windows to change."""
+        return IncrementalLoadError(
+            f"{self.name}: {', '.join(map(repr, keys))}: closed, a window of the former partitions",
+            rule="windows of former partitions stay as they are: they are neither loaded nor undone any more",
+            remedy="correct their rows at the source with a newer change, which a present window then loads",
+        )
+
+    def known_windows(self, keys: Iterable[str]) -> list[Window]:
+        """The windows of the given keys, closed ones included, oldest first; other keys are ignored."""
+        left = [*keys]
+        closed = [self.closed[key] for key in left if key in self.closed]
+        return sorted([*closed, *known_windows(self.partitions_def, (key for key in left if key not in self.closed))])
+
+    def era_of(self, window: Window) -> tuple[int, Window]:
+        """The number of the era that a window is of, 0 for the oldest, and the first window of this era."""
+        for number, era in enumerate(self.former_partitions):
+            if window.start < era.end:
+                return number, era.windows[0]
+        return len(self.former_partitions), first_window(self.partitions_def)
 
     def type_of(self, column: str) -> T.DataType:
         """The type of a column of the contract."""

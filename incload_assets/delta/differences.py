@@ -151,7 +151,14 @@ WINDOWS = Kind(
     "stops",
     f"{_FAILS}. Another start is no change, and nothing is if each window holds the whole table",
     rule=_IDENTITY,
-    remedy=_ANOTHER_NAME,
+    remedy="declare the former partitions beside the new ones, former_partitions=[Era(…, until=…)], restore the "
+    "declaration, or give the table another name and load it again",
+)
+ANOTHER_ERA = Kind(
+    "windows changed, with former_partitions",
+    "applied",
+    "The property is extended in a commit of its own, if nothing of the former windows is left to be loaded. They stay "
+    "as they are. Loads of the former code stop from then on",
 )
 SETTING = Kind(
     "setting of a Delta table changed",
@@ -162,13 +169,15 @@ STORED_KINDS = (
     ADDED, ADDED_UNSET, ADDED_NOT, DROPPED, DROPPED_CONTENT,
     WIDENED, WIDENED_BY_LOAD, WIDENED_TEXT, WIDENED_PLACE, NARROWED, RETYPED, SPELLING,
     MEMBER_ADDED, MEMBER_DROPPED, MEMBER_ORDER, NESTED,
-    KEYS, PARTITIONING, BUCKETS, WRITE, VERSIONS, WINDOWS, SETTING,
+    KEYS, PARTITIONING, BUCKETS, WRITE, VERSIONS, WINDOWS, ANOTHER_ERA, SETTING,
 )  # fmt: skip
 """The kinds of differences that can be seen in a Delta table."""
 IDENTITY_KINDS = (KEYS, BUCKETS, WRITE, VERSIONS, WINDOWS)
 """The kinds of differences in what identifies rows, and how they are written."""
 OWN = "incload."
 """The prefix of table properties that describe the rows of a table."""
+UNTIL = " until "
+"""What follows a definition of windows in its property if it is a former one: the instant until which it counted."""
 _BY_PROPERTY = {
     f"{OWN}keys": KEYS,
     f"{OWN}buckets": BUCKETS,
@@ -319,6 +328,8 @@ def _of_properties(has: Mapping[str, str], declared: Mapping[str, str]) -> Itera
         if (was := has.get(name)) == now:
             continue
         kind = _BY_PROPERTY.get(name, WRITE) if name.startswith(OWN) and was is not None else SETTING
+        if kind == WINDOWS and now.startswith(f"{was}{UNTIL}"):
+            kind = ANOTHER_ERA
         yield Difference(kind, name, was, now)
 
 
@@ -371,7 +382,7 @@ def _holds(wide: T.DataType, narrow: T.DataType) -> bool:
 
 
 def _fits(wide: T.DataType, narrow: T.DataType, plain: Callable[[T.DataType, T.DataType], bool]) -> bool:
-    """Whether types are the same, or their plain types within arrays, maps and structs fit each other."""
+    """Whether two types are equal, or have the same structure and every plain type of one holds that of the other."""
     if wide.simpleString() == narrow.simpleString():
         return True
     if isinstance(wide, T.ArrayType) and isinstance(narrow, T.ArrayType):

@@ -70,7 +70,7 @@ def validate(
         DeclarationError: The function dropped or added columns.
     """
     out = table.function(_typed(corrected(protected(extracted, table), corrections), table))
-    _check_output(out, table)
+    check_output(out, table)
     rows = _with_reasons(out, table, windows, deny, may_be_corrected=bool(corrections))
     if beside is not None:
         accepted = beside.withColumn("_reasons", F.coalesce("_reasons", F.array().cast("array<string>")))
@@ -115,7 +115,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
     skipped = F.col(base.SKIPPED) if base.SKIPPED in extracted.columns else F.lit(None).cast("string")
     # typed first, because reasons use the typed values, and Spark plans an expression once for each use of it
     own = [name for name in extracted.columns if name.startswith("_")]
-    rescued = _rescued(table.contract.undeclared(raw, raw_types))
+    rescued = rescued_with(table.contract.undeclared(raw, raw_types))
     if table.contract.protections:
         rescued = names_alone(rescued)
     record = F.struct(
@@ -145,8 +145,12 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
     return typed.withColumn(RECORD, record)
 
 
-def _rescued(nested: Column | None) -> Column:
-    """Fields rescued by the source, and nested values that the contract declares partly, as one JSON object."""
+def rescued_with(nested: Column | None) -> Column:
+    """Fields rescued by the source, and nested values that the contract declares partly, as one JSON object.
+
+    Args:
+        nested: The nested values, as a JSON object; None if no row can have any.
+    """
     flat = F.col("_rescued")
     if nested is None:
         return flat
@@ -158,7 +162,12 @@ def _condition(sql: str | None) -> Column:
     return F.expr(sql) if sql else F.lit(False)  # NULL selects no kind
 
 
-def _check_output(out: DataFrame, table: Table) -> None:
+def check_output(out: DataFrame, table: Table) -> None:
+    """Checks what a table's function returns.
+
+    Raises:
+        DeclarationError: A column is missing, unknown or of another type.
+    """
     if RECORD not in out.columns:
         raise DeclarationError(
             f"{table.name}: its function returns no column {RECORD!r}",

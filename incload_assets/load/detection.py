@@ -13,7 +13,7 @@ def detect(load: LoadContext, windows: list[Window]) -> dict[str, Position]:
     """The source's present positions of the windows that it has content for, or that may be empty."""
     table = load.table
     first = first_window(table.partitions_def).start
-    request = DetectRequest(table.name, windows, load.log.ingested, load.lake, first)
+    request = DetectRequest(table.name, windows, load.log.ingested, load.lake, first, table.reads_older)
     table.source.prepare(load.spark, request)
     return table.source.empty_positions(windows, load.lake) | table.source.detect(request)
 

@@ -69,5 +69,5 @@ def _ingested(load: LoadContext, keys: Sequence[str]) -> Iterator[tuple[Window, 
     controls = window_records_of(log, only=keys)
     if len(controls) < len(keys) and (others := ingested_windows(log)):  # without base rows
         controls |= window_records_of(log, only=[max(others)])
-    for window in known_windows(load.table.partitions_def, controls):
+    for window in known_windows(load.table.partitions_def, controls):  # closed ones stay, whatever is declared
         yield window, controls[window.key].as_position()

@@ -8,11 +8,13 @@ ingested. So commits that a killed run left behind, or planned from an older log
 ``tests/model/ranges.py`` explores this protocol.
 """
 
+from deltalake import DeltaTable
+
 from incload_assets.change_log.commit import bare_fence
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import Window, first_window
-from incload_assets.writes.merge_into import bare_merge_fence
+from incload_assets.declaration.window import Window
+from incload_assets.writes.merge_into import INGESTION_SHIFT, app_id, bare_merge_fence
 
 WINDOWS_AT_ONCE = 32
 FIRST_INGESTION = 1
@@ -21,9 +23,19 @@ FIRST_INGESTION = 1
 
 def range_app_id(table: Table, window: Window) -> str:
     """The identifier of the fence for ranges that can include a window."""
-    first = first_window(table.partitions_def)
-    length = (first.end - first.start) * WINDOWS_AT_ONCE
-    return f"{table.name}/range {(window.start - first.start) // length}"
+    era, first = table.era_of(window)
+    group = (window.start - first.start) // ((first.end - first.start) * WINDOWS_AT_ONCE)
+    return f"{table.name}/range {f'{era}.' if era else ''}{group}"
+
+
+def has_merge_of(table: Table, window: Window, landing: int, delta: DeltaTable) -> bool:
+    """Whether a table has, or may have, the commit of a merge of a landing, by the window itself or with its range.
+
+    A range has one fence for its windows, so that after a first landing any merge of the range counts.
+    """
+    if (delta.transaction_version(app_id(table, window)) or 0) > landing << INGESTION_SHIFT:
+        return True
+    return landing == FIRST_INGESTION and delta.transaction_version(range_app_id(table, window)) is not None
 
 
 def call_off_ingestions(load: LoadContext, window: Window) -> None:

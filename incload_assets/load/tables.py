@@ -14,6 +14,7 @@ from incload_assets.declaration.contract_of import WINDOWS, adaptation_of, store
 from incload_assets.delta.differences import Stored
 from incload_assets.delta.sql import literal
 from incload_assets.delta.tables import ensure_table, lost_the_race, schema_of
+from incload_assets.load.closing import refuse_unfinished
 from incload_assets.load.placement import refuse_foreign
 from incload_assets.progress.audit import AuditEntry, record
 from resources.errors import ConcurrentLoad, IncrementalLoadError
@@ -28,7 +29,8 @@ def ensure_tables(load: LoadContext, ensure: Ensure | None = None) -> None:
     """Creates table and log, or adapts them to the declaration; ``ensure``, if given, is called in place of that.
 
     Raises:
-        SchemaMismatch: They do not fit the declaration and cannot be adapted, or the table is somebody else's.
+        SchemaMismatch: They do not fit the declaration and cannot be adapted, the table is somebody else's, or former
+            partitions cannot be closed yet.
     """
     refuse_foreign(load)
     added = adapt_tables(load, ensure)
@@ -49,6 +51,7 @@ def adapt_tables(load: LoadContext, ensure: Ensure | None = None) -> tuple[Seque
     Raises:
         SchemaMismatch: They do not fit the declaration and cannot be adapted.
     """
+    refuse_unfinished(load)
     table, stored, make = load.table, stored_as(load.table), ensure or ensure_table
     whole, by = table.write.is_content(table.changes), stored.partitioned_by
     added = make(
@@ -80,6 +83,7 @@ def ensure_log(load: LoadContext, ensure: Ensure | None = None, more: Mapping[st
     Raises:
         SchemaMismatch: It does not fit the declaration and cannot be adapted.
     """
+    refuse_unfinished(load)
     log = load.log
     stored = log_stored_as(log)
     properties = {**stored.properties, **(more or {})}

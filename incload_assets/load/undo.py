@@ -145,7 +145,8 @@ def _land_once(
         returned = f"landing {former.record.landing}" if former else "before its first load"
         load.info(f"{table.name} {key}: returns to {returned}, {now.rows_read} rows, {facts.replaced} keys lose a row")
         note = f"undid {key}, run {load.run_id}"
-        return commit(load, staged, {key: now}, ingestion_app_id(table, window), number, note=note)
+        read_at = {key: former.record.landed_at} if former else None
+        return commit(load, staged, {key: now}, ingestion_app_id(table, window), number, note=note, read_at=read_at)
     finally:
         staged.discard()
 

@@ -80,6 +80,8 @@ def plan_undo(table: Table, lake: Lake, keys: Sequence[str] | None, undo: Undo) 
 
 def _planned(table: Table, log: ChangeLog, key: str, record: WindowRecord | None, undo: Undo) -> UndoPlan:
     now = ((record.summary or record.fingerprint) if record else "", record.rows_read if record else 0)
+    if key in table.closed:
+        return UndoPlan(key, now[0], "", now[1], 0, str(table.is_closed([key])))
     try:
         former = former_landing(table, key, record, FormerLandings(log).of(key), undo)
     except CannotUndo as error:

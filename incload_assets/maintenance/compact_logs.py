@@ -25,11 +25,12 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.change import CHANGES, CONTROL
 from incload_assets.change_log.commit import bare_fence, commit
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.payloads import payloads_read_at
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import Window, known_windows
+from incload_assets.declaration.window import Window
 from incload_assets.delta.fences import fenced
 from incload_assets.delta.sql import literal
 from incload_assets.delta.tables import lost_the_race
@@ -112,7 +113,7 @@ def compact(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compact
 
 def _old(table: Table, controls: Mapping[str, WindowRecord], older_than: datetime) -> dict[Window, WindowRecord]:
     """The windows that ended by a time, oldest first, without keys that are no longer windows of the table."""
-    known = known_windows(table.partitions_def, controls)
+    known = table.known_windows(controls)
     return {window: controls[window.key] for window in known if window.end <= older_than}
 
 
@@ -153,7 +154,9 @@ def _remove(load: LoadContext, version: int, rest: Mapping[Window, WindowRecord]
         staged = Staged(log, load.spark, list(controls))
         staged.write(content)
         note = f"compacted {min(controls)}..{max(controls)}, run {load.run_id}"
-        if not commit(load, staged, controls, compaction_app_id(table), number, note=note, keep=False):
+        read_at = payloads_read_at(log.open(), controls)
+        done = commit(load, staged, controls, compaction_app_id(table), number, note=note, keep=False, read_at=read_at)
+        if not done:
             raise _overtaken(table)
         return sum(before.values()), sum(gone.values())
     finally:

@@ -34,6 +34,8 @@ class MaintenanceJob:
         undone: What was not done for a table that failed, for messages.
         applies_to: Whether the job applies to a table.
         work: Processes one table; returns metadata for the observation.
+        of_lake: Processes what all tables share, after them; returns metadata for the step's output. Not if only some
+            tables are chosen.
     """
 
     name: str
@@ -44,6 +46,7 @@ class MaintenanceJob:
     undone: str
     applies_to: Callable[[Table], bool] = every_table
     work: Callable[[dg.OpExecutionContext, Table], dict[str, dg.MetadataValue]]
+    of_lake: Callable[[dg.OpExecutionContext], dict[str, dg.MetadataValue]] | None = None
 
     def definition(self, tables: Iterable[Table]) -> dg.JobDefinition | None:
         """The Dagster job over the tables that it applies to; None if there are none.
@@ -71,6 +74,12 @@ class MaintenanceJob:
                     context.log.error(failures[name])
                 else:
                     context.log_event(dg.AssetObservation(by_name[name].key, metadata=metadata))
+            if self.of_lake is not None and not config.tables:
+                try:
+                    context.add_output_metadata(self.of_lake(context))
+                except Exception as error:
+                    failures["the lake"] = str(translate(error, "the lake"))
+                    context.log.error(failures["the lake"])
             if failures:
                 raise dg.Failure(f"{self.undone}: {', '.join(failures)}", metadata=failures, allow_retries=False)
 

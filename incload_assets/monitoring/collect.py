@@ -22,7 +22,7 @@ from dagster._core.storage.tags import (  # these have no public names
 
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import Window, known_windows
+from incload_assets.declaration.window import Window
 from incload_assets.load.replay import REPLAY_TAG
 from incload_assets.load.undo import RELEASE_TAG, UNDO_TAG
 from incload_assets.monitoring.by_hand import loads_by_hand, marked, record_by_hand, wiped
@@ -221,7 +221,7 @@ class _Collector:
     def _window(self, table: Table, key: str) -> Window | None:
         at = (table.key, key)
         if at not in self.windows:
-            self.windows[at] = next(iter(known_windows(table.partitions_def, [key])), None)
+            self.windows[at] = next(iter(table.known_windows([key])), None)
         return self.windows[at]
 
     def _runs(self, run_ids: set[str]) -> dict[str, dg.RunRecord]:
@@ -304,5 +304,8 @@ def _partitions(table: Table, run: dg.DagsterRun) -> list[str]:
     bounds = [run.tags[tag] for tag in (RANGE_START_TAG, RANGE_END_TAG) if tag in run.tags]
     if len(bounds) < 2:
         return []
+    if all(key in table.closed for key in bounds):
+        start, end = (table.closed[key].start for key in bounds)
+        return [key for key, window in table.closed.items() if start <= window.start <= end]
     keys = table.partitions_def.get_partition_keys_in_range(dg.PartitionKeyRange(bounds[0], bounds[1]))
     return list(keys)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from incload_assets.declaration.window import known_windows
 from incload_assets.monitoring.due_windows import due_times
 from incload_assets.monitoring.facts import Check, TableFacts, Watch
 from incload_assets.monitoring.load_row import LoadRow
@@ -163,7 +162,7 @@ class Period:
         """The time for which news wait that are not loaded yet, once it is longer than promised."""
         for key, since in self._pending.items():
             waiting = self.until - since
-            window = next(iter(known_windows(self.facts.table.partitions_def, [key])), None)
+            window = next(iter(self.facts.table.known_windows([key])), None)
             if window is None or self.facts.first is None or waiting <= self.facts.table.promised:
                 continue
             was_loaded = any(row.outcome == "loaded" for row in self._attempts.get(window.end, ()))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow.compute as pc
 
 from incload_assets.contract.contract import MASK
+from incload_assets.contract.nested_json import holds_struct
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows
 from resources.lake import Lake
@@ -81,15 +82,44 @@ def unknown_fields(table: Table, lake: Lake) -> list[UnknownField]:
     return sorted(_fields(seen, table), key=lambda one: (-one.rows, one.name))
 
 
+def windows_to_fill(table: Table, lake: Lake) -> dict[str, list[str]]:
+    """The windows with rescued fields whose values a declared column lacks: the names, by partition key.
+
+    Args:
+        table: The declaration.
+        lake: The lake.
+    """
+    log = lake.delta(lake.log_uri(table.key.path))
+    if log is None:
+        return {}
+    known = {name for name in table.columns if name in log.schema().to_arrow().names}
+    found: dict[str, set[str]] = {}
+    batches = log.to_pyarrow_dataset().to_batches(
+        columns=["_window", "_rescued", *sorted(known)], filter=pc.field("_rescued").is_valid()
+    )
+    for batch in batches:
+        for row in batch.to_pylist():
+            lacking = [
+                name
+                for name, value in json.loads(row["_rescued"]).items()
+                if name in table.columns and row.get(name) is None and value != MASK
+            ]
+            if lacking:
+                found.setdefault(row["_window"], set()).update(lacking)
+    return {window.key: sorted(found[window.key]) for window in known_windows(table.partitions_def, list(found))}
+
+
 def _fields(seen: dict[str, _Seen], table: Table) -> Iterator[UnknownField]:
     for name, of in seen.items():
-        ordered = [window.key for window in known_windows(table.partitions_def, of.windows)] or sorted(of.windows)
+        ordered = [window.key for window in table.known_windows(of.windows)] or sorted(of.windows)
         yield UnknownField(name, of.rows, ordered[0], ordered[-1], _line(name, of.forms, table))
 
 
 def _line(name: str, forms: Iterable[str], table: Table) -> str:
     if name in table.columns:
-        return f"{name} has members that its type does not declare"
+        if holds_struct(table.type_of(name)):
+            return f"{name} has members that its type does not declare"
+        return f"{name} is declared; incload fill {table.name} fills it"
     found = set(forms) - {"null"}
     found = {"number"} if found == {"integer", "number"} else found
     declared = _TYPES.get(next(iter(found)), "T.StringType") if len(found) == 1 else "T.StringType"

@@ -1,6 +1,7 @@
 """The audit: what people did to tables, as a chain in which each entry carries the hash of the entry before it.
 
-The lake's Delta table ``_audit`` only ever grows. An entry is appended under a fence, so that of two people who act at
+The lake's Delta table ``_audit`` grows, and loses entries only at the end of their lifetime, see
+:mod:`incload_assets.progress.audit_expiry`. An entry is appended under a fence, so that of two people who act at
 once one writes after the other. Whoever changes or removes an entry breaks the chain from there on.
 """
 
@@ -33,6 +34,7 @@ Action = Literal[
     "pause",
     "resume",
     "replay",
+    "fill",
     "accept",
     "discard",
     "fix",
@@ -44,6 +46,7 @@ Action = Literal[
     "contract",
     "read",
     "status",
+    "expire",
 ]
 WRITER = "incload/audit"
 """The identifier of the fence of entries."""
@@ -113,6 +116,31 @@ class Last(NamedTuple):
 
     number: int
     hash: str
+
+
+class Anchor(NamedTuple):
+    """What an entry ``expire`` tells of the entries that were removed at the beginning of the chain.
+
+    Args:
+        through: The number of the last one removed.
+        hash: Its hash, which the first entry that is left carries.
+        older_than: The instant, ISO 8601 in UTC, before which each of them was written.
+    """
+
+    through: int
+    hash: str
+    older_than: str
+
+
+BEGINNING = Anchor(0, "", "")
+"""The anchor of a chain from which nothing was removed."""
+
+
+def anchor_in(entry: AuditEntry) -> Anchor | None:
+    """The anchor in an entry; None in all entries but ``expire``."""
+    if entry.action != "expire":
+        return None
+    return Anchor(int(entry.details["through"]), entry.details["hash"], entry.details["older_than"])
 
 
 def actor_of(run: dg.DagsterRun | None = None) -> str:

@@ -3,6 +3,11 @@
 An entry's hash covers its fields and the hash of the entry before, and the fence of the Delta table holds the number of
 the last entry. So an entry that was edited, removed or added shows. Who rewrites all hashes and the fence as well is
 found by the last entry that this Dagster instance has seen.
+
+Entries whose lifetime is over are removed from the beginning of the chain, see
+:mod:`incload_assets.progress.audit_expiry`. An entry of its own, the anchor, tells the number and the hash of the last
+one removed, and the instant before which all of them were written. So the chain begins either with its first entry, or
+with the one that follows an anchor's.
 """
 
 import json
@@ -13,7 +18,7 @@ from typing import Any
 
 import dagster as dg
 
-from incload_assets.progress.audit import SCHEMA, WRITER, AuditEntry, audit_uri
+from incload_assets.progress.audit import BEGINNING, SCHEMA, WRITER, Anchor, AuditEntry, anchor_in, audit_uri
 from resources.lake import Lake
 
 _SEEN = "incload/audit"
@@ -65,7 +70,9 @@ def chain_of(lake: Lake, instance: dg.DagsterInstance | None = None) -> Chain:
     if instance is not None:
         altered = altered or _unlike_seen(entries, hashes, _seen(instance, lake))
         if altered is None and entries:
-            last = json.dumps({"number": len(entries), "hash": hashes[-1]})
+            at = entries[-1].at
+            seen = {"number": entries[-1].number, "hash": hashes[-1], "at": at.isoformat() if at else ""}
+            last = json.dumps(seen)
             instance.daemon_cursor_storage.set_cursor_values({_key(lake): last})
     return Chain(entries, altered)
 
@@ -86,8 +93,9 @@ def _entry(row: Mapping[str, Any]) -> AuditEntry:
 
 def _altered(entries: Sequence[AuditEntry], hashes: Sequence[str], fence: int) -> Altered | None:
     """The first place where the chain is broken."""
-    before = ""
-    for expected, (entry, stored) in enumerate(zip(entries, hashes, strict=True), start=1):
+    anchor = _anchor_of(entries)
+    first, before = anchor.through + 1, anchor.hash
+    for expected, (entry, stored) in enumerate(zip(entries, hashes, strict=True), start=first):
         if entry.number < expected:
             return Altered(entry.number, "there are two entries with this number")
         if entry.number > expected:
@@ -97,11 +105,20 @@ def _altered(entries: Sequence[AuditEntry], hashes: Sequence[str], fence: int) -
         if entry.before != before:
             return Altered(max(expected - 1, 1), f"entry {expected} was written after another one")
         before = stored
-    if fence > len(entries):
-        return Altered(len(entries) + 1, _missing(len(entries) + 1, fence))
-    if fence < len(entries):
+    last = first - 1 + len(entries)
+    if fence > last:
+        return Altered(last + 1, _missing(last + 1, fence))
+    if fence < last:
         return Altered(fence + 1, "it was not written by incload")
     return None
+
+
+def _anchor_of(entries: Sequence[AuditEntry]) -> Anchor:
+    """The last anchor before the first entry; the beginning, if the chain begins with entry 1 or lacks an anchor."""
+    if not entries or entries[0].number == 1:
+        return BEGINNING
+    found = [anchor for entry in entries if (anchor := anchor_in(entry)) and anchor.through < entries[0].number]
+    return found[-1] if found else BEGINNING
 
 
 def _missing(first: int, last: int) -> str:
@@ -121,10 +138,15 @@ def _key(lake: Lake) -> str:
 
 
 def _unlike_seen(entries: Sequence[AuditEntry], hashes: Sequence[str], seen: Mapping[str, Any]) -> Altered | None:
-    number = seen["number"]
-    if number > len(entries):
-        return Altered(len(entries) + 1, f"Dagster has seen entries up to {number}, which are missing")
-    if number and hashes[number - 1] != seen["hash"]:
+    number, anchor = seen["number"], _anchor_of(entries)
+    last = anchor.through + len(entries)
+    if number > last:
+        return Altered(last + 1, f"Dagster has seen entries up to {number}, which are missing")
+    if number <= anchor.through:
+        if seen.get("at", "") >= anchor.older_than > "":
+            return Altered(number, "it was removed before its time: Dagster has seen it as a younger one")
+        return None
+    if number and hashes[number - anchor.through - 1] != seen["hash"]:
         return Altered(number, "it or one before it was written anew, with all hashes: Dagster has seen another one")
     return None
 

@@ -124,7 +124,7 @@ def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = N
         table.name, ((window, ingested[window.key]) for window in asked if window.key in ingested)
     )
     first = windows[0].start if windows else None
-    seen = table.source.survey(DetectRequest(table.name, asked, ingested, lake, first))
+    seen = table.source.survey(DetectRequest(table.name, asked, ingested, lake, first, table.reads_older))
     positions = settled | seen.positions
     nothing_found = [window for window in windows if window.end <= now and window.key not in positions]
     positions |= table.source.empty_positions(nothing_found, lake)

@@ -7,13 +7,38 @@ from datetime import UTC, datetime
 import dagster as dg
 from deltalake import DeltaTable
 
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration import window as windows
+from incload_assets.declaration.eras import Era
 from incload_assets.declaration.table import Table
 from incload_assets.progress.lateness import lateness_of
 from incload_assets.progress.pause import pause_of
 from incload_assets.progress.progress import STATUSES, progress_from, source_state
 from incload_assets.progress.undone import undone_windows, with_undone
 from resources.lake import Lake
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClosedEra:
+    """The windows of a former partitions definition.
+
+    Args:
+        definition: What names them: how often there is one, or the schedule.
+        until: The instant until which the definition counted, ISO 8601.
+        loaded: Keys of the windows in the log, oldest first.
+        never_loaded: Keys of the others since the first one in the log.
+    """
+
+    definition: str
+    until: str
+    loaded: list[str]
+    never_loaded: list[str]
+
+    def __str__(self) -> str:
+        never = f", {len(self.never_loaded)} of them never loaded" if self.never_loaded else ""
+        return (
+            f"closed: {len(self.loaded) + len(self.never_loaded)} windows, {self.definition} until {self.until}{never}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +64,7 @@ class TableStatus:
         version: Delta version of the table; None if there is no table.
         left_out: Names of files that resemble the table's data but do not match the source's path.
         paused: Who paused the table's loads, until when and why; None if they go on.
+        closed: The former partitions definitions, oldest first.
     """
 
     table: str
@@ -58,6 +84,7 @@ class TableStatus:
     version: int | None
     left_out: list[str] = field(default_factory=list)
     paused: str | None = None
+    closed: list[ClosedEra] = field(default_factory=list)
 
 
 def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime | None = None) -> TableStatus:
@@ -97,6 +124,20 @@ def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: dat
         version=None if delta is None else delta.version(),
         left_out=list(state.left_out),
         paused=None if pause is None else str(pause),
+        closed=[_closed(era, state.controls) for era in table.former_partitions],
+    )
+
+
+def _closed(era: Era, records: Mapping[str, WindowRecord]) -> ClosedEra:
+    keys = [window.key for window in era.windows]
+    first = next((place for place, key in enumerate(keys) if key in records), len(keys))
+    assert isinstance(era.partitions_def, dg.TimeWindowPartitionsDefinition)
+    often = era.partitions_def.schedule_type
+    return ClosedEra(
+        definition=often.value.lower() if often else era.partitions_def.cron_schedule,
+        until=era.end.isoformat(timespec="minutes"),
+        loaded=[key for key in keys if key in records],
+        never_loaded=[key for key in keys[first:] if key not in records],
     )
 
 

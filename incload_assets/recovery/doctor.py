@@ -15,8 +15,7 @@ from deltalake import DeltaTable
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import known_windows
-from incload_assets.load.range_fences import range_app_id
+from incload_assets.load.range_fences import has_merge_of
 from incload_assets.progress.audit_chain import chain_of
 from incload_assets.progress.lake_identity import REMEDY, mistaken
 from incload_assets.progress.process import PROCESS_TAG, gone
@@ -24,7 +23,6 @@ from incload_assets.progress.progress import SourceState, WindowProgress, progre
 from incload_assets.progress.request_tags import TABLE_TAG
 from incload_assets.progress.run_tags import own_tag
 from incload_assets.progress.undone import undone_windows
-from incload_assets.writes.merge_into import INGESTION_SHIFT, app_id
 from resources.lake import Lake
 
 
@@ -47,6 +45,7 @@ class Disagreement:
 
 _LOAD = "incload load {table} --partitions …, or wait: the sensor loads them again"
 _REBUILD = "incload rebuild {table}"
+_FORMER = "give the table its former partitions, or declare them as former_partitions"
 
 
 def examine_lake(lake: Lake, instance: dg.DagsterInstance) -> list[Disagreement]:
@@ -86,9 +85,10 @@ def examine_table(instance: dg.DagsterInstance, table: Table, lake: Lake, at: da
     for window in progress:
         if (cause := _of_window(instance, table, window, delta, undone)) is not None:
             causes[cause].append(window.key)
-    known = {window.key for window in known_windows(table.partitions_def, records)}
-    if strange := sorted(records.keys() - known):
-        causes["the log has them, and the table's partitions do not", "give the table its former partitions"] = strange
+    known = {window.key for window in table.known_windows(records)}
+    held = {key for key, record in records.items() if not record.is_withdrawn}
+    if strange := sorted(held - known):
+        causes["the log has them, and the table's partitions do not", _FORMER] = strange
     found = [
         Disagreement(table=table.name, partitions=keys, what=what, remedy=remedy.format(table=table.name))
         for (what, remedy), keys in causes.items()
@@ -119,7 +119,7 @@ def _of_window(
         return "the log has them, and the table is gone", _LOAD
     if (why := undone.get(window.key)) is not None:
         return f"the log has them, and the table has lost them: {why}", _LOAD
-    if not _is_merged(table, window, record, delta):
+    if not has_merge_of(table, window.window, record.landing, delta):
         return "the log has them, and the table has no commit of their load: it was replaced by an older copy", _LOAD
     return None
 
@@ -129,12 +129,6 @@ def _landed_since(instance: dg.DagsterInstance, table: Table, key: str, record: 
     wanted = dg.AssetRecordsFilter(asset_key=table.key, asset_partitions=[key])
     last = instance.fetch_materializations(wanted, limit=1).records
     return not last or record.landed_at.timestamp() > last[0].timestamp
-
-
-def _is_merged(table: Table, window: WindowProgress, record: WindowRecord, delta: DeltaTable) -> bool:
-    """Whether the table has the commit of a merge of what was ingested, by the window itself or with its range."""
-    fences = (app_id(table, window.window), range_app_id(table, window.window))
-    return max(delta.transaction_version(fence) or 0 for fence in fences) > record.landing << INGESTION_SHIFT
 
 
 def _dead_runs(instance: dg.DagsterInstance, table: Table) -> list[Disagreement]:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.declaration.layout import laid_out_by
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import now, window_of
+from incload_assets.declaration.window import now
 from incload_assets.load.detection import detect
 from incload_assets.load.error_translation import told
 from incload_assets.progress.checkpoint import checkpoint_of
@@ -66,7 +66,7 @@ def plan_loads(
     """
     windows, every = [], list(tables)
     for number, key in enumerate(partitions, start=1):
-        window = window_of(table.partitions_def, key, table.name)
+        window = table.window_of(key)
         checkpoint = checkpoint_of(instance, table.key, table.partitions_def, key, "")
         look = preview(spark, table, lake, window, checkpoint=checkpoint, rewrite_compacted=rewrite_compacted)
         try:
@@ -95,7 +95,7 @@ def check_plan(spark: SparkSession, table: Table, lake: Lake, plan: Plan) -> Non
         differs.append(f"the code or contract has changed ({plan.code_version}, now {table.code_version})")
     of_windows = {each.partition: each.basis for each in plan.windows if each.basis is not None}
     with previewing(spark, table, lake) as load:
-        windows = [window_of(table.partitions_def, key, table.name) for key in of_windows]
+        windows = [table.window_of(key) for key in of_windows]
         positions = detect(load, windows) if windows else {}
         log, rows = load.lake.delta(load.log.uri), load.lake.delta(load.uri)
         for key, basis in of_windows.items():

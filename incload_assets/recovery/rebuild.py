@@ -39,17 +39,21 @@ class Rebuilt:
         proven: Partition keys that are proven to be in the table as the log says; reported unless it was a dry run.
         refused: Why a partition could not be proven, by partition key.
         kept: Partition keys whose checkpoint Dagster has already.
+        closed: Partition keys of former definitions that are proven; nothing is reported for them, as Dagster has no
+            partition of that key any more.
     """
 
     proven: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     kept: list[str] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
 
     def summary(self, table_name: str, *, dry_run: bool) -> str:
         """The counts in one line."""
         verb = "could be rebuilt" if dry_run else "rebuilt"
         known = f"{len(self.kept)} known already, {len(self.refused)} not proven"
-        return f"{table_name}: {len(self.proven)} {verb}, {known}"
+        closed = f", {len(self.closed)} closed and proven" if self.closed else ""
+        return f"{table_name}: {len(self.proven)} {verb}, {known}{closed}"
 
 
 def rebuild(
@@ -84,6 +88,9 @@ def rebuild(
             if why := _doubt(load, window, evidence, at):
                 result.refused[window.key] = why
                 continue
+            if window.key in table.closed:
+                result.closed.append(window.key)
+                continue
             result.proven.append(window.key)
             proven.append(_event(table, window, records[window.key], evidence, at.table_version))
         if not dry_run:
@@ -96,12 +103,15 @@ def _to_prove(
     instance: dg.DagsterInstance, table: Table, records: Mapping[str, WindowRecord], result: Rebuilt
 ) -> list[Window]:
     """The windows to prove, oldest first; windows that need no proof, or can have none, are put into the result."""
-    windows = {window.key: window for window in windows_to_look_at(table, now())}
+    windows = {window.key: window for window in windows_to_look_at(table, now())} | dict(table.closed)
     checkpoints = fingerprints_of(instance, table.key)
     chosen = []
     for key, record in records.items():
         if key not in windows:
-            result.refused[key] = "the partitions definition has no such partition"
+            if not record.is_withdrawn:
+                result.refused[key] = "the partitions definition has no such partition"
+        elif key in table.closed:  # Dagster shows nothing of it, so that only a proof tells whether it is there
+            chosen.append(windows[key])
         elif checkpoints.get(key) == record.fingerprint:
             result.kept.append(key)
         elif record.code_version != table.code_version:
@@ -132,6 +142,8 @@ def _examined(load: LoadContext, windows: Sequence[Window]) -> Iterator[tuple[Wi
 
 def _doubt(load: LoadContext, window: Window, evidence: Evidence, at: ReadView) -> str:
     """Why a window is not proven; empty if it is."""
+    if evidence.pending and window.key in load.table.closed:
+        return f"{evidence.pending} of its {evidence.keys} keys differ, and it is closed; RESTORE the table's version"
     if evidence.pending and not _was_merged(load, window, at):
         return "it was ingested, but not merged; a load merges it"
     if evidence.pending:

@@ -7,6 +7,8 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 
 from incload_assets.change_log.decisions import corrected_at
 from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.payloads import windows_with_payloads
+from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows
 from incload_assets.load.replay import NO_REASON, REPLAY_TAG, unreplayable
@@ -77,15 +79,16 @@ def replay_requests(table: Table, lake: Lake) -> Iterator[dg.RunRequest]:
 
     Dagster drops repeated requests.
     """
-    records = ChangeLog(table, lake).controls()
-    decided = corrected_at(lake, table)
+    log = ChangeLog(table, lake)
+    records, decided = log.controls(), corrected_at(lake, table)
+    judgeable = _judgeable(table, log)
     behind: dict[str, str] = {}
     for key, record in records.items():
         if record.held is not None:
             continue
         if key in decided and decided[key][1] > record.landed_at:
             behind[key] = f"{table.code_version}:{decided[key][0]}"
-        elif record.rejected and record.code_version != table.code_version:
+        elif record.rejected and record.code_version != table.code_version and key in judgeable:
             behind[key] = table.code_version
     for window in known_windows(table.partitions_def, list(behind))[-WINDOWS_PER_TICK:]:
         yield dg.RunRequest(
@@ -99,3 +102,10 @@ def replay_requests(table: Table, lake: Lake) -> Iterator[dg.RunRequest]:
                 CODE_VERSION_TAG: table.code_version,
             },
         )
+
+
+def _judgeable(table: Table, log: ChangeLog) -> set[str]:
+    """The partition keys of windows whose rejected rows may keep records."""
+    delta = log.lake.delta(log.uri)
+    since = None if table.quarantine_retention is None else windows.now() - table.quarantine_retention
+    return set() if delta is None else windows_with_payloads(delta, since)

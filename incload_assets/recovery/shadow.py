@@ -26,7 +26,7 @@ from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import BASE, WindowRecord, base_keys, window_records_of
 from incload_assets.checks.observation import several
 from incload_assets.declaration.source import Position
-from incload_assets.declaration.window import Window, known_windows, now
+from incload_assets.declaration.window import Window, now
 from incload_assets.ingest.facts import facts_of
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.ingest import staged_rows, window_record_of
@@ -167,7 +167,7 @@ def shadow(load: LoadContext) -> Shadow:
     beside = replace(load, lake=Lake(f"{lake.root}/{_folder(load)}/{uuid4().hex}").followed(), phases=Phases())
     adapt_tables(beside)
     records = window_records_of(log)
-    windows = known_windows(table.partitions_def, (key for key in records if not key.startswith(BASE)))
+    windows = table.known_windows(key for key in records if not key.startswith(BASE))
     base = [base_window(key) for key in base_keys(log)]
     landed = _land(load, beside, log.version(), windows, base, records)
     _fold(beside, [*base, *windows])
@@ -226,7 +226,8 @@ def _positions(
     for window in changed:
         position = now_there.get(window.key)
         if position is None:
-            done.as_logged[window.key] = "the source no longer has it"
+            closed = window.key in load.table.closed
+            done.as_logged[window.key] = "it is closed" if closed else "the source no longer has it"
         elif position.fingerprint != records[window.key].fingerprint:
             done.as_logged[window.key] = "the source holds something else now; a load would read that"
         else:

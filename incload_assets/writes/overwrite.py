@@ -15,7 +15,7 @@ from incload_assets.contract.contract import Contract, reason
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import Window, window_of
+from incload_assets.declaration.window import Window
 from incload_assets.declaration.window_rules import check_whole_days, inside_sql
 from incload_assets.delta.sql import col, literal, quoted
 from incload_assets.writes.plan import Merged, MergePlan
@@ -83,7 +83,7 @@ class Overwrite(Strategy):
         assert self.partition_by is not None
         [field] = [field for field in contract.fields if field.name == self.partition_by]
         value = col(self.partition_by).cast("string")
-        inside = F.expr(_inside_sql(self.partition_by, contract, partitions_def, window))
+        inside = F.expr(_inside_sql(self.partition_by, contract, window))
         text = reason(field, value, f"does not lie in the window {window.key}")
         return [F.when(~inside, text)]
 
@@ -109,7 +109,7 @@ def _wanted(load: LoadContext, at: ReadView) -> DataFrame:
 
 
 def _windows(table: Table, at: ReadView) -> list[Window]:
-    return [window_of(table.partitions_def, key, table.name) for key in at.controls]
+    return table.known_windows(at.controls)
 
 
 def _part(table: Table, at: ReadView) -> str:
@@ -119,14 +119,12 @@ def _part(table: Table, at: ReadView) -> str:
 
 def _inside(table: Table, window: Window) -> str:
     assert table.write.partition_by is not None
-    return _inside_sql(table.write.partition_by, table.contract, table.partitions_def, window)
+    return _inside_sql(table.write.partition_by, table.contract, window)
 
 
-def _inside_sql(
-    column: str, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition, window: Window
-) -> str:
+def _inside_sql(column: str, contract: Contract, window: Window) -> str:
     """SQL condition, with literals, for rows that belong to a window by their value of a column."""
     kind = contract.type_of(column)
     if isinstance(kind, T.StringType):
         return f"{quoted(column)} = {literal(window.key)}"
-    return inside_sql(column, kind, window.start, window.end, partitions_def.timezone)
+    return inside_sql(column, kind, window.start, window.end, str(window.zone))

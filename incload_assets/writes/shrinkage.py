@@ -4,7 +4,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.window_records import WindowRecord
-from incload_assets.declaration.window import Window, known_windows
+from incload_assets.declaration.window import Window
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Ingestion
 from resources.errors import ContractViolation
@@ -17,7 +17,7 @@ def ingested_windows(load: LoadContext, log_version: int) -> list[Window]:
     """
     delta = load.lake.delta(load.log.uri, log_version)
     assert delta is not None
-    known = known_windows(load.table.partitions_def, load.log.ingested_keys(delta))
+    known = load.table.known_windows(load.log.ingested_keys(delta))
     for place in range(len(known), 0, -1):
         newest = known[place - 1].key
         if not load.log.records(delta, only=[newest])[newest].is_withdrawn:

@@ -1,5 +1,7 @@
 """Partitions as a person types them."""
 
+from typing import ClassVar
+
 import dagster as dg
 import pytest
 
@@ -13,6 +15,7 @@ class Days:
 
     name = "guests"
     partitions_def = dg.DailyPartitionsDefinition("2026-01-01", end_date="2026-01-08")
+    closed: ClassVar[dict[str, object]] = {}
 
 
 @pytest.mark.parametrize(

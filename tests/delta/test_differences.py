@@ -164,3 +164,22 @@ def test_what_a_declaration_allows_decides_about_additions_and_wider_types() -> 
     assert found == wider | other | {"place": kinds.WIDENED_PLACE, "less": kinds.NARROWED, "extra": kinds.ADDED_NOT}
     assert widened_columns(was, now, allowed).keys() == wider.keys()
     assert widened_columns(was, now, Adaptation()) == {}
+
+
+def test_windows_of_another_definition_stop_a_load_unless_the_former_one_is_declared() -> None:
+    def kind(was: str, now: str) -> str:
+        has, declared = (Stored(T.StructType(), (), {"incload.windows": text}) for text in (was, now))
+        [found] = stored_differences(has, declared)
+        return found.kind.name
+
+    assert kind("days", "days until noon; hours") == "windows changed, with former_partitions"
+    assert (
+        kind("days until noon; hours", "days until noon; hours until one; days")
+        == "windows changed, with former_partitions"
+    )
+    for was, now in (
+        ("days", "hours"),
+        ("days until noon; hours", "days"),
+        ("days until noon; hours", "days until one; hours"),
+    ):
+        assert kind(was, now) == "windows changed"

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Merge
 from incload_assets.change_log.context import LoadContext
-from incload_assets.declaration.window import window_of
 from incload_assets.ingest.ingestion import ingestion_app_id
 from incload_assets.load.tables import ensure_tables
 from incload_assets.writes import merge as merge_module
@@ -21,7 +20,7 @@ from resources.settings import Settings
 from resources.spark.resource import open_session
 from tests.integration.loader import STATEMENT_IS_SENT_SECONDS, at_once, slowed
 from tests.support.literal_source import Record
-from tests.support.tables import DAYS, DatedItem, Loaded, day, item, make
+from tests.support.tables import DatedItem, Loaded, day, item, make
 from tests.writes.case import EXAMPLES, Case, order_of
 from tests.writes.case_append import APPEND
 from tests.writes.case_delete_insert import DELETE_INSERT
@@ -61,18 +60,14 @@ def test_of_two_loads_of_one_window_at_once_one_lands_and_the_other_moves_the_fe
 ) -> None:
     content = {day(1): [item("changed", "a", 1), item("deleted", "a", 1)]}
     table = make(spark, tmp_path, content)
-    first, fence = table.load(1), ingestion_app_id(table.table, window_of(DAYS, day(1)))
-
-    def fenced() -> int:
-        return table.lake.transaction_version(table.lake.log_uri(["items"]), fence) or 0
-
-    before = fenced()
+    first = table.load(1)
     content[day(1)] = [item("changed", "b", 2), item("deleted", None, 2, "d"), item("new", "b", 2)]
     at_once(tmp_path, spark_url, [1, 1], content, meet="before landing")
     assert table.rows() == {("changed", "b", 2), ("new", "b", 2)}
     [(control,)] = table.log("control", "_control")
     assert control["landing"] == first.control.landing + 1  # the second one saw that the log has the source's content
-    assert fenced() == before + 2
+    fence = ingestion_app_id(table.table, first.window)
+    assert table.lake.transaction_version(table.lake.log_uri(["items"]), fence) == first.control.landing + 2
 
 
 def random_changes(seed: int) -> dict[str, list[Record]]:

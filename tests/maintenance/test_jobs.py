@@ -2,13 +2,19 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from incload_assets.assets.incremental import table_of
+from incload_assets.declaration import window as windows
 from incload_assets.maintenance import JOBS
+from incload_assets.maintenance.expire_payloads import EXPIRE_PAYLOADS
 from incload_assets.maintenance.jobs import schedule_of
+from incload_assets.progress.audit import AuditEntry, audit_uri, record
+from incload_assets.progress.audit_chain import chain_of
+from resources.lake import Lake
 from tests.support.guest_table import job_of
 from tests.test_definitions import items_asset
 
@@ -17,7 +23,13 @@ assert TABLE is not None
 
 
 @pytest.mark.parametrize(
-    ("name", "cron"), [("compact_files", "20 2 * * *"), ("vacuum_tables", "50 2 * * *"), ("compact_logs", "20 3 * * *")]
+    ("name", "cron"),
+    [
+        ("compact_files", "20 2 * * *"),
+        ("expire_payloads", "40 2 * * *"),
+        ("vacuum_tables", "50 2 * * *"),
+        ("compact_logs", "20 3 * * *"),
+    ],
 )
 def test_a_job_runs_every_night_and_does_not_know_other_tables(name: str, cron: str) -> None:
     [job] = [job for job in JOBS if job.name == name]
@@ -34,5 +46,37 @@ def test_a_job_runs_every_night_and_does_not_know_other_tables(name: str, cron: 
 def test_a_job_that_applies_to_no_table_is_not_defined() -> None:
     assert TABLE is not None and TABLE.log_retention is None
     defined = {job.name for job in JOBS if job.definition([TABLE]) is not None}
-    assert defined == {"compact_files", "vacuum_tables"}
+    assert defined == {"compact_files", "expire_payloads", "vacuum_tables"}
     assert all(job.definition([]) is None for job in JOBS)
+
+
+def test_the_audit_ends_with_the_job_of_all_tables_whose_step_shows_what_there_was_and_what_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, now = Lake(str(tmp_path)), windows.now()
+    for age in (500, 401, 399):
+        with monkeypatch.context() as patch:
+            patch.setattr(windows, "now", lambda age=age: now - timedelta(days=age))
+            record(lake, AuditEntry(action="load", table="items"))
+    assert TABLE is not None
+    job = job_of(replace(EXPIRE_PAYLOADS, work=lambda *_: {}), TABLE)
+    resources = {"spark": dg.ResourceDefinition.none_resource(), "lake": dg.ResourceDefinition.hardcoded_resource(lake)}
+
+    def run(*tables: str) -> dict[str, object]:
+        config = {"ops": {EXPIRE_PAYLOADS.step_name: {"config": {"tables": [*tables]}}}}
+        result = job.execute_in_process(run_config=config, resources=resources, raise_on_error=False)
+        [event] = [e for e in result.all_events if e.event_type_value in ("STEP_OUTPUT", "STEP_FAILURE")]
+        if event.is_step_failure:
+            data = event.step_failure_data.user_failure_data
+            assert data is not None
+            return {name: value.value for name, value in data.metadata.items()}
+        return {name: value.value for name, value in event.step_output_data.metadata.items()}
+
+    assert run("items") == {}
+    shown = run()
+    assert (shown["audit_entries_before"], shown["audit_entries_after"], shown["audit_entries_removed"]) == (3, 2, 2)
+    assert chain_of(lake).altered is None
+    delta = lake.delta(audit_uri(lake))
+    assert delta is not None
+    delta.delete("number = 3")
+    assert "the audit was altered from entry 3 on" in str(run()["the lake"])

@@ -47,7 +47,7 @@ def test_each_field_is_told_with_its_rows_its_windows_and_the_type_that_all_its_
         "when: T.StringType = pa.Field(nullable=True)",
         "id_no: T.StringType = pa.Field(nullable=True, alias='id no')",
         "note: T.StringType = pa.Field(nullable=True)",
-        "value has members that its type does not declare",
+        "value is declared; incload fill items fills it",
     }
     assert "kept" not in str(found)
 

@@ -3,6 +3,8 @@
 from tests.mutations.mutant import BINS, CHECKPOINT, CONVERGENCE, EXPLAIN, IDLE, INSTANTS, PARTITION, PROTECTION, Mutant
 from tests.mutations.mutants_of_care import MUTANTS_OF_CARE
 from tests.mutations.mutants_of_contracts import MUTANTS_OF_CONTRACTS
+from tests.mutations.mutants_of_lifetimes import MUTANTS_OF_LIFETIMES
+from tests.mutations.mutants_of_secrets import MUTANTS_OF_SECRETS
 from tests.mutations.mutants_of_sources import MUTANTS_OF_SOURCES
 
 LOAD = "tests/load/test_load.py::test_"
@@ -69,13 +71,13 @@ MUTANTS = [
     Mutant("a changed file is no new one", CONVERGENCE, "sources.files.files:Files.gained",
            "not old < new", "not new - old",
            (f"{GAINS}what_is_more_than_new_files_is_landed_as_a_whole",)),
-    Mutant("a replay judges again", CONVERGENCE, "load.replay:_can_be_judged",
-           'return F.col("_payload").isNotNull() & ', 'return F.lit(False) & ',
+    Mutant("a replay judges again", CONVERGENCE, "load.judgeable:can_be_judged",
+           "return keeps_payload() & ", "return F.lit(False) & ",
            (f"{REPLAY}rows_are_judged_by_what_the_contract_says_now_and_others_stay_rejected_with_its_reasons",)),
     Mutant("a replay replaces what it judges", BINS, "load.replay:_land_once",
            "anew=[REJECTED] if alone else []", "anew=[]",
            (f"{REPLAY}rows_are_judged_by_what_the_contract_says_now_and_others_stay_rejected_with_its_reasons",)),
-    Mutant("a replay speaks only for what it has judged", EXPLAIN, "load.replay:_record",
+    Mutant("a replay speaks only for what it has judged", EXPLAIN, "load.replay:_land_once",
            "judged_all = before.rows_read == before.rejected", "judged_all = True",
            (f"{REPLAY}rows_are_judged_by_what_the_contract_says_now_and_others_stay_rejected_with_its_reasons",)),
     Mutant("rows validated by others are validated with them", CONVERGENCE, "ingest.gains:validates_each_alone",
@@ -270,8 +272,8 @@ MUTANTS = [
            'return f"xxhash64(to_json(struct({row}), {_TIMES_SQL}))"', 'return f"xxhash64(to_json(struct({row})))"',
            (f"{LOAD}a_correction_of_one_microsecond_takes_effect",)),
     Mutant("fence of the compaction", CONVERGENCE, "maintenance.compact_logs:_remove",
-           "compaction_app_id(table), number, note=note, keep=False)",
-           "compaction_app_id(table), __import__('time').time_ns(), note=note, keep=False)",
+           "compaction_app_id(table), number, note=note",
+           "compaction_app_id(table), __import__('time').time_ns(), note=note",
            (f"{COMPACTION}a_load_that_lands_between_intent_and_removal_wins",)),
     Mutant("an ingestion holds compactions off", CONVERGENCE, "load.load:_ingest",
            "                hold_off(load)\n", "",
@@ -735,4 +737,6 @@ MUTANTS = [
     *MUTANTS_OF_SOURCES,
     *MUTANTS_OF_CARE,
     *MUTANTS_OF_CONTRACTS,
+    *MUTANTS_OF_LIFETIMES,
+    *MUTANTS_OF_SECRETS,
 ]  # fmt: skip

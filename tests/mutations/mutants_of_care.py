@@ -20,7 +20,7 @@ MUTANTS_OF_CARE = [
            "if entry.before != before:", "if False:",
            (f"{AUDIT}an_altered_entry_is_named_however_it_was_altered[edited_with_its_hash-3]",)),
     Mutant("care: the last entry is not removed unnoticed", EXPLAIN, "progress.audit_chain:_altered",
-           "if fence > len(entries):", "if False:",
+           "if fence > last:", "if False:",
            (f"{AUDIT}an_altered_entry_is_named_however_it_was_altered[removed_at_the_end-3]",)),
     Mutant("care: entries are written one after another", EXPLAIN, "progress.audit:append_after",
            "if not lake.append(audit_uri(lake), _as_arrow(whole), WRITER, whole.number):", "if not lake.append("

@@ -12,10 +12,30 @@ OTHER_TYPE = f"{STORED}a_type_that_would_round_or_read_values_otherwise_is_anoth
 FIRST = f"{STORED}what_stops_a_load_is_first_and_says_what_to_write_instead"
 AS_TOLD = f"{EVOLUTION}what_is_told_of_a_difference_is_what_a_load_does"
 
+ERAS = "tests/declaration/test_eras.py::test_"
+WRONG_ERA = f"{ERAS}a_wrong_former_definition_fails_when_the_module_is_imported"
+CHANGED = "tests/load/test_eras.py::test_"
 WIDENING = "tests/load/test_widening.py::test_"
 ADAPTED = f"{STORED}what_a_declaration_allows_decides_about_additions_and_wider_types"
 
+FILL = "tests/load/test_fill.py::test_"
+
 MUTANTS_OF_CONTRACTS = [
+    Mutant("evolution: a fill judges what it fills", BINS, "ingest.rescued:filled",
+           'F.when(judging.getField("is_upsert"), reasons).otherwise(none)', "none",
+           (f"{FILL}values_that_do_not_fit_are_quarantined_and_filled_when_the_contract_fits",)),
+    Mutant("evolution: a fill takes rescued values", CONVERGENCE, "ingest.rescued:_takes",
+           "return _is_there(name) &", "return F.lit(False) &",
+           (f"{FILL}a_filled_table_equals_one_that_is_loaded_fresh[json]",)),
+    Mutant("evolution: a fill sets columns of partial changes", CONVERGENCE, "ingest.rescued:_still_unset",
+           "F.array_except(were, not_null(*(F.when(is_set(name), F.lit(name)) for name in names)))", "were",
+           (f"{FILL}a_filled_table_equals_one_that_is_loaded_fresh[partial]",)),
+    Mutant("evolution: a fill does not guess what the function makes", CONVERGENCE, "load.fill:_refuse_other_uses",
+           "if not (made or in_conditions or in_order):", "if True:",
+           (f"{FILL}what_the_function_makes_of_a_new_column_is_not_guessed",)),
+    Mutant("evolution: a fill speaks for the present code only if that is proven", EXPLAIN, "load.fill:_land_once",
+           "is_present = before.code_version in _versions_without(table, names)", "is_present = True",
+           (f"{FILL}a_window_is_judged_by_the_present_code_if_that_differs_by_the_columns_alone",)),
     Mutant("evolution: types whose values get another text", CONVERGENCE, "delta.differences:_holds_text",
            "return wide.scale == (narrow.scale if isinstance(narrow, T.DecimalType) else 0)", "return True",
            (ADAPTED,)),
@@ -80,4 +100,41 @@ MUTANTS_OF_CONTRACTS = [
     Mutant("evolution: the exit code tells what stops loads", EXPLAIN, "cli.contract_view:exit_code",
            "if any(line.found.stops for line in lines):", "if False:",
            ("tests/cli/test_contract_view.py::test_the_exit_code_is_one_only_if_something_stops_loads",)),
+    Mutant("eras: a definition that is no former one stops a load", CONVERGENCE, "delta.differences:_of_properties",
+           'if kind == WINDOWS and now.startswith(f"{was}{UNTIL}"):', "if kind == WINDOWS:",
+           (f"{STORED}windows_of_another_definition_stop_a_load_unless_the_former_one_is_declared",)),
+    Mutant("eras: no gap and no overlap", CONVERGENCE, "declaration.eras:_check_era",
+           "if first is None or first.start != era.end:", "if False:", (f"{WRONG_ERA}[a gap]",)),
+    Mutant("eras: a former definition counts until the end of a window", CONVERGENCE, "declaration.eras:_check_era",
+           "last is None or last.end != era.end or last.start < definition.start", "last is None",
+           (f"{WRONG_ERA}[no bound of a window]",)),
+    Mutant("eras: until has an offset", EXPLAIN, "declaration.eras:_check_era",
+           "if not aware:", "if False:", (f"{WRONG_ERA}[no offset]",)),
+    Mutant("eras: an end of the former definition", CONVERGENCE, "declaration.eras:_check_era",
+           "if definition.end is not None and definition.end < era.end:", "if False:",
+           (f"{WRONG_ERA}[an end of the former definition]",)),
+    Mutant("eras: a key names one window", CONVERGENCE, "declaration.eras:_check_keys",
+           "if twice := next(_shared(known, after), None):", "if twice := None:",
+           (f"{WRONG_ERA}[a key of two windows]",)),
+    Mutant("eras: the fences of ranges are of one era", CONVERGENCE, "load.range_fences:range_app_id",
+           "f'{era}.' if era else ''", "''", (f"{ERAS}ranges_of_two_eras_have_different_fences",)),
+    Mutant("eras: a closed window is not loaded", CONVERGENCE, "declaration.table:Table.window_of",
+           "if key in self.closed:", "if False:", (f"{ERAS}windows_of_an_era_are_closed_and_end_by_its_end",)),
+    Mutant("eras: a window that ends later", CONVERGENCE, "load.closing:refuse_unfinished",
+           "if others := sorted({*held} - table.closed.keys()):", "if others := list[str]():",
+           (f"{CHANGED}former_partitions_are_not_closed_while_the_log_has_a_window_that_ends_later",)),
+    Mutant("eras: a landing that is not merged", CONVERGENCE, "load.closing:refuse_unfinished",
+           "if left := _not_merged(load, records):", "if left := list[str]():",
+           (f"{CHANGED}former_partitions_are_not_closed_while_a_landing_is_not_merged",)),
+    Mutant("eras: a window that is not complete", CONVERGENCE, "load.closing:refuse_unfinished",
+           "if left := _not_settled(table, records):", "if left := list[str]():",
+           (f"{CHANGED}former_partitions_are_not_closed_while_the_source_may_still_add_rows_to_them",)),
+    Mutant("eras: a held window has nothing more to merge", EXPLAIN, "load.closing:_not_merged",
+           "record.hold.returned_to if record.hold and not record.hold.undone else record.landing", "record.landing",
+           (f"{CHANGED}former_partitions_are_not_closed_while_a_landing_is_not_merged",)),
+    Mutant("eras: closed windows get no event", EXPLAIN, "recovery.rebuild:rebuild",
+           "if window.key in table.closed:", "if False:",
+           (f"{CHANGED}a_wiped_instance_is_rebuilt_and_closed_windows_are_proven_without_an_event",)),
+    Mutant("eras: late data is reported", EXPLAIN, "checks.gaps:gaps", "not found and not late", "not found",
+           (f"{CHANGED}what_comes_late_for_a_closed_window_is_reported_and_not_read",)),
 ]  # fmt: skip

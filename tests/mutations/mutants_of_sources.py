@@ -22,7 +22,7 @@ MUTANTS_OF_SOURCES = [
            "if server.prepared:", "if False:",
            (f"{BY_TIME}test_a_prepared_transaction_is_waited_for",)),
     Mutant("by time: what is older is of the first window", BINS, "sources.postgres.query_by_time:QueryByTime.detect",
-           "None if w.start == request.first else micros(w.start)", "micros(w.start)",
+           "None if request.older and w.start == request.first else micros(w.start)", "micros(w.start)",
            (f"{BY_TIME}test_what_is_older_or_undated_is_of_the_first_window_and_no_row_is_outside",)),
     Mutant("by time: windows are half-open", INSTANTS, "sources.postgres.query_by_time:QueryByTime.detect",
            "micros(w.start), micros(w.end))", "micros(w.start), micros(w.end) + 1)",

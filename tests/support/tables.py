@@ -15,6 +15,7 @@ from incload_assets.assets.incremental import incremental_asset
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.declare import declare
+from incload_assets.declaration.eras import Era
 from incload_assets.declaration.evolution import Evolution
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Declaration, Quarantine, Table
@@ -141,11 +142,12 @@ def make(
     changes: Changes | None = None,
     quarantine: Quarantine = Quarantine(),  # noqa: B008 - immutable
     function: Callable[[DataFrame], DataFrame] = lambda changes: changes,
-    code_version: str = "1",
+    code_version: str | None = "1",
     name: str = "items",
     partitions_def: dg.TimeWindowPartitionsDefinition = DAYS,
     log_retention: timedelta | None = None,
     evolution: Evolution = Evolution(),  # noqa: B008 - immutable
+    former_partitions: Iterable[Era] = (),
 ) -> Loaded:
     """Declare a table over literal content."""
     content = {} if content is None else content
@@ -162,6 +164,7 @@ def make(
             code_version=code_version,
             log_retention=log_retention,
             evolution=evolution,
+            former_partitions=tuple(former_partitions),
         )
     )
     return Loaded(spark, table, Lake(root=str(folder)), content)

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,13 +18,14 @@ from incload_assets.change_log.decisions import (
     undo_decision,
 )
 from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.payloads import EXPIRED, is_expired
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import window_of
 from incload_assets.delta.sql import all_of, col
 from incload_assets.ingest.gains import validates_each_alone
 from incload_assets.ingest.validate import validate
-from incload_assets.load.replay import records_of_payloads, refuse_unreplayable
+from incload_assets.load.judgeable import records_of_payloads
+from incload_assets.load.replay import refuse_unreplayable
 from incload_assets.monitoring.rows.quarantine import DISCARDED, dirty_windows, rejected_rows
 from incload_assets.progress.audit import AuditEntry, record
 from resources.errors import IncrementalLoadError
@@ -202,7 +205,8 @@ def take_back(table: Table, lake: Lake, kind: Kind, number: int, because: str, *
         The audit's entry, which names the partitions and, in its details, the number of rows.
 
     Raises:
-        IncrementalLoadError: No such decision about rows of the table has this number, or it was undone before.
+        IncrementalLoadError: No such decision about rows of the table has this number, it was undone before, or the
+            rows no longer keep their records.
     """
     rows = [decision for decision in decisions_in_force(lake, table, [kind]) if decision.audit == number]
     if not rows:
@@ -212,6 +216,15 @@ def take_back(table: Table, lake: Lake, kind: Kind, number: int, because: str, *
             remedy=f"see the numbers: incload audit {table.name}",
         )
     partitions = sorted({row.window for row in rows})
+    if kind != "discard" and (expired := _expired(table, lake, rows)):
+        raise IncrementalLoadError(
+            f"{table.name}: the records of {expired} of {len(rows)} rows were removed after "
+            f"{table.quarantine_retention}",
+            rule=f"a {kind} is undone by judging the rows as they came, and their records are kept for "
+            "quarantine_retention",
+            remedy="correct the rows at the source, and load their partitions: "
+            f"incload load {table.name} --partitions KEYS",
+        )
     details = {"rows": str(len(rows)), "undoes": str(number)}
     entry = AuditEntry(
         action="undo", table=table.name, partitions=partitions, actor=actor, because=because, details=details
@@ -245,6 +258,7 @@ def _open_rows(spark: SparkSession, table: Table, lake: Lake, records: Mapping[s
 def _expect_good(spark: SparkSession, table: Table, lake: Lake, rows: DataFrame, decisions: Sequence[Decision]) -> None:
     """Refuses corrections after which their rows, or others that collide with them, would be rejected."""
     keys = sorted({decision.window for decision in decisions})
+    _refuse_expired(table, rows, decisions)
     records = records_of_payloads(rows, table)
     log, beside = ChangeLog(table, lake), None
     if not validates_each_alone(table) and (version := log.version()) is not None:
@@ -252,7 +266,7 @@ def _expect_good(spark: SparkSession, table: Table, lake: Lake, rows: DataFrame,
     judged = validate(
         records,
         table,
-        [window_of(table.partitions_def, key, table.name) for key in keys],
+        [table.window_of(key) for key in keys],
         beside=beside,
         corrections=[*decisions_in_force(lake, table, CORRECTIONS, only=keys), *decisions],
     )
@@ -263,4 +277,25 @@ def _expect_good(spark: SparkSession, table: Table, lake: Lake, rows: DataFrame,
             f"{table.name}: of {len(decisions)} rows some would be rejected: {reasons}",
             rule="a correction makes a row one that the table can hold; only checks of values can be waived",
             remedy="fix the row's other columns too, or narrow --reason and --partitions; nothing was recorded",
+        )
+
+
+def _expired(table: Table, lake: Lake, decisions: Sequence[Decision]) -> int:
+    """How many of the decisions are about rows whose records were removed."""
+    delta = lake.delta(ChangeLog(table, lake).uri)
+    if delta is None:
+        return 0
+    texts = pa.array([f"{EXPIRED} {decision.row}" for decision in decisions], pa.string())
+    here = pc.field("_window").isin(pa.array([decision.window for decision in decisions], pa.string()))
+    return int(delta.to_pyarrow_dataset().count_rows(filter=here & pc.field("_payload").isin(texts)))
+
+
+def _refuse_expired(table: Table, rows: DataFrame, decisions: Sequence[Decision]) -> None:
+    """Refuses corrections of rows whose records were removed at the end of their lifetime."""
+    if expired := rows.filter(is_expired()).count():
+        raise IncrementalLoadError(
+            f"{table.name}: the records of {expired} of {len(decisions)} rows were removed after "
+            f"{table.quarantine_retention}",
+            rule="a correction is judged by the record, and rejected rows keep it for quarantine_retention",
+            remedy="load the partition from its source, or narrow --reason and --partitions; nothing was recorded",
         )

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.change import DELETE, REJECTED, UPSERTS
 from incload_assets.change_log.decisions import discarded_rows, rejected_row_id
 from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.payloads import EXPIRED
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
@@ -29,6 +30,8 @@ REASONS = 50
 """Most reasons that are shown."""
 _MOST_COUNTS = 100_000
 """Most counts that are fetched, one per reason and window."""
+REMOVED = "its record was removed"
+"""What is shown in place of a payload whose lifetime is over."""
 OPEN, SUPERSEDED, DISCARDED = "open", "superseded", "discarded"
 _VALUE = r"(?s)^([^:]+: )(?:'.*?'|\*\*\*) (?=\S)"
 """The value in a reason, after the column."""
@@ -151,6 +154,8 @@ def masked_payload(table: Table, payload: str | None) -> str:
         >>> masked_payload(guests, '{"room": 3, "name": "Ada"}')  # doctest: +SKIP
         '{"room": 3, "name": "***"}'
     """
+    if payload == EXPIRED or (payload or "").startswith(f"{EXPIRED} "):
+        return REMOVED
     shown = set(table.columns) - table.contract.personal
     try:
         values = json.loads(payload or "")

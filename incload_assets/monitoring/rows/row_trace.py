@@ -28,7 +28,6 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord, base_keys, ingested_windows, window_records_of
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import known_windows
 from incload_assets.monitoring.rows.row_changes import (
     UNKNOWN,
     Extracts,
@@ -174,7 +173,7 @@ class _Look:
     def __init__(self, table: Table, log: DeltaTable, key: Mapping[str, Any]) -> None:
         self.table, self.log, self.key = table, log, key
         self.dataset = log.to_pyarrow_dataset()
-        windows = known_windows(table.partitions_def, ingested_windows(log))
+        windows = table.known_windows(ingested_windows(log))
         self.windows = [*base_keys(log), *(window.key for window in windows)]  # base rows are older than all windows
         self.records: dict[str, WindowRecord] = {}
 

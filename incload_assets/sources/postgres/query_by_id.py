@@ -70,13 +70,12 @@ class QueryById(DatabaseSource):
             highest = _highest(look.connection, relation, column)
             _check_growth(request.table_name, relation, column, highest, written.values())
             begun = [window for window in request.windows if window.start <= server.now]
-            instants = {w.start for w in begun if w.start != request.first} | {
-                w.end for w in begun if w.end <= server.now
-            }
+            oldest = request.first if request.older else None
+            instants = {w.start for w in begun if w.start != oldest} | {w.end for w in begun if w.end <= server.now}
             now = {"id": highest, "oid": relation.oid, "sequence": column.last, "looked_at": server.now.isoformat()}
             known = bounds.at(sorted(instants), _chosen(now))
             ends = {w.key: known.get(w.end, now) for w in begun}
-            ranges = {w.key: _range(None if w.start == request.first else known[w.start], ends[w.key]) for w in begun}
+            ranges = {w.key: _range(None if w.start == oldest else known[w.start], ends[w.key]) for w in begun}
             found = found_in(look.connection, relation, column, ranges)
         positions = {}
         for window in begun:

@@ -23,7 +23,8 @@ class QueryByTime(DatabaseSource):
     leaves the window of its former change, which keeps the version that it ingested. Deletes at the source are not
     detected, but ``delete_when`` can use a column that marks rows as deleted.
 
-    - Rows that are older than the table's first window, or have no time, belong to that first window.
+    - Rows that are older than the table's first window, or have no time, belong to that first window. After a change of
+      the partitions they are not read again, unless the era says ``read_older``.
     - A window is complete when every transaction has ended that began before its end plus ``lag``. Sensors keep
       requesting it until then, so that a row whose transaction commits late is found. A standby does not know the
       transactions of its primary server, so there no window is ever complete.
@@ -57,7 +58,8 @@ class QueryByTime(DatabaseSource):
         if not request.windows:
             return {}
         ranges = {
-            w.key: Range(None if w.start == request.first else micros(w.start), micros(w.end)) for w in request.windows
+            w.key: Range(None if request.older and w.start == request.first else micros(w.start), micros(w.end))
+            for w in request.windows
         }
         with self.look(request.table_name) as look:
             found = found_in(look.connection, look.relation, look.column, ranges)

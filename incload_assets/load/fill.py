@@ -1,0 +1,243 @@
+"""Fill: columns that the contract declares now get the values that the log rescued before, without the source.
+
+The accepted rows of a window are filled by :mod:`incload_assets.ingest.rescued`, its rejected rows are judged again
+from their records as in a replay, and the window is landed again with all of them. Then it is merged and reconciled.
+
+The window's record says that the present code has judged the window if the code differs from the former one by the new
+columns alone. Otherwise the other columns are still what the former code made of the records, and the record says so.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import dagster as dg
+import sqlglot
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from sqlglot import exp
+
+from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
+from incload_assets.change_log.commit import commit
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.payloads import keeps_payload, payloads_read_at
+from incload_assets.change_log.staged import Staged
+from incload_assets.change_log.window_records import WindowRecord
+from incload_assets.declaration.declare import version_without
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window
+from incload_assets.ingest.facts import facts_of
+from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
+from incload_assets.ingest.quarantine import check_threshold
+from incload_assets.ingest.rescued import filled, is_fillable, rescued_in, uses_of
+from incload_assets.load.apply import apply_changes
+from incload_assets.load.judgeable import can_be_judged
+from incload_assets.load.landing_again import check_count, land_again, record_again, with_former
+from incload_assets.load.load import LoadReport, report_of
+from incload_assets.load.placement import refuse_misplaced
+from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
+from incload_assets.load.replay import NO_REASON, REPLAY_TAG, SENSOR_TAG, judged_again, unreplayable
+from incload_assets.load.tables import ensure_tables
+from incload_assets.progress.audit import Action, AuditEntry, actor_of, record
+from incload_assets.writes.merge_into import app_id
+from resources.errors import DeclarationError, SourceUnreadable, WindowCompacted
+from resources.lake import Lake
+
+FILL_TAG = "incload/fill"
+"""The tag of a run that fills columns of its partitions from rescued fields; its value is why."""
+_OTHERS = 3
+"""Most columns without a rescued value that are looked for among those declared since a window was judged."""
+
+
+def audit_by_hand(lake: Lake, table: Table, partitions: Sequence[str], run: dg.DagsterRun) -> None:
+    """Records in the audit that a person replayed or filled partitions; a sensor's requests are no person's actions.
+
+    Args:
+        lake: The lake with the audit.
+        table: The declaration.
+        partitions: The partition keys.
+        run: The run; its tag is the reason.
+    """
+    if SENSOR_TAG in run.tags:
+        return
+    action: Action = "fill" if FILL_TAG in run.tags else "replay"
+    because = run.tags[FILL_TAG if action == "fill" else REPLAY_TAG]
+    entry = AuditEntry(
+        action=action,
+        table=table.name,
+        partitions=partitions,
+        actor=actor_of(run),
+        because="" if because == NO_REASON else because,
+        run_id=run.run_id,
+    )
+    record(lake, entry)
+
+
+def refuse_unfillable(table: Table) -> None:
+    """Refuses a table whose rows cannot be filled from the log.
+
+    Raises:
+        SourceUnreadable: With the reason, and what to do instead.
+    """
+    why = (
+        "of fields that its contract does not declare the log keeps the names alone, as it has protected columns"
+        if table.contract.protections
+        else "its changes may give rows new keys (moved_when)"
+        if table.changes.moved_when
+        else unreplayable(table)
+        or ("" if table.source.is_text else f"{table.source} does not give every value as a text")
+    )
+    if why:
+        raise SourceUnreadable(
+            f"{table.name}: its columns cannot be filled from the log: {why}",
+            rule="a fill uses what the log has of a record, and never guesses what it does not tell",
+            remedy=f"load the partitions from the source: incload load {table.name} --partitions KEYS",
+        )
+
+
+def fill_window(
+    spark: SparkSession,
+    table: Table,
+    lake: Lake,
+    window: Window,
+    *,
+    run_id: str = "",
+    info: Callable[[str], None] = lambda _: None,
+) -> LoadReport:
+    """Fills columns of a window's rows from their rescued fields. The source is not read.
+
+    Repeated it does nothing more.
+
+    Args:
+        spark: A session used by this fill only.
+        table: The declaration.
+        lake: The lake with the table.
+        window: The window.
+        run_id: The run, recorded in the window record and the commits.
+        info: Logs one line for each step.
+
+    Raises:
+        SourceUnreadable: The log does not tell enough of the records.
+        WindowCompacted: Changes of the window are gone from the log.
+        DeclarationError: The function, or a condition, makes something else of the values than the columns.
+        ContractViolation: Too many rows do not fit.
+        IncrementalLoadError: The window was never loaded, or is held; or an error of any other step.
+
+    Example:
+        >>> fill_window(spark, orders, lake, window).merged.updated  # doctest: +SKIP
+        25
+    """
+    refuse_unfillable(table)
+    load = LoadContext(spark, table, lake.followed(), run_id, info)
+    with load.phases.timed("prepare"):
+        refuse_misplaced(load, [window])
+        ensure_tables(load)
+        call_off_ingestions(load, window)
+
+    def is_due(before: WindowRecord) -> bool:
+        _refuse_compacted(table, window, before)
+        return True
+
+    def land_once(ingestion: Ingestion, before: WindowRecord) -> bool | None:
+        return _land_once(load, ingestion, before)
+
+    landed = land_again(load, window, is_due, land_once, rule="a fill uses the log of a loaded window")
+    with load.phases.timed("prepare"):
+        call_off_merges(load, window)
+    # in full: a fill that was killed after its landing is repeated by this one, which finds nothing to land
+    applied = apply_changes(load, (window,), app_id(table, window), is_again=lambda _: True)
+    return report_of(load, applied, window, ingested=landed)
+
+
+def _refuse_compacted(table: Table, window: Window, before: WindowRecord) -> None:
+    if before.compacted_at is not None:
+        raise WindowCompacted(
+            f"{table.name} {window.key}: its log was compacted on {before.compacted_at:%Y-%m-%d}, and changes that it "
+            "superseded may be gone",
+            rule="a fill lands all changes of a window again, and the log has to have them",
+            remedy=f"if the source still has them: incload load {table.name} --partitions {window.key} "
+            "--rewrite-compacted",
+        )
+
+
+def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord) -> bool | None:
+    """One attempt; whether it was committed, or None if the window has nothing to fill."""
+    table, window = load.table, ingestion.window
+    former = load.log.read(load.spark, ingestion.log_version, [window.key])
+    found = rescued_in(former, table, judged=before.code_version == table.code_version)
+    if not found.due:
+        load.info(f"{table.name} {window.key}: no rescued field that its columns lack")
+        return None
+    names, rows = found.columns, former.filter(is_fillable(table))
+    _refuse_other_uses(table, window, names, uses_of(rows, table, names))
+    rejected, has_record = former.filter(F.col("_kind") == REJECTED), keeps_payload()
+    corrected = former.filter(F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE) & has_record)
+    staged = Staged(load.log, load.spark, [window.key])
+    try:
+        again = rejected.filter(can_be_judged(table)).unionByName(corrected)
+        staged.write(judged_again(load, window, again, filled(rows, table, names)), load.log.validated)
+        staged.write(rejected.filter(~can_be_judged(table) & ~is_fillable(table)), load.log.validated)
+        facts = facts_of(staged.read(), table, [window])[window.key]
+        gone = before.skipped
+        check_count(table, window, before.rows_read - gone, facts.rows)
+        is_present = before.code_version in _versions_without(table, names)
+        if is_present:  # the other columns are what they would be, so that only keys of filled rows lose a row
+            ingestion = replace(ingestion, before=replace(before, code_version=table.code_version))
+        facts = with_former(load, ingestion, staged, former, facts)
+        facts = replace(facts, rows=facts.rows + gone, skipped=facts.skipped + gone)
+        if facts.rejected > before.rejected:
+            check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
+        load.info(
+            f"{table.name} {window.key}: filled {', '.join(names)} from rescued fields, {facts.rejected} of "
+            f"{facts.rows} rows in quarantine" + ("" if is_present else "; other columns are as former code made them")
+        )
+        version = table.code_version if is_present else before.code_version
+        landed = record_again(load, ingestion, before, facts, version)
+        return commit(
+            load,
+            staged,
+            {window.key: landed},
+            ingestion_app_id(table, window),
+            landed.landing,
+            note=f"filled {window.key}, run {load.run_id}",
+            read_at=payloads_read_at(load.log.open(), [window.key]),
+        )
+    finally:
+        staged.discard()
+
+
+def _refuse_other_uses(table: Table, window: Window, names: Collection[str], made: Sequence[str]) -> None:
+    """Refuses columns from which more is made than the columns themselves.
+
+    Raises:
+        DeclarationError: With the columns, and what is made of them.
+    """
+    in_conditions = sorted({*names} & {*_in_conditions(table)})
+    in_order = [name for name in table.changes.sequence_by if name in names]
+    if not (made or in_conditions or in_order):
+        return
+    uses = [f"its function makes {', '.join(made)} of them"] if made else []
+    uses += [f"conditions of its changes read {', '.join(in_conditions)}"] if in_conditions else []
+    uses += [f"its changes are ordered by {', '.join(in_order)}"] if in_order else []
+    raise DeclarationError(
+        f"{table.name} {window.key}: {', '.join(names)} cannot be filled from the log: {'; '.join(uses)}",
+        rule="the log has what the function returned, and not the records; a fill passes rescued values on as they are",
+        remedy=f"load the partition from its source: incload load {table.name} --partitions {window.key}",
+    )
+
+
+def _in_conditions(table: Table) -> Iterator[str]:
+    changes = table.changes
+    for condition in (changes.delete_when, changes.truncate_when, changes.snapshot_when):
+        if condition is not None:
+            for column in sqlglot.parse_one(condition, dialect="spark").find_all(exp.Column):
+                yield column.parts[0].name
+
+
+def _versions_without(table: Table, names: Sequence[str]) -> Iterator[str]:
+    """The versions of code that differs from the present one by columns alone, the filled ones among them."""
+    yield table.code_version
+    others = [name for name in table.columns if name not in {*names, *table.identity}]
+    for count in range(_OTHERS + 1):
+        for more in combinations(others, count):
+            yield version_without(table, {*names, *more})

@@ -1,0 +1,57 @@
+"""Which rejected rows can be judged again, and the records of their payloads."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.payloads import is_expired, keeps_payload
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window
+from incload_assets.ingest.protect import is_kept_protected, protected_records
+from incload_assets.sources.files.csv import UNPARSED
+from resources.errors import SourceUnreadable
+
+
+def fields_of_payloads(table: Table) -> list[str]:
+    """The fields that are read from payloads."""
+    return [*table.columns, *table.control_fields]
+
+
+def can_be_judged(table: Table) -> Column:
+    """Whether a rejected row keeps the whole record: it could be parsed, or it is JSON, which shows by itself."""
+    if table.contract.protections:
+        return is_kept_protected()
+    first = F.element_at("_reasons", 1)
+    return keeps_payload() & ~F.coalesce((F.size("_reasons") == 1) & first.rlike(UNPARSED), F.lit(False))
+
+
+def records_of_payloads(kept: DataFrame, table: Table) -> DataFrame:
+    """The records of the payloads that rejected rows keep, parsed by the source, or as protected before.
+
+    Args:
+        kept: The rejected rows, as the log has them.
+        table: The declaration.
+    """
+    if table.contract.protections:
+        return protected_records(kept.filter(is_kept_protected()), table)
+    rows = kept.filter(keeps_payload()).select("_payload", "_source", "_window")
+    return table.source.read_payloads(rows, fields_of_payloads(table))
+
+
+def refuse_expired(table: Table, window: Window, rejected: DataFrame) -> None:
+    """Refuses a window in which no rejected row keeps its record, if records were removed.
+
+    Args:
+        table: The declaration.
+        window: The window.
+        rejected: Its rejected rows, as the log has them.
+
+    Raises:
+        SourceUnreadable: With the number of rows, and what to do instead.
+    """
+    if expired := rejected.filter(is_expired()).count():
+        raise SourceUnreadable(
+            f"{table.name} {window.key}: the records of its {expired} rejected rows were removed after "
+            f"{table.quarantine_retention}",
+            rule="a replay judges the records that rejected rows keep, and they are kept for quarantine_retention",
+            remedy=f"load the window from its source: incload load {table.name} --partitions {window.key}",
+        )
