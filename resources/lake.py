@@ -248,6 +248,22 @@ class Lake:
                 return False
         return True
 
+    def move_fences(self, table: DeltaTable, numbers: Mapping[str, int]) -> bool:
+        """Moves several fences of a table in one commit without data; returns whether it succeeded.
+
+        Args:
+            table: The table at its present version.
+            numbers: Numbers of fences by identifier, each above all earlier ones.
+        """
+        fences = CommitProperties(app_transactions=[Transaction(*each) for each in numbers.items()])
+        by = table.metadata().partition_columns
+        with _translated(table.table_uri):
+            try:
+                table.create_write_transaction([], "append", table.schema(), by, commit_properties=fences)
+            except CommitFailedError:
+                return False
+        return True
+
     def append(self, uri: str, rows: pa.Table, app_id: str, number: int, *, anew: bool = False) -> bool:
         """Appends a few rows without Spark, as commit ``number`` of ``app_id``; creates the table if there is none.
 

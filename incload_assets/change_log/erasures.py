@@ -98,8 +98,8 @@ def deny_list_of(lake: Lake, table: Table) -> DenyList:
     return DenyList(listed)
 
 
-def deny(lake: Lake, scope: str, fingerprints: Collection[str]) -> None:
-    """Adds fingerprints to the deny list.
+def deny(lake: Lake, scope: str, fingerprints: Collection[str]) -> bool:
+    """Adds fingerprints to the deny list; returns whether there were new ones.
 
     Raises:
         ConcurrentLoad: Others wrote first in every attempt.
@@ -113,8 +113,10 @@ def deny(lake: Lake, scope: str, fingerprints: Collection[str]) -> None:
             listed = delta.to_pyarrow_table(columns=["fingerprint"], filters=[("scope", "=", scope)])
             known = {*listed["fingerprint"].to_pylist()}
         rows = [{"at": windows.now(), "scope": scope, "fingerprint": one} for one in sorted(set(fingerprints) - known)]
-        if not rows or lake.append(uri, pa.Table.from_pylist(rows, _SCHEMA), WRITER, number + 1):
-            return
+        if not rows:
+            return False
+        if lake.append(uri, pa.Table.from_pylist(rows, _SCHEMA), WRITER, number + 1):
+            return True
     raise ConcurrentLoad(
         f"the deny list in {uri} was written by others in each of {ATTEMPTS} attempts",
         rule="erasures are written one after another",

@@ -1,8 +1,8 @@
 """Rows of erased subjects: recognised by fingerprints, wherever rows come from.
 
 A row's subject is the value of the table's column ``subject.by``. A change that lacks it (a delete, or a change of
-other columns) is recognised by its key, where that key was erased. Of a rejected row the words of its payload are
-compared, too, as it may be rejected because its subject cannot be read.
+other columns) is recognised by its key, where that key was erased. Of a rejected row whose subject cannot be read the
+words of its payload are compared.
 """
 
 from typing import NamedTuple
@@ -65,9 +65,32 @@ def marked_erased(rows: DataFrame, table: Table, deny: DenyList, *, rejected: Co
         tokens = F.transform(F.array_distinct(words), lambda word: token_column(ERASURE, word))
         whole = spark.createDataFrame([(sorted(deny.fingerprints),)], "_all array<string>")
         found = found.crossJoin(F.broadcast(whole))
-        is_erased |= rejected & F.coalesce(F.arrays_overlap(tokens, F.col("_all")), F.lit(False))
+        unread = rejected & of.subject.isNull()
+        is_erased |= unread & F.coalesce(F.arrays_overlap(tokens, F.col("_all")), F.lit(False))
     found = found.withColumn(IS_ERASED, is_erased)
     return without_keys(found).drop("_fingerprint", "_listed", "_all")
+
+
+def fingerprints_of_keys(rows: DataFrame, table: Table, deny: DenyList) -> DataFrame:
+    """The fingerprints of keys whose rows are of erased subjects alone, in the column ``fingerprint``.
+
+    Changes of such a key that lack their subject are the subject's, too. None if rows have their subject in the key.
+
+    Args:
+        rows: Rows of the log that have a key.
+        table: The declaration.
+        deny: The deny list.
+    """
+    of = subject_of(table)
+    marked = marked_erased(rows, table, deny).withColumns({"_key": of.key, "_subject": of.subject})
+    others = F.max(F.col("_subject").isNotNull() & ~F.col(IS_ERASED))
+    keys = (
+        marked.filter(F.col("_key").isNotNull())
+        .groupBy("_key")
+        .agg(F.max(IS_ERASED).alias("_any"), others.alias("_others"))
+    )
+    due = with_keys(keys.filter(F.col("_any") & ~F.col("_others")), {ERASURE: erasure_key()})
+    return due.select(token_column(ERASURE, F.col("_key")).alias("fingerprint"))
 
 
 def without_erased(rows: DataFrame, table: Table, deny: DenyList, *, rejected: Column | None = None) -> DataFrame:
