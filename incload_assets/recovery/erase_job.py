@@ -10,7 +10,7 @@ from pydantic import Field
 
 from incload_assets.declaration.table import Table
 from incload_assets.progress.audit import actor_of
-from incload_assets.progress.checkpoint import LOADS_NOTHING
+from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.recovery.erase import Eraser, Erasure
 
 
@@ -64,7 +64,7 @@ def erase_job(tables: Iterable[Table]) -> dg.JobDefinition:
         name="erase_subject",
         description="Erases a person from all tables that have rows of this person, and searches every file of the "
         "lake for a trace.",
-        tags=LOADS_NOTHING,
+        tags=UPKEEP,
     )
     def job() -> None:
         erase_one()
