@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from time import monotonic, sleep
 
 import dagster as dg
 import pyarrow.fs as pafs
@@ -52,6 +53,8 @@ from resources.lake import SHADOW_FOLDER, Lake
 ATTEMPTS = 5
 MOST_KEYS = 100_000
 """Most keys of one person whose changes may lack their subject."""
+_POLL = 2.0
+"""Seconds between two looks at runs under way."""
 _WHILE = timedelta(hours=12)
 """The longest time that tables are paused for."""
 
@@ -172,6 +175,7 @@ class Eraser:
         run_id: The Dagster run, recorded in the audit; empty if none.
         info: Hears one line for each step.
         done: Hears the number of files searched, and of all.
+        patience: How long to wait for runs under way.
 
     Example:
         >>> found = fingerprints_of(tables, "customer", "c-17")  # doctest: +SKIP
@@ -187,6 +191,7 @@ class Eraser:
     run_id: str = ""
     info: Callable[[str], None] = lambda _: None
     done: Callable[[int, int], None] = lambda *_: None
+    patience: timedelta = timedelta(minutes=10)
 
     def plan(self) -> Erasure:
         """What an erasure would find; nothing is changed."""
@@ -359,14 +364,22 @@ class Eraser:
         for name in mine:
             pause(self.lake, name, now() + _WHILE, why, actor=actor, run_id=self.run_id)
         try:
-            for load in self._loads():
-                if runs := [run for run in loading_now(instance, load.table.key) if run != self.run_id]:
-                    raise IncrementalLoadError(
-                        f"{load.table.name}: runs that may load it are under way: {', '.join(sorted(runs))}",
-                        rule="no run loads a table while a person is erased from it",
-                        remedy="wait until they have ended, or cancel them, and repeat the erasure",
-                    )
+            self._wait_for_runs(instance)
             yield
         finally:
             for name in mine:
                 resume(self.lake, name, "the erasure has ended", actor=actor, run_id=self.run_id)
+
+    def _wait_for_runs(self, instance: dg.DagsterInstance) -> None:
+        """Waits until no run loads the tables; a paused table gets no new ones."""
+        until = monotonic() + self.patience.total_seconds()
+        for load in self._loads():
+            while runs := [run for run in loading_now(instance, load.table.key) if run != self.run_id]:
+                if monotonic() > until:
+                    raise IncrementalLoadError(
+                        f"{load.table.name}: runs that may load it are under way: {', '.join(sorted(runs))}",
+                        rule=f"no run loads a table while a person is erased from it; waited for {self.patience}",
+                        remedy="wait until they have ended, or cancel them, and repeat the erasure",
+                    )
+                self.info(f"{load.table.name}: waits for {len(runs)} runs under way")
+                sleep(min(_POLL, self.patience.total_seconds()))
