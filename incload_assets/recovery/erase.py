@@ -35,6 +35,7 @@ from incload_assets.change_log.erasures import (
     subjects_scope,
 )
 from incload_assets.change_log.former import FormerLandings
+from incload_assets.checks.observation import several
 from incload_assets.contract.protection import Hashed
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
@@ -51,6 +52,8 @@ from resources.errors import ConcurrentLoad, DeclarationError, IncrementalLoadEr
 from resources.lake import SHADOW_FOLDER, Lake
 
 ATTEMPTS = 5
+SHOWN = 20
+"""Most files that are named, of those with a trace and of those that could not be read."""
 MOST_KEYS = 100_000
 """Most keys of one person whose changes may lack their subject."""
 _POLL = 2.0
@@ -94,20 +97,23 @@ class Erasure:
         """
         for name, rows in self.tables.items():
             yield (
-                f"{name}: {rows.rows:,} rows of the table, {rows.changes:,} changes in {rows.windows:,} windows of its "
-                f"log, {rows.rejected:,} of them rejected"
+                f"{name}: {several(rows.rows, 'row')} of the table, {several(rows.changes, 'change')} in "
+                f"{several(rows.windows, 'window')} of its log, {rows.rejected} of them rejected"
             )
         if not planned:
             rewritten, forgotten = self.landings
             yield (
-                f"old versions: removed {self.removed.files:,} data files ({self.removed.size / 1e6:,.1f} MB) and "
-                f"{self.removed.commits:,} files of Delta's logs; former landings: {rewritten:,} written again, "
-                f"{forgotten:,} forgotten; decisions removed: {self.decisions:,}"
+                f"old versions: removed {several(self.removed.files, 'data file')} "
+                f"({self.removed.size / 1e6:,.1f} MB) and {several(self.removed.commits, 'file')} of Delta's logs; "
+                f"former landings: {rewritten} written again, {forgotten} forgotten; "
+                f"decisions removed: {self.decisions}"
             )
         found = self.traces
-        yield f"read {found.files:,} files of the lake ({found.size / 1e6:,.1f} MB): {len(found.found):,} with a trace"
-        yield from (f"  trace: {path}" for path in found.found)
-        yield from (f"  could not be read: {path}" for path in found.unreadable)
+        size = f"{found.size / 1e6:,.1f} MB"
+        yield f"read {several(found.files, 'file')} of the lake ({size}): {len(found.found)} with a trace"
+        if not planned:
+            yield from (f"  trace: {path}" for path in found.found[:SHOWN])
+        yield from (f"  could not be read: {path}" for path in found.unreadable[:SHOWN])
         yield from (f"  cannot be reached from here: {what}" for what in self.unreached)
 
     def details(self) -> dict[str, str]:

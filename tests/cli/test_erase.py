@@ -39,7 +39,7 @@ def test_a_payer_is_erased_with_a_proof_in_the_audit_and_a_load_does_not_bring_t
 
     assert unknown.returncode == 1
     assert "no table has persons of the kind 'customer'; there are: payer. Rule: " in unknown.stderr
-    assert "payments: 1 rows of the table, 1 changes in 1 windows of its log, 0 of them rejected" in planned.stdout
+    assert "payments: 1 row of the table, 1 change in 1 window of its log, 0 of them rejected" in planned.stdout
     assert erased.returncode == 0 and ": 0 with a trace" in erased.stdout
     assert again.returncode == 0 and "1 erased" in again.stdout
     rows = DeltaTable(clone.root / ".incload/lake/payments").to_pyarrow_table(columns=["payer"])
