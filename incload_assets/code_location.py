@@ -21,10 +21,11 @@ from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.request_tags import SERIALIZED_TAG, TABLE_TAG
 from incload_assets.recovery.adopt_job import adopt_job
+from incload_assets.recovery.erase_job import erase_job
 from incload_assets.recovery.jobs import BACKUP_CRON, backup_job, rebuild_job
 from incload_assets.recovery.jobs_doctor import care_jobs
 from incload_assets.recovery.plan_job import plan_job
-from incload_assets.recovery.replay_jobs import replay_jobs, replay_sensor
+from incload_assets.recovery.replay_jobs import fill_jobs, replay_jobs, replay_sensor
 from incload_assets.recovery.shadow_job import shadow_job
 from resources.errors import DeclarationError
 from resources.lake import Lake
@@ -95,7 +96,9 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
             *(care_jobs(tables.values()) if tables else []),
             *(decision_jobs(tables.values()) if tables else []),
             *([backup] if tables else []),
+            *([erase_job(tables.values())] if any(table.subject for table in tables.values()) else []),
             *replays.values(),
+            *fill_jobs(tables.values()),
         ],
         schedules=[
             *map(_check_schedule, check_jobs),

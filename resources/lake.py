@@ -33,6 +33,8 @@ AUDIT_FOLDER = "_audit"
 """Folder under the lake's root with the audit."""
 DECISIONS_FOLDER = "_decisions"
 """Folder under the lake's root with the decisions of people about rejected rows."""
+ERASED_FOLDER = "_erased"
+"""Folder under the lake's root with the deny list of erased subjects."""
 FORMER_FOLDER = "_former"
 """Folder under the lake's root with the former content of windows, for undo."""
 SHADOW_FOLDER = "_shadow"
@@ -46,6 +48,7 @@ OWN_FOLDERS = (
     LOADS_FOLDER,
     AUDIT_FOLDER,
     DECISIONS_FOLDER,
+    ERASED_FOLDER,
     FORMER_FOLDER,
     IDENTITY_FOLDER,
     SHADOW_FOLDER,
@@ -241,6 +244,22 @@ class Lake:
                 table.create_write_transaction(
                     [*added], mode, table.schema(), by, partition_filters=where or None, commit_properties=fence
                 )
+            except CommitFailedError:
+                return False
+        return True
+
+    def move_fences(self, table: DeltaTable, numbers: Mapping[str, int]) -> bool:
+        """Moves several fences of a table in one commit without data; returns whether it succeeded.
+
+        Args:
+            table: The table at its present version.
+            numbers: Numbers of fences by identifier, each above all earlier ones.
+        """
+        fences = CommitProperties(app_transactions=[Transaction(*each) for each in numbers.items()])
+        by = table.metadata().partition_columns
+        with _translated(table.table_uri):
+            try:
+                table.create_write_transaction([], "append", table.schema(), by, commit_properties=fences)
             except CommitFailedError:
                 return False
         return True

@@ -1,13 +1,20 @@
 """Keys for the protection of personal values, by name, from the environment or a file."""
 
+import os
 import re
+import secrets
+from contextlib import suppress
 from hashlib import sha256
+from pathlib import Path
 
 from resources.errors import SourceUnreadable
 from resources.secret import secret
+from resources.settings import Settings
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 """The form of a key's name."""
+ERASURE = "erasure"
+"""The name of the key under which the fingerprints of erased subjects are made."""
 SHORTEST = 32
 """Fewest characters of a key."""
 
@@ -34,6 +41,35 @@ def protection_key(name: str) -> bytes:
     if len(key) < SHORTEST:
         raise _wrong(name, variable, f"it has {len(key)} characters")
     return key.encode()
+
+
+def erasure_key(*, create: bool = False) -> bytes:
+    """The key of erasures: ``INCLOAD_KEY_ERASURE`` as for other keys; without it a key that was made on this machine.
+
+    Args:
+        create: Whether to make a key in ``<home>/keys`` if there is none.
+
+    Raises:
+        SourceUnreadable: There is none, or it cannot be read.
+    """
+    variable = f"INCLOAD_KEY_{ERASURE.upper()}"
+    if os.environ.get(variable) or os.environ.get(f"{variable}_FILE"):
+        return protection_key(ERASURE)
+    file = own_erasure_key()
+    if create and not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError), open(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
+            out.write(secrets.token_hex(SHORTEST))
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        problem = f"{variable} is not set, and {file} cannot be read ({type(error).__name__})"
+        raise _wrong(ERASURE, variable, problem) from None
+
+
+def own_erasure_key() -> Path:
+    """The file with the key of erasures that was made on this machine."""
+    return Settings().home_root / "keys" / ERASURE
 
 
 def key_id(key: bytes) -> str:

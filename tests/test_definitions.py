@@ -47,6 +47,7 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
             "discard_rows",
             "doctor",
             "expire_payloads",
+            "fill_items",
             "fix_row",
             "load_items",
             "pause_table",
@@ -107,7 +108,7 @@ def test_all_jobs_but_the_shops_clock_and_quick_decisions_share_the_places_of_lo
     repository = defs.get_repository_def()
     tags = {name: repository.get_job(name).tags for name in repository.job_names if name != "__ASSET_JOB"}
     of_loads = {name for name, of in tags.items() if TABLE_TAG in of}
-    assert of_loads == {name for name in tags if name.startswith(("load_", "undo_", "release_", "replay_"))}
+    assert of_loads == {name for name in tags if name.startswith(("load_", "undo_", "release_", "replay_", "fill_"))}
     assert "replay_orders" in of_loads and "replay_prices" not in of_loads  # of a database
     assert {name for name, of in tags.items() if UPKEEP_TAG in of} == tags.keys() - of_loads - {
         "advance_shop", "pause_table", "resume_table", "fix_row", "accept_rows", "discard_rows"

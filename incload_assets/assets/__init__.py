@@ -8,6 +8,7 @@ from incload_assets.declaration.eras import Era
 from incload_assets.declaration.evolution import Evolution
 from incload_assets.declaration.slo import Slo
 from incload_assets.declaration.source import EXTRACTED_COLUMNS, Absent, DetectRequest, Position, Shows, Source
+from incload_assets.declaration.subject import Subject
 from incload_assets.declaration.table import Freshness, Quarantine
 from incload_assets.sources.debezium.debezium import Debezium
 from incload_assets.sources.files.files import Files
@@ -58,6 +59,7 @@ __all__ = [
     "Slo",
     "Snapshot",
     "Source",
+    "Subject",
     "Upstream",
     "derived_asset",
     "incremental_asset",

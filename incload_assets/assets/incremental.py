@@ -15,6 +15,7 @@ from incload_assets.declaration.field_types import as_columns, as_in_dagster, ch
 from incload_assets.declaration.rules import key_of
 from incload_assets.declaration.slo import Criticality, Slo
 from incload_assets.declaration.source import Source
+from incload_assets.declaration.subject import Subject
 from incload_assets.declaration.table import (
     INTERVAL,
     QUARANTINE_RETENTION,
@@ -62,6 +63,7 @@ def incremental_asset(
     undo_retention: timedelta = UNDO_RETENTION,
     on_failed_reconciliation: FailedReconciliation | None = None,
     evolution: Evolution = Evolution(),  # noqa: B008 - immutable
+    subject: Subject | None = None,
     former_partitions: Sequence[Era] = (),
     quarantine_retention: timedelta | None = QUARANTINE_RETENTION,
 ) -> Callable[[RowFunction], dg.AssetsDefinition]:
@@ -92,6 +94,7 @@ def incremental_asset(
             beside the failure of the load. ``hold``: the window is held until its source changes or it is released.
             ``undo``: the load is undone first. None: nothing more.
         evolution: What a load does about a contract or a source with other columns than before.
+        subject: The person that a row is about, so that one person's rows can be erased; None: no person.
         former_partitions: The partitions definitions that the table had before, oldest first, each with the instant
             until which it counted. Their windows stay as they are, and are not loaded again.
         quarantine_retention: How long rejected rows keep their records, so that they can be replayed. Afterwards the
@@ -151,6 +154,7 @@ def incremental_asset(
                 undo_retention=undo_retention,
                 on_failed_reconciliation=on_failed_reconciliation,
                 evolution=evolution,
+                subject=subject,
                 former_partitions=tuple(former_partitions),
                 quarantine_retention=quarantine_retention,
             )

@@ -58,6 +58,7 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
         **({"removed": evidence.removed} if table.log_retention else {}),
         "quarantined": evidence.quarantined,
         **({"skipped": evidence.skipped} if evidence.skipped else {}),
+        **({"erased": evidence.erased} if evidence.erased else {}),
         "keys_withdrawn": control.replaced,
         "bytes": report.size,
         "delta_version": report.table_version,

@@ -8,6 +8,10 @@ from incload_assets.delta.sql import content_hash_sql, quoted
 
 UPSERT, DELETE, TRUNCATE, REJECTED = "upsert", "delete", "truncate", "rejected"
 REPLACED, CONTROL, SKIPPED = "replaced", "control", "skipped"
+ERASED = "erased"
+"""A record of an erased subject, of which nothing is kept; see :mod:`incload_assets.change_log.erasures`."""
+NOT_KEPT = (SKIPPED, ERASED)
+"""Kinds of rows that are counted, and never committed."""
 MOVED = "moved"
 """An upsert that may give a row a new key, and leaves columns unset; see :mod:`incload_assets.writes.key_moves`."""
 UPSERTS = (UPSERT, MOVED)

@@ -23,6 +23,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from incload_assets.change_log.change import CONTROL
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.erasures import barrier_of
 from incload_assets.change_log.former import FormerLandings
 from incload_assets.change_log.staged import FOLDER, Staged, StagedFile
 from incload_assets.change_log.window_records import WINDOW_RECORD_TYPE, WindowRecord, window_records_of
@@ -64,6 +65,8 @@ def commit(
     """
     log, at = load.log, windows.now()
     log_now, replaced = log.open(), {"_window": list(controls)}
+    if load.table.subject is not None and barrier_of(log_now) != staged.barrier:
+        return False  # the rows were read before an erasure
     if base is not None:
         if window_records_of(log_now, only=list(controls)) != dict.fromkeys(controls, base):
             return False

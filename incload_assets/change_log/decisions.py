@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -162,6 +163,24 @@ def _rows(lake: Lake, table: Table) -> list[dict[str, Any]]:
     return [] if delta is None else delta.to_pyarrow_table(filters=[("table", "=", table.name)]).to_pylist()
 
 
+def forget_decisions(lake: Lake, rows: Collection[str]) -> int:
+    """Removes the decisions about rows, with the values that people gave; returns their number.
+
+    Args:
+        lake: The lake.
+        rows: The rows' identifiers.
+    """
+    for _ in range(ATTEMPTS):
+        if not rows or (delta := lake.delta(decisions_uri(lake))) is None:
+            return 0
+        everything = delta.to_pyarrow_table().cast(_SCHEMA)
+        kept = everything.filter(~pc.is_in(everything["row"], pa.array([*rows], pa.string())))
+        number = (delta.transaction_version(WRITER) or 0) + 1
+        if kept.num_rows == everything.num_rows or lake.append(decisions_uri(lake), kept, WRITER, number, anew=True):
+            return int(everything.num_rows - kept.num_rows)
+    raise _others_first(lake)
+
+
 def _append(lake: Lake, entries: Sequence[Mapping[str, object]]) -> None:
     whole = pa.Table.from_pylist([dict(entry) for entry in entries], _SCHEMA)
     for _ in range(ATTEMPTS):
@@ -169,7 +188,11 @@ def _append(lake: Lake, entries: Sequence[Mapping[str, object]]) -> None:
         number = ((delta.transaction_version(WRITER) or 0) if delta is not None else 0) + 1
         if lake.append(decisions_uri(lake), whole, WRITER, number):
             return
-    raise ConcurrentLoad(
+    raise _others_first(lake)
+
+
+def _others_first(lake: Lake) -> ConcurrentLoad:
+    return ConcurrentLoad(
         f"the decisions in {decisions_uri(lake)} were written by others in each of {ATTEMPTS} attempts",
         rule="decisions are written one after another",
         remedy="try again",

@@ -9,9 +9,10 @@ it does no harm. Where an ingestion only adds files, the former ones stay in the
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from urllib.parse import quote, unquote
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -120,13 +121,8 @@ class FormerLandings:
         held: dict[str, list[FormerFile]] = {key: [] for key in records}
         for row in content.select(["path", "partition._window", "partition._kind"]).to_pylist():
             held[row["partition._window"]].append(FormerFile(unquote(row["path"]), row["partition._kind"]))
-        with self.lake.files(self.lake.root) as files:  # the lists first: files that no list names may be removed
-            for key, record in records.items():
-                landing = FormerLanding(key, record, tuple(held[key]), windows.now())
-                path = f"{self.folder}/{_path_of(key, record.landing)}"
-                files.create_dir(path.rpartition("/")[0], recursive=True)
-                with files.open_output_stream(path) as out:  # as Parquet, as this kind of stream takes no text
-                    pq.write_table(pa.table({"landing": [landing.as_text()]}), out)
+        for key, record in records.items():  # the lists first: files that no list names may be removed
+            self._write(FormerLanding(key, record, tuple(held[key]), windows.now()))
         gone = [file for several in held.values() for file in several if leaving is None or file.kind in leaving]
         if gone:
             self._copy(gone)
@@ -172,11 +168,47 @@ class FormerLandings:
             *map(col, schema.names)
         )  # fmt: skip
 
-    def prune(self, now: datetime) -> int:
+    def rewrite(self, landing: FormerLanding, rows: DataFrame, record: WindowRecord) -> None:
+        """Replaces the rows of a former landing. Its files stay until a pruning.
+
+        Args:
+            landing: The former landing.
+            rows: Its rows, with the columns of the log.
+            record: Its window record.
+        """
+        folder = f"{self.folder}/{uuid4().hex}"
+        stored = rows.drop("_window", "_control")
+        stored.write.partitionBy("_kind").parquet(self.lake.spark_uri(f"{self.lake.root}/{folder}"))
+        kept = []
+        with self.lake.files(self.lake.root) as files:
+            for found in files.get_file_info(pafs.FileSelector(folder, recursive=True)):
+                if found.base_name.endswith(".parquet"):
+                    kind = found.path.rpartition("/_kind=")[2].partition("/")[0]
+                    kept.append((found.path, FormerFile(f"{uuid4().hex}.parquet", kind)))
+            self.lake.copy({path: f"{self.folder}/{file.name}" for path, file in kept})
+            files.delete_dir(folder)
+            self._write(replace(landing, record=record, files=tuple(file for _, file in kept)))
+
+    def forget(self, landing: FormerLanding) -> None:
+        """Removes the list of a former landing, so that no window can be returned to it."""
+        with self.lake.files(self.lake.root) as files:
+            files.delete_file(f"{self.folder}/{_path_of(*_key(landing))}")
+
+    def paths(self, landing: FormerLanding) -> dict[FormerFile, str | None]:
+        """The path of each file of a former landing below the lake's root; None if it is gone."""
+        in_log = {unquote(path) for path in data_files(self.log.open())["path"].to_pylist()}
+        here = self.log.uri[len(self.lake.root) + 1 :]
+        places = {f: f"{here}/{f.path}" if f.path in in_log else f"{self.folder}/{f.name}" for f in landing.files}
+        with self.lake.files(self.lake.root) as files:
+            there = {i.path for i in files.get_file_info([*places.values()]) if i.type == pafs.FileType.File}
+        return {file: place if place in there else None for file, place in places.items()}
+
+    def prune(self, now: datetime, *, abandoned: timedelta = ABANDONED) -> int:
         """Removes lists beyond the table's ``undo_retention``, thins the others, and removes files that none names.
 
         Args:
             now: The instant, aware.
+            abandoned: The age from which files are removed that no list names.
 
         Returns:
             The number of lists and files removed.
@@ -194,10 +226,17 @@ class FormerLandings:
             for found in files.get_file_info(pafs.FileSelector(place, allow_not_found=True)):
                 if found.type != pafs.FileType.File or f"{ROWS_FOLDER}/{found.base_name}" in named:
                     continue
-                if found.mtime < now - ABANDONED:
+                if found.mtime <= now - abandoned:
                     files.delete_file(found.path)
                     removed += 1
         return removed
+
+    def _write(self, landing: FormerLanding) -> None:
+        path = f"{self.folder}/{_path_of(*_key(landing))}"
+        with self.lake.files(self.lake.root) as files:
+            files.create_dir(path.rpartition("/")[0], recursive=True)
+            with files.open_output_stream(path) as out:  # as Parquet, as this kind of stream takes no text
+                pq.write_table(pa.table({"landing": [landing.as_text()]}), out)
 
     def _copy(self, files: Collection[FormerFile]) -> None:
         here = self.log.uri[len(self.lake.root) + 1 :]

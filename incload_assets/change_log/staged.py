@@ -23,7 +23,8 @@ from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.change import SKIPPED
+from incload_assets.change_log.change import NOT_KEPT
+from incload_assets.change_log.erasures import barrier_of
 from incload_assets.change_log.file_statistics import statistics_of
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.delta.sql import col, union_of
@@ -84,6 +85,7 @@ class Staged:
         files: The files written so far.
         given: Windows whose files were passed to a commit. These files stay, because the commit may have succeeded even
             if its answer was lost.
+        barrier: The log's barrier at the beginning, see :mod:`incload_assets.change_log.erasures`.
     """
 
     log: ChangeLog
@@ -91,7 +93,12 @@ class Staged:
     windows: Sequence[str]
     files: list[StagedFile] = field(default_factory=list)
     given: set[str] = field(default_factory=set)
+    barrier: int = field(init=False, default=0)
     _folders: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.log.table.subject is not None and (delta := self.log.lake.delta(self.log.uri)) is not None:
+            object.__setattr__(self, "barrier", barrier_of(delta))
 
     def write(self, rows: DataFrame, columns: Collection[str] | None = None) -> bool:
         """Writes rows.
@@ -146,7 +153,7 @@ class Staged:
 
     def committing(self) -> list[StagedFile]:
         """The files that a commit adds; rows that are no changes are never added."""
-        return [file for file in self.files if file.window in self.given and file.kind != SKIPPED]
+        return [file for file in self.files if file.window in self.given and file.kind not in NOT_KEPT]
 
     @property
     def _columns(self) -> list[str]:

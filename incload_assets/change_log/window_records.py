@@ -48,6 +48,8 @@ WINDOW_RECORD_TYPE = T.StructType(
         T.StructField("skipped", T.LongType()),
         T.StructField("held", T.StringType()),
         T.StructField("former", T.LongType()),
+        T.StructField("erased", T.LongType()),
+        T.StructField("erasing", T.BooleanType()),
     ]
 )
 """Fields that older code does not know are ignored by it."""
@@ -107,6 +109,8 @@ class WindowRecord:
         skipped: Number of records read that are no changes of this table.
         held: The hold on the window as JSON, see :attr:`hold`; None: it is not held.
         former: Number of the landing that this one replaced, 0 if it was the first; None if that is unknown.
+        erased: Number of records read whose subject was erased; nothing of them is kept.
+        erasing: Whether an erasure has landed the window and not merged it yet.
     """
 
     landing: int
@@ -126,6 +130,8 @@ class WindowRecord:
     skipped: int = 0
     held: str | None = None
     former: int | None = None
+    erased: int = 0
+    erasing: bool = False
 
     @property
     def is_withdrawn(self) -> bool:

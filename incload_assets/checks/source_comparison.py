@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, MOVED, REJECTED, TRUNCATE, UPSERT, UPSERTS
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.erasures import deny_list_of
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
@@ -65,7 +66,10 @@ def source_rows(
     fields = (*table.columns, *table.control_fields)
     extracted = table.source.extract_windows(spark, table.name, {window.key: position}, fields)
     corrections = corrections_of(lake, table, [window.key])
-    validated = validate(extracted, table, [window], corrections=corrections).filter(F.col("_kind").isin(*KINDS))
+    deny = deny_list_of(lake, table)
+    validated = validate(extracted, table, [window], corrections=corrections, deny=deny).filter(
+        F.col("_kind").isin(*KINDS)
+    )
     if table.source.retains_absent_keys:
         validated = validated.persist()
     try:

@@ -18,6 +18,7 @@ from incload_assets.cli.demo import demo
 from incload_assets.cli.dev import dev
 from incload_assets.cli.docs import docs
 from incload_assets.cli.doctor import doctor
+from incload_assets.cli.erase import erase
 from incload_assets.cli.fill import fill
 from incload_assets.cli.fix import accept, discard, fix
 from incload_assets.cli.game_day import game_day
@@ -90,6 +91,7 @@ program.command()(accept)
 program.command()(discard)
 program.command()(adopt)
 program.command()(shadow)
+program.command()(erase)
 program.command()(backup)
 program.command(name="restore-instance")(restore_instance)
 program.command()(metrics)

@@ -21,7 +21,7 @@ from incload_assets.progress.request_tags import STARTED_BY_TAG
 from resources.errors import IncrementalLoadError
 
 STARTED_BY = {STARTED_BY_TAG: "command line"}
-COUNTS = ("rows_read", "inserted", "updated", "deleted", "stale", "duplicate", "quarantined")
+COUNTS = ("rows_read", "inserted", "updated", "deleted", "stale", "duplicate", "quarantined", "erased")
 _INTERRUPTED = "DagsterExecutionInterruptedError"
 _TOLD = {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.ASSET_CHECK_EVALUATION}
 

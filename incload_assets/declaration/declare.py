@@ -14,6 +14,7 @@ from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.own_fields import check_own_fields
 from incload_assets.declaration.rules import check_columns, check_retention
 from incload_assets.declaration.source import Source
+from incload_assets.declaration.subject import check_subject
 from incload_assets.declaration.table import Declaration, RowFunction, Table
 from incload_assets.declaration.window_rules import sampled_windows, time_windows
 from incload_assets.declaration.write import Write
@@ -30,7 +31,7 @@ def declare(declaration: Declaration) -> Table:
     partitions_def = time_windows(table_name, declaration.partitions_def)
     check_eras(table_name, declaration.former_partitions, partitions_def, source, whole=write.supersedes)
     check_types(table_name, "", declaration)
-    for name in ("changes", "write", "quarantine", "freshness", "slo", "evolution"):
+    for name in ("changes", "write", "quarantine", "freshness", "slo", "evolution", "subject"):
         if (part := getattr(declaration, name)) is not None:
             check_types(table_name, f"{name}.", part)
     if declaration.log_retention is not None:
@@ -41,6 +42,8 @@ def declare(declaration: Declaration) -> Table:
     source = source.for_contract(compiled)
     source = source.for_changes(changes.unavailable, moves=changes.moved_when is not None)
     check_columns(table_name, compiled, changes, write)
+    if declaration.subject is not None:
+        check_subject(table_name, compiled, declaration.subject)
     write.validate(table_name, compiled, changes, source)
     write.validate_windows(table_name, compiled, partitions_def)
     control_fields = check_conditions(table_name, compiled, changes, write, source)

@@ -18,6 +18,7 @@ from incload_assets.declaration.evolution import Evolution
 from incload_assets.declaration.field_types import Share, Text
 from incload_assets.declaration.slo import Criticality, Slo
 from incload_assets.declaration.source import Source
+from incload_assets.declaration.subject import Subject
 from incload_assets.declaration.window import Window, first_window, known_windows, window_of
 from incload_assets.declaration.write import Write
 from resources.errors import IncrementalLoadError
@@ -94,6 +95,7 @@ class Declaration:
     undo_retention: Annotated[timedelta, Field(ge=timedelta(0), description=_UNDO)] = UNDO_RETENTION
     on_failed_reconciliation: FailedReconciliation | None = None
     evolution: Evolution = Evolution()  # noqa: RUF009 - immutable
+    subject: Subject | None = None
     former_partitions: tuple[Era, ...] = ()
     quarantine_retention: Annotated[timedelta, Field(gt=timedelta(0), description=_PAYLOADS)] | None = (
         QUARANTINE_RETENTION

@@ -7,7 +7,17 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.change import DELETE, REJECTED, REPLACED, SKIPPED, SNAPSHOT, TRUNCATE, UPSERTS
+from incload_assets.change_log.change import (
+    DELETE,
+    ERASED,
+    NOT_KEPT,
+    REJECTED,
+    REPLACED,
+    SKIPPED,
+    SNAPSHOT,
+    TRUNCATE,
+    UPSERTS,
+)
 from incload_assets.change_log.read_view import MAX_PARTITIONS
 from incload_assets.declaration.layout import place_sql
 from incload_assets.declaration.table import Table
@@ -25,6 +35,7 @@ class Facts:
         rows: Records read.
         rejected: Records that violate the contract.
         skipped: Records that are no changes of this table.
+        erased: Records whose subject was erased.
         replaced: Keys that had a row removed.
         partitions: As in :class:`~incload_assets.change_log.window_records.WindowRecord`.
         first_sequence: As in :class:`~incload_assets.change_log.window_records.WindowRecord`.
@@ -36,6 +47,7 @@ class Facts:
     rows: int = 0
     rejected: int = 0
     skipped: int = 0
+    erased: int = 0
     replaced: int = 0
     partitions: list[str] | None = None
     first_sequence: str | None = None
@@ -46,7 +58,11 @@ class Facts:
     @property
     def of_one_partition(self) -> bool:
         """Whether all rows are known to be in the same partition."""
-        return not (self.rejected or self.skipped) and self.partitions is not None and len(self.partitions) < 2
+        return (
+            not (self.rejected or self.skipped or self.erased)
+            and self.partitions is not None
+            and len(self.partitions) < 2
+        )
 
 
 def facts_of(frame: DataFrame, table: Table, of: Collection[Window]) -> dict[str, Facts]:
@@ -66,7 +82,7 @@ def asked(table: Table) -> list[Column]:
     """The aggregates over validated rows and markers of a window, whose values :func:`told` turns into facts."""
     kept = F.col("_kind").isin(*UPSERTS, DELETE)
     first = col(table.changes.sequence_by[0]) if table.changes.sequence_by else F.lit(None).cast("string")
-    place, changes = place_sql(table), ~F.col("_kind").isin(REJECTED, SKIPPED)
+    place, changes = place_sql(table), ~F.col("_kind").isin(REJECTED, *NOT_KEPT)
     touched = F.expr(place or "NULL").cast("string")
     values = F.collect_set(F.when(changes, touched))
     anywhere = F.count(F.when(changes & touched.isNull(), 1))  # a truncate has no key
@@ -75,6 +91,7 @@ def asked(table: Table) -> list[Column]:
         F.count(F.when(~F.col("_kind").isin(REPLACED, SNAPSHOT), 1)).alias("rows"),
         F.count(F.when(F.col("_kind") == REJECTED, 1)).alias("rejected"),
         F.count(F.when(F.col("_kind") == SKIPPED, 1)).alias("skipped"),
+        F.count(F.when(F.col("_kind") == ERASED, 1)).alias("erased"),
         F.count(F.when(F.col("_kind") == REPLACED, 1)).alias("replaced"),
         F.min(F.when(kept, first)).cast("string").alias("first"),
         F.count(F.when(kept & first.isNull(), 1)).alias("unordered"),
@@ -90,6 +107,7 @@ def told(values: Mapping[str, Any], table: Table) -> Facts:
         rows=values["rows"],
         rejected=values["rejected"],
         skipped=values["skipped"],
+        erased=values["erased"],
         replaced=values["replaced"],
         partitions=None if values["everywhere"] else sorted(values["partitions"]),
         first_sequence=None if values["unordered"] else values["first"],

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.change import REJECTED, SKIPPED, SNAPSHOT
+from incload_assets.change_log.change import NOT_KEPT, REJECTED, SNAPSHOT
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
@@ -61,7 +61,7 @@ def extracts_of(validated: DataFrame, table: Table, windows: Sequence[str]) -> d
     """
     rejected = F.col("_kind") == REJECTED
     rows = (
-        validated.filter(F.col("_is_snapshot") & (F.col("_kind") != SKIPPED))
+        validated.filter(F.col("_is_snapshot") & ~F.col("_kind").isin(*NOT_KEPT))
         .groupBy("_window", col(table.changes.sequence_by[0]).alias("taken"))
         .agg(
             F.count_distinct(F.when(~rejected, F.struct(*map(col, table.identity)))).alias("accepted"),

@@ -70,6 +70,7 @@ def with_before(load: LoadContext, before: WindowRecord, gain: Facts) -> Facts:
         rows=before.rows_read + gain.rows,
         rejected=before.rejected + gain.rejected,
         skipped=before.skipped + gain.skipped,
+        erased=before.erased + gain.erased,
         partitions=partitions if len(both) == 2 and len(partitions) <= MAX_PARTITIONS else None,
         first_sequence=_first(load, before, gain),
     )
@@ -80,8 +81,8 @@ def _first(load: LoadContext, before: WindowRecord, gain: Facts) -> str | None:
     firsts = [
         first
         for first, changes in (
-            (before.first_sequence, before.rows_read - before.rejected - before.skipped),
-            (gain.first_sequence, gain.rows - gain.rejected - gain.skipped),
+            (before.first_sequence, before.rows_read - before.rejected - before.skipped - before.erased),
+            (gain.first_sequence, gain.rows - gain.rejected - gain.skipped - gain.erased),
         )
         if changes
     ]

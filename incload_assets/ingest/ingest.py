@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.erasures import deny_list_of
 from incload_assets.change_log.lake_errors import lost_file
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import WindowRecord
@@ -177,7 +178,8 @@ def _stage(
     held.callback(staged.discard)
     with broken_condition_named(extracted, table, min(at_source)):
         corrections = corrections_of(load.lake, table, at_source)
-        validated = validate(extracted, table, positions, places=places, corrections=corrections)
+        deny = deny_list_of(load.lake, table)  # after the barrier, which the staged rows have read
+        validated = validate(extracted, table, positions, places=places, corrections=corrections, deny=deny)
         observed = validated.observe(seen, *asked(table)) if len(positions) == 1 else validated
         staged.write(observed, load.log.validated)
         facts = _facts(staged, table, positions, seen)
@@ -228,6 +230,7 @@ def window_record_of(load: LoadContext, ingestion: Ingestion, facts: Facts, numb
         rows_read=facts.rows,
         rejected=facts.rejected,
         skipped=facts.skipped,
+        erased=facts.erased,
         replaced=facts.replaced,
         partitions=facts.partitions,
         first_sequence=facts.first_sequence,

@@ -24,6 +24,7 @@ from incload_assets.contract.protection import Dropped, Hashed, Masked, Protecti
 from incload_assets.declaration.source import PRESENT
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col
+from incload_assets.ingest.tokens import token_column, with_keys, without_keys
 from incload_assets.sources.files.csv import csv_payloads
 from resources.protection_keys import key_id, protection_key
 
@@ -31,9 +32,6 @@ JUDGED = "_judged"
 """The column with the reasons of checks of protected columns; a record that has it is protected."""
 MARK = "_protected"
 """The member of a kept payload that tells that its values are protected."""
-_KEY = "_key_"
-_BLOCK = 64
-"""Bytes of a block of SHA-256, see RFC 2104."""
 _NOT_KEPT = "the record cannot be parsed, and its text is not kept, as the table has protected columns"
 
 
@@ -55,7 +53,8 @@ def protected(extracted: DataFrame, table: Table) -> DataFrame:
         return extracted
     raw_type = extracted.schema["_raw"].dataType
     assert isinstance(raw_type, T.StructType)
-    extracted = _with_keys(extracted, table)
+    named = sorted({each.key for each in protections.values() if isinstance(each, Hashed)})
+    extracted = with_keys(extracted, {name: protection_key(name) for name in named})
     types = {field.name: field.dataType for field in raw_type.fields}
     texts = {name: as_text(F.col("_raw").getField(name), kind) for name, kind in types.items()}
     members = {
@@ -71,7 +70,7 @@ def protected(extracted: DataFrame, table: Table) -> DataFrame:
         "_payload": F.when(is_read, _payload(out, types, table)),
         "_malformed": F.when(~is_read, F.lit(_NOT_KEPT)),
     }
-    return out.withColumns(kept).drop(*(name for name in out.columns if name.startswith(_KEY)))
+    return without_keys(out.withColumns(kept))
 
 
 def protected_records(kept: DataFrame, table: Table) -> DataFrame:
@@ -135,7 +134,7 @@ def _protected(name: str, text: Column, table: Table) -> Column:
         longer, tail = F.length(text) > protection.keep, F.right(text, F.lit(protection.keep))
         made = F.concat(F.lit("****"), F.when(longer, tail).otherwise(""))
     else:
-        made = _token(protection, text)
+        made = token_column(protection.key, text)
     return F.when(_stays(protection, text, table), text).when(text.isNotNull(), made)
 
 
@@ -143,27 +142,6 @@ def _stays(protection: Hashed | Masked, text: Column, table: Table) -> Column:
     """Whether a text is protected already, or no value but the text that stands for one."""
     stays, unavailable = _has_form(text, protection), table.changes.unavailable
     return stays if unavailable is None else stays | (text == unavailable)
-
-
-def _token(protection: Hashed, text: Column) -> Column:
-    """HMAC-SHA-256 as RFC 2104 defines it, of columns that hold the key: a literal would stand in Spark's plans."""
-    inner, outer, of_key = (F.col(f"{_KEY}{protection.key}").getField(part) for part in ("inner", "outer", "id"))
-    digest = F.unhex(F.sha2(F.concat(inner, F.encode(text, "utf-8")), 256))
-    return F.concat(F.lit(f"{protection.key}-"), of_key, F.lit(":"), F.sha2(F.concat(outer, digest), 256))
-
-
-def _with_keys(extracted: DataFrame, table: Table) -> DataFrame:
-    """The records, each with the keys of its table as columns."""
-    names = sorted({each.key for each in table.contract.protections.values() if isinstance(each, Hashed)})
-    if not names:
-        return extracted
-    row = []
-    for name in names:
-        key = protection_key(name)
-        padded = (sha256(key).digest() if len(key) > _BLOCK else key).ljust(_BLOCK, b"\0")
-        row.append((bytes(byte ^ 0x36 for byte in padded), bytes(byte ^ 0x5C for byte in padded), key_id(key)))
-    schema = ", ".join(f"{_KEY}{name} struct<inner: binary, outer: binary, id: string>" for name in names)
-    return extracted.crossJoin(F.broadcast(extracted.sparkSession.createDataFrame([tuple(row)], schema)))
 
 
 def _judged(texts: Mapping[str, Column], table: Table) -> Column:

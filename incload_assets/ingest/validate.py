@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.change import (
     DELETE,
     MOVED,
+    NOT_KEPT,
     REJECTED,
     SKIPPED,
     TRUNCATE,
@@ -20,6 +21,7 @@ from incload_assets.change_log.change import (
     sets,
 )
 from incload_assets.change_log.decisions import Decision
+from incload_assets.change_log.erasures import NOBODY, DenyList
 from incload_assets.contract.contract import not_null, unless_said
 from incload_assets.declaration import source as base
 from incload_assets.declaration.layout import ingested, misplaced
@@ -27,6 +29,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window as LoadWindow
 from incload_assets.delta.sql import all_of, col, content_hash_sql
 from incload_assets.ingest.corrections import ACCEPTED, CORRECTED, corrected
+from incload_assets.ingest.erased import binned
 from incload_assets.ingest.protect import JUDGED, names_alone, protected
 from incload_assets.ingest.set_columns import Raw, known, told_by_record, unset
 from resources.errors import DeclarationError
@@ -43,6 +46,7 @@ def validate(
     places: bool = True,
     beside: DataFrame | None = None,
     corrections: Sequence[Decision] = (),
+    deny: DenyList = NOBODY,
 ) -> DataFrame:
     """Types the records, applies the table's function, and validates the rows by the contract.
 
@@ -53,20 +57,21 @@ def validate(
         places: Whether to search for keys in two partitions; not needed if the caller has excluded them.
         beside: Accepted rows of the log that are in the windows, too, and may collide with the records.
         corrections: People's corrections of rejected rows in the windows.
+        deny: The erased subjects that concern the table.
 
     Returns:
         One row per record, and per row of ``beside``: the table's columns, ``_kind`` (upsert, moved, delete, truncate,
-        rejected or skipped), ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless rejected or
-        skipped), ``_payload`` (of rejected and of corrected rows only), ``_rescued``; ``_unset``, columns that the
-        change leaves unset, if the table's changes may do so; ``_is_snapshot``, whether the row is part of a full
-        extract, if the table has them.
+        rejected, skipped or erased), ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless
+        rejected, skipped or erased), ``_payload`` (of rejected and of corrected rows only), ``_rescued``; ``_unset``,
+        columns that the change leaves unset, if the table's changes may do so; ``_is_snapshot``, whether the row is
+        part of a full extract, if the table has them.
 
     Raises:
         DeclarationError: The function dropped or added columns.
     """
     out = table.function(_typed(corrected(protected(extracted, table), corrections), table))
     check_output(out, table)
-    rows = _with_reasons(out, table, windows, may_be_corrected=bool(corrections))
+    rows = _with_reasons(out, table, windows, deny, may_be_corrected=bool(corrections))
     if beside is not None:
         accepted = beside.withColumn("_reasons", F.coalesce("_reasons", F.array().cast("array<string>")))
         if corrections:
@@ -197,7 +202,9 @@ def _same_type(left: T.DataType, right: T.DataType) -> bool:
     return left.simpleString() == right.simpleString()
 
 
-def _with_reasons(out: DataFrame, table: Table, windows: Iterable[LoadWindow], *, may_be_corrected: bool) -> DataFrame:
+def _with_reasons(
+    out: DataFrame, table: Table, windows: Iterable[LoadWindow], deny: DenyList, *, may_be_corrected: bool
+) -> DataFrame:
     """Rows with their kind, and the reasons of the contract and the write strategy."""
     record = F.col(RECORD)
     kind = record.getField("_kind")
@@ -242,7 +249,7 @@ def _with_reasons(out: DataFrame, table: Table, windows: Iterable[LoadWindow], *
     if table.changes.truncate_when:  # a truncate is identified by its missing key, so a key of its record is dropped
         keyless = {name: F.when(F.col("_kind") != TRUNCATE, col(name)) for name in table.identity}
         row = row.withColumns(keyless)
-    return row.withColumn("_hash", F.expr(content_hash_sql(table.columns)))
+    return binned(row, table, deny).withColumn("_hash", F.expr(content_hash_sql(table.columns)))
 
 
 def _contract_reasons(kind: Column, table: Table, *, checks: bool = True) -> Column:
@@ -305,7 +312,7 @@ def _unique(validated: DataFrame, table: Table, *, places: bool, may_be_correcte
         )
     if collisions:
         validated = validated.withColumn("_reasons", F.concat("_reasons", not_null(*collisions)))
-    rejected = (F.size("_reasons") > 0) & (F.col("_kind") != SKIPPED)
+    rejected = (F.size("_reasons") > 0) & ~F.col("_kind").isin(*NOT_KEPT)
     if together := table.write.together():
         torn = F.max(rejected).over(Over.partitionBy("_window", *map(col, together)))
         reason = F.lit(f"{', '.join(together)}: another row of the group is quarantined, and a group is never split")

@@ -59,5 +59,8 @@ def look(load: LoadContext, window: Window, checkpoint: Checkpoint, *, ingested:
     position = _expect_content(load, window, found or (before.as_position() if before is not None else None))
     fence = at.transaction_version(ingestion_app_id(load.table, window)) or 0
     tune_ingest(load.spark, at, [window.key], position.size)
-    settled = before is not None and checkpoint == Checkpoint(before.fingerprint, clean=True) and not ingested
+    merged = before is not None and not before.erasing  # an erasure may have been killed before its merge
+    settled = (
+        before is not None and merged and checkpoint == Checkpoint(before.fingerprint, clean=True) and not ingested
+    )
     return Ingestion(window, position, before, at.version(), settled, fence, held)

@@ -73,13 +73,9 @@ def audit_by_hand(lake: Lake, table: Table, partitions: Sequence[str], run: dg.D
     record(lake, entry)
 
 
-def refuse_unfillable(table: Table) -> None:
-    """Refuses a table whose rows cannot be filled from the log.
-
-    Raises:
-        SourceUnreadable: With the reason, and what to do instead.
-    """
-    why = (
+def unfillable(table: Table) -> str:
+    """Why columns of a table cannot be filled from its log; '' if they can."""
+    return (
         "of fields that its contract does not declare the log keeps the names alone, as it has protected columns"
         if table.contract.protections
         else "its changes may give rows new keys (moved_when)"
@@ -87,7 +83,15 @@ def refuse_unfillable(table: Table) -> None:
         else unreplayable(table)
         or ("" if table.source.is_text else f"{table.source} does not give every value as a text")
     )
-    if why:
+
+
+def refuse_unfillable(table: Table) -> None:
+    """Refuses a table whose rows cannot be filled from the log.
+
+    Raises:
+        SourceUnreadable: With the reason, and what to do instead.
+    """
+    if why := unfillable(table):
         raise SourceUnreadable(
             f"{table.name}: its columns cannot be filled from the log: {why}",
             rule="a fill uses what the log has of a record, and never guesses what it does not tell",
@@ -178,13 +182,13 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord) ->
         staged.write(judged_again(load, window, again, filled(rows, table, names)), load.log.validated)
         staged.write(rejected.filter(~can_be_judged(table) & ~is_fillable(table)), load.log.validated)
         facts = facts_of(staged.read(), table, [window])[window.key]
-        gone = before.skipped
+        gone = before.skipped + before.erased
         check_count(table, window, before.rows_read - gone, facts.rows)
         is_present = before.code_version in _versions_without(table, names)
         if is_present:  # the other columns are what they would be, so that only keys of filled rows lose a row
             ingestion = replace(ingestion, before=replace(before, code_version=table.code_version))
         facts = with_former(load, ingestion, staged, former, facts)
-        facts = replace(facts, rows=facts.rows + gone, skipped=facts.skipped + gone)
+        facts = replace(facts, rows=facts.rows + gone, skipped=before.skipped, erased=facts.erased + before.erased)
         if facts.rejected > before.rejected:
             check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
         load.info(

@@ -140,6 +140,7 @@ def record_again(
         rows_read=facts.rows,
         rejected=facts.rejected,
         skipped=facts.skipped,
+        erased=facts.erased,
         replaced=facts.replaced,
         partitions=facts.partitions,
         first_sequence=facts.first_sequence,

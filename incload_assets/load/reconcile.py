@@ -13,8 +13,8 @@ from incload_assets.delta.sql import col
 from incload_assets.writes.plan import HASHES, NUMBERS, MergePlan
 from resources.errors import ReconciliationFailed
 
-BINS = ("applied", "stale", "duplicate", "waiting", "removed", "quarantined", "skipped")
-RARE = ("waiting", "removed", "skipped")
+BINS = ("applied", "stale", "duplicate", "waiting", "removed", "quarantined", "skipped", "erased")
+RARE = ("waiting", "removed", "skipped", "erased")
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Evidence:
         waiting: Changes of single columns whose row is not in the table yet, because required columns are missing.
         removed: Superseded changes that a compaction of the log has removed.
         skipped: Records that are no changes of this table.
+        erased: Records whose subject was erased.
     """
 
     rows_read: int
@@ -50,6 +51,7 @@ class Evidence:
     waiting: int = 0
     removed: int = 0
     skipped: int = 0
+    erased: int = 0
 
     @property
     def bins(self) -> dict[str, int]:
@@ -83,6 +85,7 @@ def examine(plan: MergePlan, at: ReadView) -> dict[str, Evidence]:
             quarantined=control.rejected,
             removed=control.removed,
             skipped=control.skipped,
+            erased=control.erased,
             **seen.get(window, nothing),
         )
         for window, control in at.controls.items()

@@ -21,6 +21,7 @@ from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
 from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.decisions import corrected_at
+from incload_assets.change_log.erasures import deny_list_of
 from incload_assets.change_log.payloads import keeps_payload, payloads_read_at
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import WindowRecord
@@ -153,10 +154,10 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord, *,
             check_count(table, window, before.rejected, facts.rows)
             facts = replace(with_before(load, others, facts), replaced=before.replaced)
         else:
-            gone = before.skipped + before.removed
+            gone = before.skipped + before.erased + before.removed
             check_count(table, window, before.rows_read - gone, facts.rows)
             facts = with_former(load, ingestion, staged, former, facts)
-            facts = replace(facts, rows=facts.rows + gone, skipped=facts.skipped + before.skipped)
+            facts = replace(facts, rows=facts.rows + gone, skipped=before.skipped, erased=facts.erased + before.erased)
             if facts.rejected > before.rejected:
                 check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
         passed = before.rejected - facts.rejected
@@ -192,4 +193,5 @@ def judged_again(load: LoadContext, window: Window, rejected: DataFrame, accepte
     records = records_of_payloads(rejected.filter(can_be_judged(table)), table)
     with broken_condition_named(records, table, window.key):
         corrections = corrections_of(load.lake, table, [window.key])
-        return validate(records, table, [window], beside=accepted, corrections=corrections)
+        deny = deny_list_of(load.lake, table)
+        return validate(records, table, [window], beside=accepted, corrections=corrections, deny=deny)

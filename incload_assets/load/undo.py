@@ -12,9 +12,10 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.change import REPLACED
+from incload_assets.change_log.change import REJECTED, REPLACED
 from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.erasures import deny_list_of
 from incload_assets.change_log.former import FormerLanding, FormerLandings
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import WITHDRAWN, Hold, WindowRecord, window_records_of
@@ -24,6 +25,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.tuning import tune_ingest
 from incload_assets.ingest.carry_over import replaced_rows
+from incload_assets.ingest.erased import without_erased
 from incload_assets.ingest.facts import facts_of
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.load.apply import apply_changes
@@ -121,6 +123,7 @@ def _land_once(
     try:
         content = FormerLandings(log).read(load.spark, former) if former else present.limit(0)
         content = content.filter(F.col("_kind") != REPLACED)
+        content = without_erased(content, table, deny_list_of(load.lake, table), rejected=F.col("_kind") == REJECTED)
         if former is not None and former.files:
             staged.write(content, log.validated)
             content = staged.read()

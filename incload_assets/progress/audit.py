@@ -47,6 +47,7 @@ Action = Literal[
     "read",
     "status",
     "expire",
+    "erase",
 ]
 WRITER = "incload/audit"
 """The identifier of the fence of entries."""

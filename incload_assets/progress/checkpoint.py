@@ -169,6 +169,17 @@ def untried(
     }
 
 
+def loading_now(instance: dg.DagsterInstance, key: dg.AssetKey) -> list[str]:
+    """The identifiers of runs under way that may load a table.
+
+    Args:
+        instance: Dagster's instance.
+        key: The table's asset key.
+    """
+    may_load = _loading(instance, key)
+    return [run.run_id for run in instance.get_runs(RunsFilter(statuses=_UNDER_WAY)) if may_load(run)]
+
+
 _FAILED = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 _UNDER_WAY = [status for status in dg.DagsterRunStatus if status not in (dg.DagsterRunStatus.SUCCESS, *_FAILED)]
 _UNFINISHED = [*_FAILED, *_UNDER_WAY]

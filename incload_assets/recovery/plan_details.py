@@ -70,6 +70,7 @@ def window_plan(found: Preview, tables: Sequence[Table], *, values: bool) -> Win
         quarantined=evidence.quarantined,
         waiting=evidence.waiting,
         skipped=evidence.skipped,
+        erased=evidence.erased,
         moved=moved,
         followers=_followers(load, tables, places) if changed else (),
         samples=samples,

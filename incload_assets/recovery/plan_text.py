@@ -5,6 +5,10 @@ from collections.abc import Iterator
 from incload_assets.recovery.planned import CHANGES, NOTHING, Plan, Sample, WindowPlan
 
 ALONE = "each planned alone, against the table as it is now"
+_COUNTS = (
+    *("inserted", "updated", "deleted", "unchanged", "stale", "duplicate", "waiting"),
+    *("quarantined", "skipped", "erased"),
+)
 SHOWN_WINDOWS = 5
 """Most partitions of a follower that are named."""
 
@@ -18,8 +22,7 @@ def counts_of(window: WindowPlan) -> str:
     """
     if window.error:
         return f"the load would stop: {window.error}"
-    names = ("inserted", "updated", "deleted", "unchanged", "stale", "duplicate", "waiting", "quarantined", "skipped")
-    counts = ", ".join(f"{getattr(window, name)} {name}" for name in names if getattr(window, name))
+    counts = ", ".join(f"{getattr(window, name)} {name}" for name in _COUNTS if getattr(window, name))
     if window.outcome == NOTHING:
         return f"{NOTHING}{f' ({counts})' if counts else ''}"
     rewritten = f"; rewrites at most {window.files} files, {window.bytes / 1e6:,.1f} MB" if window.files else ""

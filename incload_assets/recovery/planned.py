@@ -73,8 +73,8 @@ class WindowPlan:
         error: Why the load would stop; empty if it would not.
         basis: What the plan was made from; None if the load would stop.
         again: Whether the log has the source's present content already.
-        rows_read, inserted, updated, deleted, stale, duplicate, quarantined, waiting, skipped: As the load reports
-            them.
+        rows_read, inserted, updated, deleted, stale, duplicate, quarantined, waiting, skipped, erased: As the load
+            reports them.
         unchanged: Keys of the window whose rows in the table would stay as they are.
         moved: Keys that would be in another partition of the table than now; None: not counted, for a large table.
         files, bytes: Most data files of the table, and their size, that a load would rewrite.
@@ -96,6 +96,7 @@ class WindowPlan:
     quarantined: int = 0
     waiting: int = 0
     skipped: int = 0
+    erased: int = 0
     moved: int | None = 0
     files: int = 0
     bytes: int = 0

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.change import CONTROL, SKIPPED, UPSERTS
+from incload_assets.change_log.change import CONTROL, NOT_KEPT, UPSERTS
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.staged import FOLDER, Staged
 from incload_assets.change_log.window_records import WindowRecord
@@ -100,7 +100,7 @@ class PreviewLog(ChangeLog):
         """The log's rows, as :meth:`ChangeLog.read` returns those of a version."""
         if self._staged is None:
             return self._committed(spark, version, windows)
-        new = self._staged.read().filter(F.col("_kind") != SKIPPED)
+        new = self._staged.read().filter(~F.col("_kind").isin(*NOT_KEPT))
         if windows is not None:
             new = new.filter(F.col("_window").isin(*windows))
         if self._adds:

@@ -1,4 +1,4 @@
-"""Replays from the Dagster UI, and by themselves after a change of the contract."""
+"""Replays and fills from the Dagster UI; replays also by themselves after a change of the contract."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -11,6 +11,7 @@ from incload_assets.change_log.payloads import windows_with_payloads
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows
+from incload_assets.load.fill import FILL_TAG, unfillable
 from incload_assets.load.replay import NO_REASON, REPLAY_TAG, unreplayable
 from incload_assets.progress.request_tags import CODE_VERSION_TAG, PARTITION_TAG, SERIALIZED_TAG, TABLE_TAG
 from resources.lake import Lake
@@ -34,16 +35,25 @@ def replay_jobs(tables: Iterable[Table]) -> dict[Table, UnresolvedAssetJobDefini
     It is a load of the table's partitions with the tag of a replay, so a replay that fails or is killed leaves its
     partitions failed, and the table's sensor loads them.
     """
-    return {table: _job(table) for table in tables if not unreplayable(table)}
+    about = "Judges the rejected rows of partitions of {} again, without their source."
+    return {
+        table: _job(table, replay_job_name(table), about, REPLAY_TAG) for table in tables if not unreplayable(table)
+    }
 
 
-def _job(table: Table) -> UnresolvedAssetJobDefinition:
+def fill_jobs(tables: Iterable[Table]) -> list[UnresolvedAssetJobDefinition]:
+    """A job for each table whose columns can be filled from its log; a load with the tag of a fill, as for replays."""
+    about = "Gives columns of {} that were declared later the values that the log rescued, without the source."
+    return [_job(table, f"fill_{table.identifier}", about, FILL_TAG) for table in tables if not unfillable(table)]
+
+
+def _job(table: Table, name: str, about: str, tag: str) -> UnresolvedAssetJobDefinition:
     serialized = {SERIALIZED_TAG: table.name} if table.write.serialized else {}
     return dg.define_asset_job(
-        replay_job_name(table),
+        name,
         selection=dg.AssetSelection.assets(table.key),
-        description=f"Judges the rejected rows of partitions of {table.name} again, without their source.",
-        tags={TABLE_TAG: table.name, REPLAY_TAG: NO_REASON, **serialized},
+        description=about.format(table.name),
+        tags={TABLE_TAG: table.name, tag: NO_REASON, **serialized},
     )
 
 

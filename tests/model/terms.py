@@ -24,7 +24,8 @@ class Landed(NamedTuple):
     """A window in the log: the control row's landing number and fingerprint, and the rows.
 
     The fingerprint is what the source held; ``content`` is the same, but for what a compaction has removed. ``held`` is
-    what the source held when the window was undone; as long as it does, the window is not landed.
+    what the source held when the window was undone; as long as it does, the window is not landed. ``erasing``: an
+    erasure landed it, and has not finished with it.
     """
 
     number: int
@@ -32,6 +33,7 @@ class Landed(NamedTuple):
     content: Content
     marked: bool
     held: Content | None = None
+    erasing: bool = False
 
 
 class Checkpoint(NamedTuple):
@@ -59,7 +61,10 @@ UNKNOWN = Plan("unknown", None, None, False)
 
 
 class Merge(NamedTuple):
-    """A MERGE under way. ``begun``: it took its own snapshot; ``stale``: a row it read, or its fence, changed since."""
+    """A MERGE under way. ``begun``: it took its own snapshot; ``stale``: a row it read, or its fence, changed since.
+
+    ``files``: what an erasure has done with the files that it has written: nothing, ``listed`` or ``removed`` them.
+    """
 
     fence: str
     plan: Plan
@@ -67,14 +72,20 @@ class Merge(NamedTuple):
     begun: bool = False
     row: Change | None = None
     stale: bool = False
+    files: str = ""
 
 
 class Landing(NamedTuple):
-    """A landing under way. ``frozen``: whether what it replaces was marked as compacted."""
+    """A landing under way. ``frozen``: whether what it replaces was marked as compacted.
+
+    ``barred``: the barrier was raised since its load read it. ``files`` as for a MERGE.
+    """
 
     window: str
     landed: Landed
     frozen: bool = False
+    barred: bool = False
+    files: str = ""
 
 
 class LandingFence(NamedTuple):
@@ -104,7 +115,8 @@ class Run(NamedTuple):
     are loaded in one landing and one MERGE. ``trusted``: the position of a clean checkpoint; ``known``: of any.
     ``overlapped``: another run of one of its windows was killed meanwhile. ``full``: further plans are made in full.
     ``fenced``: the fence of the window's landings has been moved.
-    ``doubtful``: merges of ranges are still to be called off.
+    ``doubtful``: merges of ranges are still to be called off. ``barred``: the barrier was raised since it was read;
+    ``denied``: the deny list that was read names the subject.
     """
 
     asked: tuple[str, ...]
@@ -123,6 +135,8 @@ class Run(NamedTuple):
     fence: tuple[int, int] = (0, 0)
     noted: tuple[Content, ...] = ()
     work: Work | None = None
+    barred: bool = False
+    denied: bool = False
 
     @property
     def window(self) -> str:
@@ -138,7 +152,8 @@ class Run(NamedTuple):
 class State(NamedTuple):
     """Everything there is. Windows are positions in the tuples; see ``Case.windows``.
 
-    The fences of MERGEs and of landings have one place more, for what is not of one window.
+    The fences of MERGEs and of landings have one place more, for what is not of one window. ``erasure``: how far an
+    erasure has come: nowhere, ``denied`` or ``finished``.
     """
 
     source: tuple[int, ...]
@@ -153,6 +168,7 @@ class State(NamedTuple):
     replays: int
     frozen: tuple[str, ...] = ()
     undone: tuple[Content | None, ...] = ()
+    erasure: str = ""
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ MUTANTS = [
            "return not torn.isEmpty()", "return False",
            (f"{LOAD}a_key_in_two_partitions_of_one_batch_is_quarantined",)),
     Mutant("rejected rows have partitions, too", BINS, "ingest.facts:Facts.of_one_partition",
-           "return not (self.rejected or self.skipped) and self.partitions", "return self.partitions",
+           "not (self.rejected or self.skipped or self.erased)", "True",
            (f"{LOAD}a_key_with_a_partition_in_a_row_that_is_rejected_for_a_value_of_others_is_quarantined_as_a_whole",)),
     Mutant("threshold of rejected rows", BINS, "ingest.ingest:ingest",
            "check_threshold(staged.read(), table, window, facts.rows, facts.rejected)", "pass",

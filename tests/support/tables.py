@@ -18,6 +18,7 @@ from incload_assets.declaration.declare import declare
 from incload_assets.declaration.eras import Era
 from incload_assets.declaration.evolution import Evolution
 from incload_assets.declaration.source import Source
+from incload_assets.declaration.subject import Subject
 from incload_assets.declaration.table import Declaration, Quarantine, Table
 from incload_assets.declaration.window import window_of
 from incload_assets.declaration.write import Write
@@ -148,6 +149,7 @@ def make(
     log_retention: timedelta | None = None,
     evolution: Evolution = Evolution(),  # noqa: B008 - immutable
     former_partitions: Iterable[Era] = (),
+    subject: Subject | None = None,
 ) -> Loaded:
     """Declare a table over literal content."""
     content = {} if content is None else content
@@ -165,6 +167,7 @@ def make(
             log_retention=log_retention,
             evolution=evolution,
             former_partitions=tuple(former_partitions),
+            subject=subject,
         )
     )
     return Loaded(spark, table, Lake(root=str(folder)), content)

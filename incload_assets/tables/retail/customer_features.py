@@ -7,7 +7,7 @@ import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.assets import Freshness, Overwrite, Upstream, derived_asset
+from incload_assets.assets import Freshness, Overwrite, Subject, Upstream, derived_asset
 from incload_assets.tables.retail.events import events as events_table
 from incload_assets.tables.retail.orders import orders as orders_table
 from incload_assets.tables.retail.partitions import daily
@@ -42,6 +42,7 @@ class CustomerFeatures(pa.DataFrameModel):
     write=Overwrite(partition_by="feature_date"),
     keys=["customer_id", "feature_date"],
     freshness=Freshness(within=timedelta(hours=6)),
+    subject=Subject("customer", by="customer_id"),
     group_name="features",
 )
 def customer_features(orders: DataFrame, events: DataFrame) -> DataFrame:

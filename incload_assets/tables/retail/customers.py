@@ -6,7 +6,7 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 
-from incload_assets.assets import Changes, Files, Freshness, Merge, Quarantine, incremental_asset
+from incload_assets.assets import Changes, Files, Freshness, Masked, Merge, Quarantine, Subject, incremental_asset
 from incload_assets.tables.retail.partitions import daily
 
 
@@ -17,11 +17,14 @@ class Customer(pa.DataFrameModel):
     name: T.StringType = pa.Field(
         nullable=False,
         str_length={"min_value": 1, "max_value": 200},
-        metadata={"personal": True},
+        metadata={"personal": Masked(keep=1)},
         description="Full name",
     )
     email: T.StringType = pa.Field(
-        nullable=True, str_matches=r"^[^@\s]+@[^@\s]+$", metadata={"personal": True}, description="Address, if given"
+        nullable=True,
+        str_matches=r"^[^@\s]+@[^@\s]+$",
+        metadata={"personal": Masked(keep=4)},
+        description="Address, if given",
     )
     country: T.StringType = pa.Field(nullable=False, str_matches=r"^[A-Z]{2}$", description="ISO 3166 code")
     tier: T.StringType = pa.Field(nullable=False, isin=["bronze", "silver", "gold"], description="Loyalty tier")
@@ -37,6 +40,7 @@ class Customer(pa.DataFrameModel):
     freshness=Freshness(within=timedelta(hours=6)),
     quarantine=Quarantine(max_share=0.2),
     log_retention=timedelta(days=90),
+    subject=Subject("customer", by="customer_id"),
     group_name="retail",
 )
 def customers(changes: DataFrame) -> DataFrame:

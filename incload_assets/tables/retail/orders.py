@@ -7,7 +7,7 @@ import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.assets import Changes, Files, Freshness, Merge, Quarantine, incremental_asset
+from incload_assets.assets import Changes, Files, Freshness, Merge, Quarantine, Subject, incremental_asset
 from incload_assets.tables.retail.partitions import daily
 
 
@@ -38,6 +38,7 @@ class Order(pa.DataFrameModel):
     write=Merge(partition_by="order_date"),
     freshness=Freshness(within=timedelta(hours=6)),
     quarantine=Quarantine(max_share=0.2),
+    subject=Subject("customer", by="customer_id"),
     group_name="retail",
 )
 def orders(changes: DataFrame) -> DataFrame:

@@ -7,7 +7,7 @@ import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.assets import Append, Changes, Freshness, Kafka, Quarantine, incremental_asset
+from incload_assets.assets import Append, Changes, Freshness, Kafka, Quarantine, Subject, incremental_asset
 from incload_assets.shop.stream import CLUSTER, TOPIC
 from incload_assets.tables.retail.partitions import real_days
 
@@ -41,6 +41,7 @@ class WebEvent(pa.DataFrameModel):
     write=Append(partition_by="occurred_hour"),
     freshness=Freshness(within=timedelta(hours=6)),
     quarantine=Quarantine(max_share=0.2),
+    subject=Subject("customer", by="customer_id"),
     group_name="platform",
 )
 def web_events(changes: DataFrame) -> DataFrame:

@@ -1,0 +1,60 @@
+"""The person that a row of a table is about."""
+
+from dataclasses import dataclass
+
+import pyspark.sql.types as T
+
+from incload_assets.contract.contract import Contract
+from incload_assets.contract.protection import Dropped, Masked
+from resources.errors import DeclarationError
+
+_IDENTIFYING = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The data subject of a table's rows, so that the rows of one person can be erased.
+
+    Args:
+        kind: The kind of person, one word for all tables, for example ``customer``.
+        by: The column of the contract with the person's identifier.
+
+    Example:
+        >>> Subject("customer", by="customer_id")
+        Subject(kind='customer', by='customer_id')
+    """
+
+    kind: str
+    by: str
+
+
+def check_subject(table_name: str, contract: Contract, subject: Subject) -> None:
+    """Refuses a subject that no row could be found by.
+
+    Raises:
+        DeclarationError: Naming the table, the field, the value, the rule and what to write instead.
+    """
+    if not (subject.kind.isidentifier() and subject.kind.islower()):
+        raise DeclarationError(
+            f"{table_name}: subject.kind is {subject.kind!r}",
+            rule="a kind of person is one word in lower case, as people type it",
+            remedy='name it, for example Subject("customer", by="customer_id")',
+        )
+    if subject.by not in contract.types:
+        raise DeclarationError(
+            f"{table_name}: subject.by is {subject.by!r}, which {contract.model_name} does not have",
+            rule="the rows of a person are found by a column of the contract",
+            remedy=f"name one of {', '.join(contract.types)}",
+        )
+    if not isinstance(contract.types[subject.by], _IDENTIFYING):
+        raise DeclarationError(
+            f"{table_name}: subject.by is {subject.by!r} of type {contract.types[subject.by].simpleString()}",
+            rule="a person is identified by a text or a whole number, which has one spelling",
+            remedy="name another column, or declare it as a string",
+        )
+    if isinstance(protection := contract.protections.get(subject.by), Masked | Dropped):
+        raise DeclarationError(
+            f"{table_name}: subject.by is {subject.by!r}, which is {protection!r}",
+            rule="a person is identified by a value that tells people apart",
+            remedy='protect it as Hashed(key="…") instead, or name another column',
+        )

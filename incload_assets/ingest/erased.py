@@ -1,0 +1,120 @@
+"""Rows of erased subjects: recognised by fingerprints, wherever rows come from.
+
+A row's subject is the value of the table's column ``subject.by``. A change that lacks it (a delete, or a change of
+other columns) is recognised by its key, where that key was erased. Of a rejected row whose subject cannot be read the
+words of its payload are compared.
+"""
+
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import ERASED
+from incload_assets.change_log.erasures import DenyList
+from incload_assets.contract.conversion import as_text
+from incload_assets.declaration.table import Table
+from incload_assets.delta.sql import col
+from incload_assets.ingest.tokens import token_column, with_keys, without_keys
+from resources.protection_keys import ERASURE, erasure_key
+
+IS_ERASED = "_is_erased"
+REASON = "its subject was erased"
+SEPARATORS = (r"[\s\"',;:{}\[\]|=\\<>()]+", r"[\s\"',;{}\[\]|=\\<>()]+", r"\"")
+"""How the words of a text are told apart: with and without a colon, which tokens contain; and strings of JSON."""
+
+
+class Found(NamedTuple):
+    """Columns that tell whose a row is."""
+
+    subject: Column
+    key: Column
+
+
+def subject_of(table: Table) -> Found:
+    """The subject of a row as text, and its key, as fingerprints are made of them."""
+    assert table.subject is not None
+    by, keys = table.subject.by, table.changes.keys
+    subject = as_text(col(by), table.type_of(by))
+    parts = [as_text(col(name), table.type_of(name)) for name in keys]
+    if not keys or by in keys:
+        return Found(subject, F.lit(None).cast("string"))
+    return Found(subject, F.when(F.coalesce(*parts).isNotNull(), F.to_json(F.array(*parts))))
+
+
+def marked_erased(rows: DataFrame, table: Table, deny: DenyList, *, rejected: Column | None = None) -> DataFrame:
+    """The rows, each with ``_is_erased``: whether its subject is in the deny list.
+
+    Args:
+        rows: Rows with the table's columns; for ``rejected`` also ``_payload``.
+        table: The declaration.
+        deny: The deny list.
+        rejected: Whether the words of a row's payload count, too; None: of none.
+    """
+    if not deny:
+        return rows.withColumn(IS_ERASED, F.lit(False))
+    spark = rows.sparkSession
+    of = subject_of(table)
+    keyed = with_keys(rows, {ERASURE: erasure_key()})
+    listed = F.broadcast(spark.createDataFrame([(one,) for one in sorted(deny.fingerprints)], "_listed string"))
+    own = token_column(ERASURE, F.coalesce(of.subject, of.key))
+    found = keyed.withColumn("_fingerprint", own).join(listed, F.col("_fingerprint") == F.col("_listed"), "left")
+    is_erased = F.col("_listed").isNotNull()
+    if rejected is not None:
+        words = F.flatten(F.array(*(F.split(F.col("_payload"), by) for by in SEPARATORS)))
+        tokens = F.transform(F.array_distinct(words), lambda word: token_column(ERASURE, word))
+        whole = spark.createDataFrame([(sorted(deny.fingerprints),)], "_all array<string>")
+        found = found.crossJoin(F.broadcast(whole))
+        unread = rejected & of.subject.isNull()
+        is_erased |= unread & F.coalesce(F.arrays_overlap(tokens, F.col("_all")), F.lit(False))
+    found = found.withColumn(IS_ERASED, is_erased)
+    return without_keys(found).drop("_fingerprint", "_listed", "_all")
+
+
+def fingerprints_of_keys(rows: DataFrame, table: Table, deny: DenyList) -> DataFrame:
+    """The fingerprints of keys whose rows are of erased subjects alone, in the column ``fingerprint``.
+
+    Changes of such a key that lack their subject are the subject's, too. None if rows have their subject in the key.
+
+    Args:
+        rows: Rows of the log that have a key.
+        table: The declaration.
+        deny: The deny list.
+    """
+    of = subject_of(table)
+    marked = marked_erased(rows, table, deny).withColumns({"_key": of.key, "_subject": of.subject})
+    others = F.max(F.col("_subject").isNotNull() & ~F.col(IS_ERASED))
+    keys = (
+        marked.filter(F.col("_key").isNotNull())
+        .groupBy("_key")
+        .agg(F.max(IS_ERASED).alias("_any"), others.alias("_others"))
+    )
+    due = with_keys(keys.filter(F.col("_any") & ~F.col("_others")), {ERASURE: erasure_key()})
+    return due.select(token_column(ERASURE, F.col("_key")).alias("fingerprint"))
+
+
+def without_erased(rows: DataFrame, table: Table, deny: DenyList, *, rejected: Column | None = None) -> DataFrame:
+    """The rows whose subject is not in the deny list; the arguments are those of :func:`marked_erased`."""
+    if not deny:
+        return rows
+    return marked_erased(rows, table, deny, rejected=rejected).filter(~F.col(IS_ERASED)).drop(IS_ERASED)
+
+
+def binned(rows: DataFrame, table: Table, deny: DenyList) -> DataFrame:
+    """Validated rows, of which those of erased subjects have nothing but their kind and window.
+
+    Args:
+        rows: Rows with the table's columns, ``_kind``, ``_reasons`` and ``_payload``.
+        table: The declaration.
+        deny: The deny list.
+    """
+    if not deny:
+        return rows
+    marked = marked_erased(rows, table, deny, rejected=F.size("_reasons") > 0)
+    is_erased, types = F.col(IS_ERASED), {one.name: one.dataType for one in rows.schema.fields}
+    kept = {"_kind": F.lit(ERASED), "_reasons": F.array(F.lit(REASON)), "_window": F.col("_window")}
+    columns = [
+        F.when(is_erased, kept.get(name, F.lit(None).cast(kind))).otherwise(col(name)).alias(name)
+        for name, kind in types.items()
+    ]
+    return marked.select(*columns)

@@ -1,0 +1,283 @@
+"""Removal of the rows of erased subjects from the log and the table of one asset.
+
+The steps are those of ``tests/model/erasure.py``: each window of the log that has rows of a subject is landed from the
+log without them, with markers of their keys, and merged, so that the marked keys are folded in full. Then it is landed
+once more without markers, which have the keys. MERGEs that were planned before are called off, and rows of a subject
+that the table still has are replaced by what the log says of their keys. The source is not read.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import CONTROL, REJECTED, REPLACED, SNAPSHOT
+from incload_assets.change_log.commit import commit
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.erasures import DenyList
+from incload_assets.change_log.payloads import payloads_read_at
+from incload_assets.change_log.staged import Staged
+from incload_assets.change_log.window_records import BASE, WindowRecord
+from incload_assets.declaration import window as windows
+from incload_assets.declaration.window import Window
+from incload_assets.delta.counts import Counts
+from incload_assets.delta.sql import col
+from incload_assets.ingest.carry_over import replaced_rows
+from incload_assets.ingest.erased import IS_ERASED, marked_erased, without_erased
+from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
+from incload_assets.load.apply import apply_changes
+from incload_assets.load.compacted import hold_off
+from incload_assets.load.range_fences import call_off_ingestions, call_off_merges, range_app_id
+from incload_assets.recovery.base_rows import base_window
+from incload_assets.writes.merge_into import INGESTION_SHIFT, app_id
+from resources.errors import ConcurrentLoad, IncrementalLoadError
+
+ATTEMPTS = 5
+NO_RECORDS = (REPLACED, SNAPSHOT)
+"""Kinds of rows that are not counted as records of the source."""
+
+
+@dataclass(frozen=True)
+class ErasedRows(Counts):
+    """The counts of a removal of subjects from one asset.
+
+    Args:
+        windows: Windows of the log that were landed again.
+        changes: Rows of subjects that the log had.
+        rejected: Rejected rows of subjects among them.
+        rows: Rows of subjects that the table had.
+    """
+
+    windows: int = 0
+    changes: int = 0
+    rejected: int = 0
+    rows: int = 0
+
+
+Found = Mapping[str, Mapping[str, int]]
+"""The number of rows of subjects by kind, by partition key."""
+
+
+def rows_found(load: LoadContext, deny: DenyList) -> Found:
+    """The rows of subjects that the log has, counted by window and kind.
+
+    Args:
+        load: The context of the table.
+        deny: The subjects.
+    """
+    at = load.log.open()
+    rows = load.log.read(load.spark, at.version()).filter(F.col("_kind") != CONTROL)
+    found: dict[str, dict[str, int]] = {}
+    kinds = 16
+    for row in (
+        _of_subjects(load, rows, deny).groupBy("_window", "_kind").count().head(len(load.log.records(at)) * kinds)
+    ):
+        found.setdefault(row["_window"], {})[row["_kind"]] = row["count"]
+    return found
+
+
+def table_rows_found(load: LoadContext, deny: DenyList) -> int:
+    """The number of rows of subjects that the table has; see :func:`rows_found`."""
+    return marked_erased(load.newest_rows(), load.table, deny).filter(F.col(IS_ERASED)).count()
+
+
+def erase_rows(load: LoadContext, deny: DenyList) -> ErasedRows:
+    """Removes the rows of subjects from log and table. Repeated it does nothing more.
+
+    Args:
+        load: The context of the table, in which no load is running.
+        deny: The subjects, all of them in the deny list of the lake, and the log's barrier raised since.
+
+    Raises:
+        ConcurrentLoad: Loads committed first in every attempt.
+        IncrementalLoadError: The table has rows of a subject that its log does not explain, and is not written by key.
+    """
+    done = ErasedRows(rows=table_rows_found(load, deny))
+    for _ in range(ATTEMPTS):
+        found = rows_found(load, deny)
+        records = load.log.records(load.log.open())
+        due = sorted(found.keys() | {key for key, record in records.items() if record.erasing})
+        for window in _windows(load, due):
+            done += _erase_window(load, window, deny)
+        if not due:
+            break
+    else:
+        raise _others_first(load, "the log")
+    _call_off_all_merges(load, records)
+    _sweep(load, deny)
+    return done
+
+
+def _of_subjects(load: LoadContext, rows: DataFrame, deny: DenyList) -> DataFrame:
+    marked = marked_erased(rows, load.table, deny, rejected=F.col("_kind") == REJECTED)
+    return marked.filter(F.col(IS_ERASED)).drop(IS_ERASED)
+
+
+def _windows(load: LoadContext, keys: Iterable[str]) -> list[Window]:
+    keys = list(keys)
+    base = [base_window(key) for key in keys if key.startswith(BASE)]
+    return [*base, *load.table.known_windows(key for key in keys if not key.startswith(BASE))]
+
+
+def _erase_window(load: LoadContext, window: Window, deny: DenyList) -> ErasedRows:
+    call_off_ingestions(load, window)
+    done = ErasedRows()
+    for _ in range(ATTEMPTS):
+        record = load.log.control(window.key)
+        assert record is not None
+        if not record.erasing:
+            landed, counted = _land(load, window, record, deny)
+            if not landed:
+                continue
+            done += counted
+        if _merge_and_strip(load, window, record):
+            return done
+    raise _others_first(load, window.key)
+
+
+def _land(load: LoadContext, window: Window, before: WindowRecord, deny: DenyList) -> tuple[bool, ErasedRows]:
+    """Lands a window without the rows of subjects, and with markers of their keys; only kinds that have some change."""
+    table, log, key = load.table, load.log, window.key
+    if before.compacted_at is not None:
+        hold_off(load)
+    at = log.open()
+    former = log.read(load.spark, at.version(), [key]).filter(F.col("_kind") != CONTROL)
+    of_subjects = _of_subjects(load, former, deny)
+    counts = {row["_kind"]: row["count"] for row in of_subjects.groupBy("_kind").count().head(len(log.schema))}
+    fence = at.transaction_version(ingestion_app_id(table, window)) or 0
+    # as of the present code, so that only keys that lose a row are marked; not settled, so that former markers stay
+    ingestion = Ingestion(
+        window, before.as_position(), replace(before, code_version=table.code_version), at.version(), False, fence
+    )
+    staged = Staged(log, load.spark, [key])
+    try:
+        kept = without_erased(former, table, deny, rejected=F.col("_kind") == REJECTED)
+        staged.write(kept.filter(F.col("_kind").isin(*counts) & (F.col("_kind") != REPLACED)), log.validated)
+        if (markers := replaced_rows(load, ingestion, former, kept)) is not None:
+            staged.write(markers)
+        records = sum(count for kind, count in counts.items() if kind not in NO_RECORDS)
+        rejected = counts.get(REJECTED, 0)
+        number = max(before.landing, fence) + 1
+        now = replace(
+            before,
+            landing=number,
+            former=before.landing,
+            run_id=load.run_id,
+            landed_at=windows.now(),
+            rejected=before.rejected - rejected,
+            erased=before.erased + records,
+            replaced=sum(file.rows for file in staged.files if file.kind == REPLACED),
+            erasing=True,
+        )
+        load.info(f"{table.name} {key}: lands without {records} rows")
+        landed = commit(
+            load,
+            staged,
+            {key: now},
+            ingestion_app_id(table, window),
+            number,
+            note=f"erased rows of {key}, run {load.run_id}",
+            base=before,
+            keep=False,
+            anew=[*({*counts} | {REPLACED})],
+            read_at=payloads_read_at(at, [key]),
+        )
+        return landed, ErasedRows(windows=1, changes=records, rejected=rejected)
+    finally:
+        staged.discard()
+
+
+def _merge_and_strip(load: LoadContext, window: Window, before: WindowRecord) -> bool:
+    """Merges a window, and lands what was merged without markers; False if another landing came between.
+
+    Args:
+        load: The context of the table.
+        window: The window.
+        before: Its record before the erasure, with the partitions that it touches without markers.
+    """
+    call_off_merges(load, window)
+    applied = apply_changes(load, (window,), app_id(load.table, window), is_again=lambda _: True)
+    merged = applied.at.controls[window.key]
+    fence = ingestion_app_id(load.table, window)
+    number = max(merged.landing, load.log.open().transaction_version(fence) or 0) + 1
+    now = replace(
+        merged,
+        landing=number,
+        former=merged.landing,
+        partitions=before.partitions,
+        replaced=0,
+        erasing=False,
+    )
+    note = f"removed markers of {window.key}, run {load.run_id}"
+    staged = Staged(load.log, load.spark, [window.key])
+    return commit(load, staged, {window.key: now}, fence, number, note=note, base=merged, keep=False, anew=[REPLACED])
+
+
+def _call_off_all_merges(load: LoadContext, records: Mapping[str, WindowRecord]) -> None:
+    """Rejects all MERGEs that were planned before, by moving the fence of each window, and those of ranges."""
+    table, least = load.table, {}
+    for window in _windows(load, records):
+        least[app_id(table, window)] = records[window.key].landing << INGESTION_SHIFT
+        if not window.key.startswith(BASE):
+            least.setdefault(range_app_id(table, window), -1)  # only if there is one
+    if table.write.whole:
+        least = {f"{table.name}/*": max(least.values(), default=0)}
+    for _ in range(ATTEMPTS):
+        delta = load.lake.delta(load.uri)
+        assert delta is not None
+        present = {fence: delta.transaction_version(fence) for fence in least}
+        moved = {
+            fence: max(least[fence], number or 0) + 1
+            for fence, number in present.items()
+            if number is not None or least[fence] >= 0
+        }
+        if load.lake.move_fences(delta, moved):
+            return
+    raise _others_first(load, "the table")
+
+
+def _sweep(load: LoadContext, deny: DenyList) -> None:
+    """Replaces rows of subjects that the table still has by what the log says of their keys."""
+    table = load.table
+    for _ in range(ATTEMPTS):
+        left = marked_erased(load.newest_rows(), table, deny).filter(F.col(IS_ERASED))
+        if not (count := left.count()):
+            return
+        names = table.write.marked(table.contract, table.changes)
+        known = [key for key in load.log.records(load.log.open()) if not key.startswith(BASE)]
+        if not names or not known:
+            raise IncrementalLoadError(
+                f"{table.name}: {count} rows of erased subjects are in the table, and its log does not explain them",
+                rule="rows of the table are the fold of its log",
+                remedy=f"load the table again: incload load {table.name} --partitions A..B, then repeat the erasure",
+            )
+        load.info(f"{table.name}: {count} rows of the table are no longer in its log; their keys are folded again")
+        [window] = _windows(load, [max(known)])
+        before = load.log.control(window.key)
+        assert before is not None
+        if _land_markers(load, window, before, left.select(*map(col, names)).distinct()):
+            _merge_and_strip(load, window, before)
+    raise _others_first(load, "the table")
+
+
+def _land_markers(load: LoadContext, window: Window, before: WindowRecord, keys: DataFrame) -> bool:
+    staged = Staged(load.log, load.spark, [window.key])
+    fence = ingestion_app_id(load.table, window)
+    try:
+        staged.write(keys.withColumns({"_kind": F.lit(REPLACED), "_window": F.lit(window.key)}))
+        number = max(before.landing, load.log.open().transaction_version(fence) or 0) + 1
+        # their keys may be in any partition
+        now = replace(before, landing=number, former=before.landing, partitions=None, erasing=True)
+        note = f"marked keys of erased rows, run {load.run_id}"
+        return commit(load, staged, {window.key: now}, fence, number, note=note, base=before, keep=False)
+    finally:
+        staged.discard()
+
+
+def _others_first(load: LoadContext, what: str) -> ConcurrentLoad:
+    return ConcurrentLoad(
+        f"{load.table.name}: other loads changed {what} first in each of {ATTEMPTS} attempts to erase rows",
+        rule="an erasure repeats a step a bounded number of times",
+        remedy="pause the table, and repeat the erasure",
+    )

@@ -1,0 +1,245 @@
+"""A person is erased from a table, its log and all that is kept beside them, and nothing brings the person back."""
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pandera.pyspark as pa
+import pyarrow as arrow
+import pyarrow.parquet as parquet
+import pyspark.sql.types as T
+import pytest
+from pyspark.sql import SparkSession
+
+from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.subject import Subject
+from incload_assets.declaration.table import Quarantine
+from incload_assets.declaration.window import window_of
+from incload_assets.load.replay import replay_window
+from incload_assets.load.undo import undo_window
+from incload_assets.load.undo_plan import Undo
+from incload_assets.progress.pause import pause_of
+from incload_assets.recovery.erase import Eraser, Erasure, fingerprints_of
+from incload_assets.sources.files.files import Files
+from incload_assets.writes.append import Append
+from incload_assets.writes.delete_insert import DeleteInsert
+from incload_assets.writes.full_reload import FullReload
+from incload_assets.writes.history import History
+from incload_assets.writes.merge import Merge
+from incload_assets.writes.snapshot import Snapshot
+from tests.support.tables import Item, Loaded, day, make
+
+ANNA, BERT = "anna-mark-4711", "bert-0815"
+"""The person who is erased, and another one. What belongs to the first has the mark in it, in every field."""
+MARK = "mark-4711"
+
+
+class Order(Item):
+    """An order of a person."""
+
+    person: T.StringType = pa.Field(nullable=True)
+    state: T.StringType = pa.Field(nullable=True, isin=["open", "paid", f"paid {MARK}"])
+
+
+def order(id: str, person: str | None, seq: int, value: str = "v", **more: Any) -> dict[str, Any]:
+    given = {"id": id, "person": person, "seq": seq, "value": value, "state": "open"} | more
+    return {name: given_value for name, given_value in given.items() if given_value is not None}
+
+
+FIELDS = ("id", "person", "seq", "value", "state", "op", "email", "note", "nested")
+CONTENT: dict[int, list[Any]] = {
+    1: [
+        order("a", ANNA, 1, f"first {MARK}", email=f"{MARK}@example.org", nested={"phone": [MARK]}),
+        order("b", BERT, 2),
+        order("c", BERT, 3),
+        order("d", ANNA, 4, state="no such state", note=f"rejected {MARK}"),
+        '{"person": "anna-mark-4711", "torn',
+    ],
+    2: [
+        order("a", ANNA, 11, f"second {MARK}"),
+        order("e", ANNA, 12, f"only {MARK}"),
+        order("c", ANNA, 13, f"taken over {MARK}"),
+        order("f", BERT, 14),
+    ],
+    3: [order("e", None, 21, op="d"), order("f", None, 22, op="d"), order("g", BERT, 23)],
+}
+
+
+def without_anna(rows: list[Any]) -> list[Any]:
+    """The content as if the person had never been: neither rows, nor the delete of a key that was the person's."""
+    kept = [row for row in rows if not isinstance(row, str) and row.get("person") != ANNA]
+    return [row for row in kept if (row["id"], row.get("op")) != ("e", "d")]
+
+
+def write(landing: Path, content: dict[int, list[Any]], kind: str = "json") -> None:
+    for number, rows in content.items():
+        path = landing / f"{day(number)}.{kind}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if kind == "json":
+            path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+            continue
+        whole = [row for row in rows if not isinstance(row, str)]
+        if kind == "parquet":
+            types = {name: arrow.int64() if name == "seq" else arrow.string() for name in FIELDS}
+            types["nested"] = arrow.struct({"phone": arrow.list_(arrow.string())})
+            parquet.write_table(arrow.Table.from_pylist(whole, arrow.schema(types)), path)
+        else:
+            with path.open("w", newline="") as out:
+                writer = csv.DictWriter(out, FIELDS)
+                writer.writeheader()
+                writer.writerows(whole)
+                out.write(f'torn,{ANNA},"\n' if len(whole) < len(rows) else "")
+
+
+Declare = Callable[..., Loaded]
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INCLOAD_KEY_ERASURE", "k" * 40)
+
+
+@pytest.fixture
+def declared(spark: SparkSession, tmp_path: Path) -> Declare:
+    """Declares a table over a landing area, by the name of the area."""
+
+    def declare(area: str, **options: Any) -> Loaded:
+        usual: dict[str, Any] = {
+            "source": Files(str(tmp_path / area / "{window:%Y-%m-%d}.json")),
+            "contract": Order,
+            "subject": Subject("person", by="person"),
+            "quarantine": Quarantine(max_share=0.9),
+        }
+        return make(spark, tmp_path / f"lake-{area}", **usual | options)
+
+    return declare
+
+
+def erase(table: Loaded, value: str = ANNA) -> Erasure:
+    found = fingerprints_of([table.table], "person", value)
+    with dg.instance_for_test() as instance:
+        return Eraser(table.spark, table.lake, [table.table], "person", found).erase(instance, because="asked for")
+
+
+def loaded(table: Loaded, *numbers: int) -> Loaded:
+    for number in numbers:
+        table.load(number)
+    return table
+
+
+def remains(root: str) -> list[str]:
+    """The files of a lake with the mark, by a reading of their own: raw bytes, and every value of Parquet files."""
+    return [
+        str(path) for path in sorted(Path(root).rglob("*")) if path.is_file() and any(MARK in t for t in _told(path))
+    ]
+
+
+def _told(path: Path) -> Iterator[str]:
+    yield path.read_bytes().decode(errors="ignore")
+    if path.suffix == ".parquet":
+        yield str(parquet.read_table(path, partitioning=None).to_pylist())
+
+
+@pytest.mark.parametrize(("kind", "torn"), [("json", 1), ("csv", 1), ("parquet", 0)])
+def test_a_person_is_gone_from_every_file_and_all_other_rows_stay(
+    kind: str, torn: int, tmp_path: Path, declared: Declare
+) -> None:
+    def loaded_from(area: str) -> Loaded:
+        source = Files(str(tmp_path / area / "{window:%Y-%m-%d}.") + kind)
+        return loaded(declared(area, source=source), 1, 2, 3)
+
+    write(tmp_path / "all", CONTENT, kind)
+    write(tmp_path / "oracle", {number: without_anna(rows) for number, rows in CONTENT.items()}, kind)
+    table, oracle = loaded_from("all"), loaded_from("oracle")
+    assert remains(table.lake.root)
+    made = erase(table)
+    assert made.is_proven, [*made.lines()]
+    found = made.tables["items"]
+    assert (found.windows, found.changes, found.rejected, found.rows) == (3, 6 + torn, 1 + torn, 2)
+    assert table.rows() == oracle.rows()
+    assert remains(table.lake.root) == []
+    assert pause_of(table.lake, "items") is None
+
+
+BY_SEQUENCE = Changes(sequence_by=["seq"], delete_when="op = 'd'")
+WRITES: dict[str, dict[str, Any]] = {
+    "merge": {"write": Merge()},
+    "buckets": {"write": Merge(buckets=4)},
+    "partial": {"write": Merge(partial=True)},
+    "soft delete": {"write": Merge(soft_delete="gone")},
+    "history": {"write": History()},
+    "snapshot": {"write": Snapshot(max_shrink=1.0), "changes": Changes(keys=["id"], sequence_by=["seq"])},
+    "full reload": {"write": FullReload(max_shrink=1.0), "changes": Changes(keys=["id"])},
+    "append": {"write": Append(), "changes": Changes(keys=["id"])},
+    "delete insert": {"write": DeleteInsert(by=["id"]), "changes": BY_SEQUENCE},
+    "key is the person's": {"changes": Changes(keys=["person"], sequence_by=["seq"], delete_when="op = 'd'")},
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_neither_loads_nor_an_undo_nor_a_replay_bring_a_person_back(
+    name: str, tmp_path: Path, declared: Declare
+) -> None:
+    options = WRITES[name]
+    before = {1: CONTENT[1][:3], 2: [*CONTENT[2], order("g", ANNA, 15, f"corrected away {MARK}")], 3: CONTENT[3]}
+    write(tmp_path / "all", before)
+    write(tmp_path / "oracle", {number: without_anna(rows) for number, rows in CONTENT.items()})
+    table, oracle = loaded(declared("all", **options), 1, 2, 3), loaded(declared("oracle", **options), 1, 2, 3)
+    write(tmp_path / "all", CONTENT)
+    loaded(table, 1, 2)
+    made = erase(table)
+    assert made.is_proven, [*made.lines()]
+    assert made.landings[0] > 0
+    assert remains(table.lake.root) == []
+    assert table.rows() == oracle.rows()
+    window = window_of(table.table.partitions_def, day(1))
+    undo_window(table.spark, table.table, table.lake, window, Undo(actor="somebody"))
+    assert remains(table.lake.root) == []
+    table.load(1, if_held="release")
+    replay_window(table.spark, table.table, table.lake, window)
+    loaded(table, 1, 2)
+    assert remains(table.lake.root) == []
+    assert table.rows() == oracle.rows()
+    write(tmp_path / "all", {1: [*CONTENT[1], order("z", ANNA, 31, f"again {MARK}"), order("h", BERT, 32)]})
+    write(tmp_path / "oracle", {1: [*without_anna(CONTENT[1]), order("h", BERT, 32)]})
+    report = loaded(oracle, 1) and table.load(1)
+    assert report.evidence.erased == 4
+    assert sum(report.evidence.bins.values()) == report.evidence.rows_read
+    assert table.rows() == oracle.rows()
+    assert remains(table.lake.root) == []
+    assert erase(table).is_proven
+
+
+def test_an_erasure_that_is_repeated_finds_nothing_and_changes_no_row(tmp_path: Path, declared: Declare) -> None:
+    write(tmp_path / "all", CONTENT)
+    table = loaded(declared("all"), 1, 2, 3)
+    erase(table)
+    rows = table.rows()
+    again = erase(table)
+    assert (again.tables["items"].changes, again.tables["items"].rows, again.is_proven) == (0, 0, True)
+    assert table.rows() == rows
+
+
+def test_an_erasure_leaves_checkpoints_as_they_are_so_that_no_window_is_loaded_again(
+    tmp_path: Path, declared: Declare
+) -> None:
+    write(tmp_path / "all", CONTENT)
+    table = declared("all")
+    reports = [table.load(number) for number in (1, 2, 3)]
+    erase(table)
+    versions = table.versions()
+    for report in reports:
+        assert not table.replay(report).ingested
+    assert table.versions() == versions
+
+
+def test_rows_that_are_no_longer_in_the_log_are_erased_from_the_table(tmp_path: Path, declared: Declare) -> None:
+    write(tmp_path / "all", {1: [order("a", BERT, 1), order("b", BERT, 2)]})
+    table = loaded(declared("all"), 1)
+    table.written_by_another([("b2", f"foreign {MARK}", 9, ANNA, "open")])
+    assert erase(table).is_proven
+    assert table.rows("id") == {("a",), ("b",)}
+    assert remains(table.lake.root) == []
