@@ -29,7 +29,7 @@ _KNOWN_ACCOUNT = (
 )
 _PERMITTED = (
     "the account may describe and read the topic",
-    "grant it Read, Describe and DescribeConfigs on the topic",
+    "grant it Read and DescribeConfigs on the topic, see incload docs privileges kafka",
 )
 """Rule and remedy of a refusal."""
 _UNKNOWN = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
