@@ -67,6 +67,17 @@ _FAULTS = (
         about="s3|aws",
     ),
     Fault(
+        r"invalid peer certificate|certificate_unknown|PKIX path [a-z ]+failed|CertificateException"
+        r"|SSLPeerUnverifiedException",
+        IncrementalLoadError,
+        "{doing}: the TLS handshake with the object store of {bucket} fails ({found})",
+        rule="the certificate of AWS_ENDPOINT_URL is signed by an authority in AWS_CA_BUNDLE, or else by a public "
+        "one, and names the endpoint's host",
+        remedy="set AWS_CA_BUNDLE to the file with the certificate of the endpoint's authority; a Spark server "
+        "of yours needs it in its trust store",
+        about="s3|aws",
+    ),
+    Fault(
         r"Unable to execute HTTP request|UnknownHostException|ConnectTimeoutException|SocketTimeoutException"
         r"|ApiCallTimeoutException|ApiCallAttemptTimeoutException|AWSServiceThrottledException|SlowDown"
         r"|AWSStatus5\d\dException|Service Unavailable|error sending request|client error \(Connect\)",

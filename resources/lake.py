@@ -356,4 +356,6 @@ def _options(uri: str) -> dict[str, str]:
     endpoint = S3Endpoint.from_env()
     store = S3Config(endpoint=endpoint.url, region=endpoint.region).model_dump(exclude_none=True, exclude={"provider"})
     client = ClientConfig(allow_http=not endpoint.tls).model_dump(exclude_none=True)
-    return {name: str(value) for name, value in (store | client | {"max_retries": 2}).items()}
+    endpoint.check(f"Delta table {uri}")
+    trusted = {"certificate_path": endpoint.authorities} if endpoint.authorities else {}
+    return {name: str(value) for name, value in (store | client | trusted | {"max_retries": 2}).items()}

@@ -4,6 +4,8 @@ from tests.mutations.mutant import EXPLAIN, PROTECTION, Mutant
 
 KAFKA = "tests/sources/kafka/test_transport.py::test_"
 RIGHTS = "tests/sources/kafka/test_privileges.py::test_"
+S3 = "tests/integration/test_s3_over_tls.py::test_"
+TRUST = "tests/resources/spark/test_trust.py::test_"
 
 MUTANTS_OF_TRANSPORT = [
     Mutant("transport: kafka's authority is Spark's, too", PROTECTION, "resources.kafka:KafkaCluster._java",
@@ -24,4 +26,21 @@ MUTANTS_OF_TRANSPORT = [
     Mutant("transport: a right that Spark lacks is told", EXPLAIN, "sources.kafka.errors:_IN_SPARK",
            r'r"\w*AuthorizationException"', '"never"',
            (f"{RIGHTS}the_lack_of_the_right_to_read_is_told_of_spark",)),
+    Mutant("transport: the lake trusts the authority", EXPLAIN, "resources.lake:_options",
+           "if endpoint.authorities else {}", "if False else {}",
+           (f"{S3}a_table_is_read_and_written_without_spark_where_the_authority_is_named",)),
+    Mutant("transport: a handshake with the lake is told", EXPLAIN, "resources.failures:_FAULTS",
+           "invalid peer certificate", "never",
+           (f"{S3}a_table_is_read_and_written_without_spark_where_the_authority_is_named",)),
+    Mutant("transport: a handshake with the store of files is told", EXPLAIN, "sources.files.storage:store_errors",
+           "if isinstance(error, boto.SSLError)", "if False",
+           (f"{S3}files_are_listed_where_the_authority_is_named",)),
+    Mutant("transport: a file without authorities is told", EXPLAIN, "resources.object_store:S3Endpoint.check",
+           "if problem:", "if False:", (f"{S3}a_file_without_certificates_is_named",)),
+    Mutant("transport: Spark trusts the authority", EXPLAIN, "resources.spark.conf:spark_conf",
+           'conf["spark.driver.extraJavaOptions"] += f" {trusted}"', "pass",
+           (f"{TRUST}a_spark_that_is_started_here_trusts_them_whatever_else_its_java_is_told",)),
+    Mutant("transport: Java still trusts whom the machine trusts", EXPLAIN, "resources.spark.trust:_stored",
+           "{*machines_authorities(), ", "{",
+           (f"{TRUST}a_store_has_the_authorities_of_the_machine_and_of_the_file",)),
 ]  # fmt: skip

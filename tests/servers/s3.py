@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import pytest
@@ -25,6 +26,11 @@ class S3Server:
     """
 
     url: str
+
+    @property
+    def port(self) -> int:
+        """The port of the endpoint."""
+        return urlsplit(self.url).port or 0
 
     def environment(self) -> dict[str, str]:
         """What a process needs in its environment to use the endpoint."""

@@ -1,7 +1,6 @@
 """A database that does not answer, or refuses: said soon, with its name, and without secrets."""
 
 import re
-import socket
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -173,7 +172,7 @@ def test_a_server_that_proves_who_it_is_is_read_over_tls_and_another_one_is_refu
 ) -> None:
     shop.run(put("a", "", 1, "2026-01-01 10:00"))
     trusted, other = Authority(tmp_path), Authority(tmp_path, "other")
-    with tls_in_front_of(shop.server.port, trusted.issue(), greeting=speak_tls) as port:
+    with tls_in_front_of(shop.server.port, trusted.issue(), asked_before=8) as port:
         url = f"postgresql://127.0.0.1:{port}/{NAME}?sslmode=verify-full&sslrootcert="
         monkeypatch.setenv("INCLOAD_DATABASE_SHOP_URL", f"{url}{trusted.certificate}")
         positions = detected(BY_TIME, "items", [window(1)], {}, first=window(1).start)
@@ -183,9 +182,3 @@ def test_a_server_that_proves_who_it_is_is_read_over_tls_and_another_one_is_refu
         monkeypatch.setenv("INCLOAD_DATABASE_SHOP_URL", f"{url}{other.certificate}")
         error = failed_look(BY_TIME)
         assert isinstance(error, SourceUnreadable) and "certificate" in error.problem
-
-
-def speak_tls(client: socket.socket) -> None:
-    """What a PostgreSQL with TLS says to a client that asks for it."""
-    client.recv(8)
-    client.sendall(b"S")
