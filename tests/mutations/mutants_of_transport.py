@@ -6,6 +6,7 @@ KAFKA = "tests/sources/kafka/test_transport.py::test_"
 RIGHTS = "tests/sources/kafka/test_privileges.py::test_"
 S3 = "tests/integration/test_s3_over_tls.py::test_"
 TRUST = "tests/resources/spark/test_trust.py::test_"
+CONNECT = "tests/resources/spark/test_handshake.py::test_"
 
 MUTANTS_OF_TRANSPORT = [
     Mutant("transport: kafka's authority is Spark's, too", PROTECTION, "resources.kafka:KafkaCluster._java",
@@ -43,4 +44,11 @@ MUTANTS_OF_TRANSPORT = [
     Mutant("transport: Java still trusts whom the machine trusts", EXPLAIN, "resources.spark.trust:_stored",
            "{*machines_authorities(), ", "{",
            (f"{TRUST}a_store_has_the_authorities_of_the_machine_and_of_the_file",)),
+    Mutant("transport: a Spark that nobody trusts is not tried again", EXPLAIN,
+           "resources.spark.handshake:set_retries",
+           "not _REFUSAL.search(str(exception)) and ", "",
+           (f"{CONNECT}a_server_that_is_not_trusted_is_told_at_once",)),
+    Mutant("transport: a refused handshake is no wrong token", EXPLAIN, "resources.spark.resource:connect",
+           "if refusal := refused_handshake(url, error):", "if refusal := None:",
+           (f"{CONNECT}a_server_that_is_not_trusted_is_told_at_once",)),
 ]  # fmt: skip
