@@ -13,7 +13,7 @@ import pyarrow.fs as pafs
 from dagster_deltalake import S3Config
 from dagster_deltalake.config import ClientConfig
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction
 
@@ -334,7 +334,7 @@ def _translated(uri: str) -> Iterator[None]:
     """Translates errors of the object store within the block into this package's errors."""
     try:
         yield
-    except OSError as error:
+    except (OSError, DeltaError) as error:  # of a refused write deltalake says that a file cannot be parsed
         meaning = translate(error, f"Delta table {uri}")
         if meaning is error:
             raise

@@ -7,6 +7,7 @@ RIGHTS = "tests/sources/kafka/test_privileges.py::test_"
 S3 = "tests/integration/test_s3_over_tls.py::test_"
 TRUST = "tests/resources/spark/test_trust.py::test_"
 CONNECT = "tests/resources/spark/test_handshake.py::test_"
+POLICIES = "tests/integration/test_s3_privileges.py::test_"
 
 MUTANTS_OF_TRANSPORT = [
     Mutant("transport: kafka's authority is Spark's, too", PROTECTION, "resources.kafka:KafkaCluster._java",
@@ -51,4 +52,10 @@ MUTANTS_OF_TRANSPORT = [
     Mutant("transport: a refused handshake is no wrong token", EXPLAIN, "resources.spark.resource:connect",
            "if refusal := refused_handshake(url, error):", "if refusal := None:",
            (f"{CONNECT}a_server_that_is_not_trusted_is_told_at_once",)),
+    Mutant("transport: a refused write to the lake is told", EXPLAIN, "resources.lake:_translated",
+           "except (OSError, DeltaError) as error:", "except OSError as error:",
+           (f"{POLICIES}each_action_on_the_lake_is_needed",)),
+    Mutant("transport: a refused path of the lake is told", EXPLAIN, "resources.failures:_FAULTS",
+           'about="s3|aws|necessary privileges"', 'about="s3|aws"',
+           (f"{POLICIES}each_action_on_the_lake_is_needed",)),
 ]  # fmt: skip
