@@ -103,6 +103,20 @@ def test_a_table_is_read_and_written_without_spark_where_the_authority_is_named(
         assert "set AWS_CA_BUNDLE to the file" in told
 
 
+def test_an_endpoint_with_the_certificate_of_another_host_is_not_used(encrypted: Encrypted) -> None:
+    encrypted.trust(encrypted.trusted.certificate)
+    encrypted.patch.setenv("INCLOAD_LANDING", "s3://elsewhere/in")
+    proof = encrypted.trusted.issue("s3.example.com", name="elsewhere")
+    with tls_in_front_of(encrypted.server.port, proof) as port:
+        encrypted.patch.setenv("AWS_ENDPOINT_URL_S3", f"https://127.0.0.1:{port}")
+        with pytest.raises(SourceUnreadable, match=r"items: the TLS handshake for s3://elsewhere fails") as caught:
+            detected(ITEMS, "items", [window(1)], {})
+        assert "names the endpoint's host" in refused(caught.value)
+        with pytest.raises(IncrementalLoadError, match="TLS handshake with the object store of bucket 'lake'") as of:
+            Lake("s3://lake").version("s3://lake/items")
+        refused(of.value)
+
+
 @pytest.mark.parametrize("content", [None, b"", b"\xff", b"not a certificate"])
 def test_a_file_without_certificates_is_named(encrypted: Encrypted, tmp_path: Path, content: bytes | None) -> None:
     encrypted.patch.setenv("INCLOAD_LANDING", "s3://nowhere/in")

@@ -10,6 +10,8 @@ from tests.servers.kafka import KafkaServer
 from tests.servers.tls import tls_in_front_of
 from tests.sources.kafka.secured import Secured
 from tests.support.certificates import Authority
+from tests.support.databases import NEWEST
+from tests.support.tables import make
 
 pytestmark = pytest.mark.integration
 
@@ -26,6 +28,20 @@ def test_brokers_that_prove_who_they_are_are_read_by_an_account_with_a_password(
     secured.account(mechanism)
     secured.configure(sasl_mechanism=mechanism)
     assert secured.read(spark) == ["a"]
+
+
+def test_a_table_is_loaded_by_such_an_account_and_not_from_brokers_that_spark_does_not_trust(
+    spark: SparkSession, secured: Secured, tmp_path: Path
+) -> None:
+    secured.account()
+    orders = make(spark, tmp_path, source=secured.source, changes=NEWEST, name="orders")
+    other = Authority(tmp_path, "other").certificate.read_text()
+    secured.configure({"ssl.truststore.certificates": other})
+    error = secured.refused(lambda: orders.load(1))
+    assert error.problem == (f"orders: Kafka('shop', '{secured.topic}'): Spark's TLS handshake with the brokers fails")
+    secured.configure()
+    orders.load(1)
+    assert orders.rows() == {("a", None, None)}
 
 
 def test_a_plain_password_is_sent_over_tls_alone(spark: SparkSession, secured: Secured) -> None:
