@@ -59,11 +59,23 @@ _FAULTS = (
     ),
     Fault(
         r"AccessDenied(?:Exception)?|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|NoAwsCredentialsException"
-        r"|Unable to load credentials|UnknownStoreException|NoSuchBucket|Status Code: 403|Forbidden",
+        r"|Unable to load credentials|UnknownStoreException|NoSuchBucket|Status Code: 403|Forbidden"
+        r"|lacked the necessary privileges",
         IncrementalLoadError,
         "{doing}: the object store refuses {bucket} ({found})",
         rule="Spark reads and writes with the credentials of the usual AWS provider chain",
         remedy="check the bucket's name, the credentials and their permissions on it",
+        about="s3|aws|necessary privileges",
+    ),
+    Fault(
+        r"invalid peer certificate|certificate_unknown|PKIX path [a-z ]+failed|CertificateException"
+        r"|SSLPeerUnverifiedException",
+        IncrementalLoadError,
+        "{doing}: the TLS handshake with the object store of {bucket} fails ({found})",
+        rule="the certificate of AWS_ENDPOINT_URL is signed by an authority in AWS_CA_BUNDLE, or else by a public "
+        "one, and names the endpoint's host",
+        remedy="set AWS_CA_BUNDLE to the file with the certificate of the endpoint's authority; a Spark server "
+        "of yours needs it in its trust store",
         about="s3|aws",
     ),
     Fault(
@@ -113,7 +125,7 @@ def translate(error: BaseException, doing: str = "Spark") -> BaseException:
     if isinstance(error, IncrementalLoadError):
         return error
     told = masked(_told(error))
-    name = _S3_NAME.search(told)
+    name = _S3_NAME.search(told) or _S3_NAME.search(doing)
     bucket = f"bucket {name[1]!r}" if name else "the lake"
     return first_match(_FAULTS, told, doing=masked(doing), bucket=bucket) or error
 

@@ -13,7 +13,7 @@ import pyarrow.fs as pafs
 from dagster_deltalake import S3Config
 from dagster_deltalake.config import ClientConfig
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction
 
@@ -353,7 +353,7 @@ def _translated(uri: str) -> Iterator[None]:
     """Translates errors of the object store within the block into this package's errors."""
     try:
         yield
-    except OSError as error:
+    except (OSError, DeltaError) as error:  # of a refused write deltalake says that a file cannot be parsed
         meaning = translate(error, f"Delta table {uri}")
         if meaning is error:
             raise
@@ -375,4 +375,6 @@ def _options(uri: str) -> dict[str, str]:
     endpoint = S3Endpoint.from_env()
     store = S3Config(endpoint=endpoint.url, region=endpoint.region).model_dump(exclude_none=True, exclude={"provider"})
     client = ClientConfig(allow_http=not endpoint.tls).model_dump(exclude_none=True)
-    return {name: str(value) for name, value in (store | client | {"max_retries": 2}).items()}
+    endpoint.check(f"Delta table {uri}")
+    trusted = {"certificate_path": endpoint.authorities} if endpoint.authorities else {}
+    return {name: str(value) for name, value in (store | client | trusted | {"max_retries": 2}).items()}

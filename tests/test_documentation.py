@@ -42,8 +42,10 @@ from tests.support.documents import DOCS, PAGES, PROJECT, README, Page, document
 from tests.support.guest_table import job_of
 
 COMMANDS = typer.main.get_command(program)
-OF_THE_SYSTEM = {"df", "du", "openssl", "pg_isready"}
-"""Programs of the operating system, of OpenSSL and of PostgreSQL that a page may call."""
+OF_THE_SYSTEM = {"df", "du", "kafka-acls.sh", "openssl", "pg_isready"}
+"""Programs of the operating system, of OpenSSL, PostgreSQL and Kafka that a page may call."""
+LANGUAGES = {"sh", "python", "csv", "text", "sql", "json"}
+"""SQL is run, and JSON given to an account, by the tests of privileges."""
 FIRST, SECOND = dg.DailyPartitionsDefinition("2026-01-01"), dg.HourlyPartitionsDefinition("2026-01-01-00:00")
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -112,7 +114,8 @@ def lines(page: Page) -> Iterator[list[str]]:
     """The commands of a page's blocks, each as words; those that one line joins apart."""
     for block in page.blocks:
         if block.language == "sh":
-            lexer = shlex.shlex(re.sub(r"(?m)\s+# .*$", "", block.content), posix=True, punctuation_chars="&\n")
+            commands = re.sub(r"\\\n\s*|(?m:\s+# .*$)", "", block.content)
+            lexer = shlex.shlex(commands, posix=True, punctuation_chars="&\n")
             lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t", True, ""
             for is_word, words in groupby(lexer, key=lambda word: bool(word.strip("&\n"))):
                 if is_word:
@@ -247,7 +250,7 @@ def test_the_csv_example_has_the_columns_of_its_contract() -> None:
 
 
 def test_every_block_is_in_a_language_that_is_checked() -> None:
-    assert {block.language for page in PAGES for block in page.blocks} == {"sh", "python", "csv", "text"}
+    assert {block.language for page in PAGES for block in page.blocks} == LANGUAGES
 
 
 def test_every_page_begins_with_its_title_and_a_sentence() -> None:

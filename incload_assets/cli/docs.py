@@ -24,6 +24,7 @@ PAGES = (
     "runbooks",
     "traces_and_lineage",
     "production",
+    "privileges",
     "cost",
     "how_to_extend",
     "compared_with",

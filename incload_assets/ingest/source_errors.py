@@ -8,13 +8,13 @@ from incload_assets.sources.postgres.errors import read_failure
 from resources.errors import IncrementalLoadError
 
 
-def read_error(table_name: str, error: BaseException, source: str = "its database") -> IncrementalLoadError | None:
+def read_error(table_name: str, error: BaseException, source: str = "its source") -> IncrementalLoadError | None:
     """The error for an exception of an action over extracted rows; None if the exception is not about the source.
 
     Args:
         table_name: For messages.
         error: The exception of the action.
-        source: Name of the source, for errors of a database.
+        source: The source, for errors of a database or of Kafka.
 
     Example:
         >>> read_error("orders", ValueError("x")) is None
@@ -25,4 +25,4 @@ def read_error(table_name: str, error: BaseException, source: str = "its databas
     text = str(error)
     if "org.postgresql" in text:
         return read_failure(table_name, source, error)
-    return file_error(table_name, text) or kafka_error(table_name, text)
+    return file_error(table_name, text) or kafka_error(table_name, text, source)

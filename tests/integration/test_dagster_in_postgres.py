@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
+import psycopg
 import pytest
 import yaml
 from pyspark.sql import SparkSession
@@ -19,21 +20,23 @@ from resources.errors import IncrementalLoadError
 from resources.settings import Settings
 from tests.integration.loader import started
 from tests.servers.postgres import PostgresServer
+from tests.support.documents import documented_block, statements
 from tests.support.guest_table import NOON, House, guest, house, key
 
 WORKSPACE = Path(__file__).parents[2] / ".dagster_home" / "dagster.yaml"
 DAYS = (1, 2, 3, 4)
 
 
-def home_of(folder: Path, server: PostgresServer, database: str) -> Path:
+def home_of(folder: Path, server: PostgresServer, database: str, user: str = "", password: str = "") -> Path:
     """A folder for Dagster whose storage is in a database, by the section that the workspace's configuration offers."""
+    user, password = user or server.user, password or server.password
     home = folder / database
     home.mkdir()
     offered = re.search(r"^# storage:\n(?:#   .*\n)+", WORKSPACE.read_text(), re.MULTILINE)
     assert offered is not None
     storage = yaml.safe_load(re.sub("^# ", "", offered.group(), flags=re.MULTILINE))["storage"]
     of_server = {"hostname": server.host, "port": server.port, "db_name": database}
-    account = {"username": server.user, "password": server.password, "params": {}}
+    account = {"username": user, "password": password, "params": {}}
     storage["postgres"]["postgres_db"] |= of_server | account
     (home / "dagster.yaml").write_text(yaml.safe_dump({"telemetry": {"enabled": False}, "storage": storage}))
     return home
@@ -99,3 +102,32 @@ def test_partitions_are_green_in_a_restored_database_and_nothing_is_loaded_twice
         assert (found.proven, found.refused) == ([key(number) for number in DAYS], {})
         assert state(h) == loaded
         assert rebuild(LoadContext(spark, h.table, h.lake), h.instance).kept == [key(number) for number in DAYS]
+
+
+def test_dagsters_role_of_the_documentation_keeps_the_history_of_loads_and_can_do_nothing_else(
+    tmp_path: Path, postgres: PostgresServer, spark_url: str
+) -> None:
+    of_server = statements(documented_block("sql", "CREATE DATABASE dagster"))
+    of_database = statements(documented_block("sql", "CREATE ON SCHEMA public TO dagster"))
+    [(role, password)] = re.findall(r"CREATE ROLE (\w+) LOGIN PASSWORD '(.*)'", of_server[0])
+    gone = f"DROP DATABASE IF EXISTS {role} WITH (FORCE)"
+    postgres.run("postgres", gone, *of_server)
+    postgres.run(role, *of_database)
+    try:
+        home = home_of(tmp_path, postgres, role, role, password)
+        with house_of(tmp_path, home, spark_url) as h:
+            h.deliver(1, guest("own 1", day=1))
+            assert h.load(1) == [True]
+            assert h.instance.all_instigator_state() == []
+            h.instance.upgrade()
+            assert state(h)[0][key(1)] == "loaded"
+        assert postgres.dump(role, user=role, password=password).startswith(b"PGDMP")
+        for statement in ("CREATE SCHEMA more", "CREATE TEMPORARY TABLE more ()", "CREATE DATABASE more",
+                          "CREATE ROLE more", f"ALTER ROLE {role} CREATEROLE"):  # fmt: skip
+            with (
+                postgres.connect(role, user=role, password=password, autocommit=True) as connection,
+                pytest.raises(psycopg.errors.InsufficientPrivilege),
+            ):
+                connection.execute(statement.encode())
+    finally:
+        postgres.run("postgres", gone, f"DROP ROLE {role}")

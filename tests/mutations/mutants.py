@@ -6,6 +6,7 @@ from tests.mutations.mutants_of_contracts import MUTANTS_OF_CONTRACTS
 from tests.mutations.mutants_of_lifetimes import MUTANTS_OF_LIFETIMES
 from tests.mutations.mutants_of_secrets import MUTANTS_OF_SECRETS
 from tests.mutations.mutants_of_sources import MUTANTS_OF_SOURCES
+from tests.mutations.mutants_of_transport import MUTANTS_OF_TRANSPORT
 
 LOAD = "tests/load/test_load.py::test_"
 BUCKETS = "tests/writes/test_buckets.py::test_"
@@ -739,4 +740,5 @@ MUTANTS = [
     *MUTANTS_OF_CONTRACTS,
     *MUTANTS_OF_LIFETIMES,
     *MUTANTS_OF_SECRETS,
+    *MUTANTS_OF_TRANSPORT,
 ]  # fmt: skip

@@ -23,7 +23,7 @@ from tests.mutations.mutant import Mutant
 from tests.mutations.mutants import MUTANTS
 
 PROJECT = Path(__file__).parents[2]
-PARTS = ("incload_assets", "resources", "tests", "pyproject.toml")
+PARTS = ("incload_assets", "resources", "tests", "pyproject.toml", "README.md")
 PASSED, FAILED = 0, 1
 SECONDS_PER_TEST = 300
 

@@ -1,20 +1,25 @@
-"""A real Kafka for the tests: one process, broker and controller; one port is open, another one asks who calls."""
+"""A real Kafka for the tests: one process, broker and controller; one port is open, others ask who calls."""
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -22,7 +27,11 @@ from confluent_kafka.admin import (
     NewPartitions,
     NewTopic,
     OffsetSpec,
+    ResourcePatternType,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
 )
 
 from resources.local_servers.files import free_port
@@ -31,19 +40,29 @@ from resources.samples.kafka import Broker
 from resources.settings import Settings
 from tests.servers.java_servers import java
 from tests.servers.sharing import shared
+from tests.support.certificates import Authority
 
 _CONFIGURATION = """
 listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{secured},SWITCHED://127.0.0.1:{behind},\
-CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{secured},SWITCHED://127.0.0.1:{before}
+SASL_SSL://127.0.0.1:{encrypted},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{secured},SWITCHED://127.0.0.1:{before},\
+SASL_SSL://127.0.0.1:{encrypted}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SWITCHED:PLAINTEXT,\
-CONTROLLER:PLAINTEXT
+SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
 sasl.enabled.mechanisms=PLAIN
-listener.name.sasl_plaintext.plain.sasl.jaas.config=\
-org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{password}";
+listener.name.sasl_plaintext.plain.sasl.jaas.config={plain}
+listener.name.sasl_ssl.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
+listener.name.sasl_ssl.plain.sasl.jaas.config={plain}
+listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config={scram}
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config={scram}
+listener.name.sasl_ssl.ssl.keystore.type=PEM
+listener.name.sasl_ssl.ssl.keystore.location={proof}
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS;User:{user}
 log.message.timestamp.after.max.ms=9223372036854775807
 """
+_LOGIN = "org.apache.kafka.common.security"
 
 Message = tuple[int, str | None, str | None, int]
 """Topic partition, key, value, timestamp in ms since 1970."""
@@ -58,20 +77,26 @@ class KafkaServer:
         secured: Of the one that wants a user and a password.
         before: The port at which clients look for a third one, where a switch has to be.
         behind: The port that the switch leads to.
+        encrypted: Of the listener that speaks TLS, and wants a user and a password.
+        authority: The file with the certificate of the authority that this one's is signed by.
     """
 
     servers: str
     secured: str
     before: int
     behind: int
+    encrypted: str
+    authority: Path
     user = "incload"
     password = "not-to-be-shown"
 
     @classmethod
     def at(cls, address: str) -> Self:
-        """The broker that four ports tell."""
-        port, secured, before, behind = map(int, address.split())
-        return cls(f"127.0.0.1:{port}", f"127.0.0.1:{secured}", before, behind)
+        """The broker that five ports and a file tell."""
+        *ports, authority = address.split(maxsplit=5)
+        port, secured, before, behind, encrypted = map(int, ports)
+        places = [f"127.0.0.1:{number}" for number in (port, secured, encrypted)]
+        return cls(places[0], places[1], before, behind, places[2], Path(authority))
 
     @cached_property
     def admin(self) -> AdminClient:
@@ -115,6 +140,21 @@ class KafkaServer:
             change = ConfigEntry(name.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
             resource.add_incremental_config(change)
         self.admin.incremental_alter_configs([resource])[resource].result(60)
+
+    def add_user(self, name: str, password: str, mechanism: str = "SCRAM-SHA-512") -> None:
+        """Make an account that may do nothing yet, or give it another password."""
+        kind = ScramMechanism[mechanism.replace("-", "_")]
+        new = UserScramCredentialUpsertion(name, ScramCredentialInfo(kind, 4096), password.encode())
+        self.admin.alter_user_scram_credentials([new])[name].result(60)
+        _until(lambda: bool(self.admin.describe_user_scram_credentials([name])[name].result(60)))
+
+    def allow(self, user: str, topic: str, *operations: str) -> None:
+        """Let an account do something with a topic; operations as Kafka's tools name them: ``DescribeConfigs``."""
+        for operation in operations:
+            acl = _acl(AclBinding, user, topic, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", operation).upper())
+            self.admin.create_acls([acl])[acl].result(60)
+        asked = _acl(AclBindingFilter, user, topic, "ANY")
+        _until(lambda: len(self.admin.describe_acls(asked).result(60)) >= len(operations))
 
     def send(self, topic: str, messages: Iterable[Message], headers: Mapping[str, str] | None = None) -> None:
         """Put messages into a topic, in this order."""
@@ -171,11 +211,33 @@ class OwnKafka:
 def _prepare(folder: Path, session: int = 60_000) -> tuple[list[str | Path], str]:
     broker = Broker(folder)
     broker.create()
-    names = ("port", "secured", "before", "behind", "controller")
+    names = ("port", "secured", "before", "behind", "encrypted", "controller")
     ports = {name: free_port() for name in names}
-    configuration = _CONFIGURATION.format(**ports, user=KafkaServer.user, password=KafkaServer.password)
+    authority, proof = Authority(folder), folder / "proof.pem"
+    certificate, key = authority.issue()
+    proof.write_bytes(key.read_bytes() + certificate.read_bytes())
+    user, password = KafkaServer.user, KafkaServer.password
+    plain = f'{_LOGIN}.plain.PlainLoginModule required user_{user}="{password}";'
+    scram = f"{_LOGIN}.scram.ScramLoginModule required;"
+    configuration = _CONFIGURATION.format(**ports, user=user, plain=plain, scram=scram, proof=proof)
     command = broker.command(java(folder), ports["controller"], configuration, session=session)
-    return command, " ".join(str(ports[name]) for name in names[:4])
+    return command, " ".join([*(str(ports[name]) for name in names[:5]), str(authority.certificate)])
+
+
+def _acl(kind: Any, user: str, topic: str, operation: str) -> Any:
+    allowed = AclPermissionType.ALLOW
+    who, what = f"User:{user}", AclOperation[operation]
+    return kind(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, who, "*", what, allowed)
+
+
+def _until(true: Callable[[], bool]) -> None:
+    """Until the broker itself knows what its controller was told."""
+    for _ in range(600):
+        with suppress(KafkaException):
+            if true():
+                return
+        time.sleep(0.05)
+    raise TimeoutError("the broker does not know it yet")
 
 
 def _wait(server: KafkaServer) -> None:

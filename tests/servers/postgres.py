@@ -97,18 +97,20 @@ class PostgresServer:
         self.run(name, *statements)
         return f"postgresql://{self.host}:{self.port}/{name}"
 
-    def dump(self, database: str) -> bytes:
-        """What ``pg_dump`` writes of a database."""
-        return self._client("pg_dump", "--format=custom", database)
+    def dump(self, database: str, **account: str) -> bytes:
+        """What ``pg_dump`` writes of a database; as the known account, unless ``user`` and ``password`` are given."""
+        return self._client("pg_dump", "--format=custom", database, **account)
 
     def restore(self, database: str, dump: bytes) -> None:
         """Have ``pg_restore`` put a dump into an empty database."""
         self._client("pg_restore", "--exit-on-error", f"--dbname={database}", given=dump)
 
-    def _client(self, program: str, *arguments: str, given: bytes = b"") -> bytes:
-        account = ["--host", self.host, "--port", str(self.port), "--username", self.user]
+    def _client(
+        self, program: str, *arguments: str, given: bytes = b"", user: str = user, password: str = password
+    ) -> bytes:
+        account = ["--host", self.host, "--port", str(self.port), "--username", user]
         command = [str(self._cluster.binaries() / program), *account, *arguments]
-        environment = os.environ | {"PGPASSWORD": self.password}
+        environment = os.environ | {"PGPASSWORD": password}
         return subprocess.run(command, input=given, capture_output=True, check=True, env=environment).stdout
 
     def connect(self, database: str, **options: Any) -> psycopg.Connection[Any]:

@@ -1,6 +1,7 @@
 """A real S3 endpoint on this machine for the test run, with an account that it knows and one that it does not."""
 
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import pytest
@@ -25,6 +27,11 @@ class S3Server:
     """
 
     url: str
+
+    @property
+    def port(self) -> int:
+        """The port of the endpoint."""
+        return urlsplit(self.url).port or 0
 
     def environment(self) -> dict[str, str]:
         """What a process needs in its environment to use the endpoint."""
@@ -48,10 +55,29 @@ class S3Server:
         with closing(self._client()) as client:
             client.delete_object(Bucket=bucket, Key=key)
 
-    def _client(self) -> Any:
+    def admit(self, *policies: str) -> dict[str, str]:
+        """The environment of a new account; from here on, every request needs an account with a policy for it."""
+        self.admit_all()
+        name, environment = f"account-{secrets.token_hex(4)}", self.environment()
+        with closing(self._client("iam")) as client:
+            client.create_user(UserName=name)
+            for number, policy in enumerate(policies):
+                client.put_user_policy(UserName=name, PolicyName=f"policy-{number}", PolicyDocument=policy)
+            key = client.create_access_key(UserName=name)["AccessKey"]
+        self._judge_after(0)
+        return environment | {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
+
+    def admit_all(self) -> None:
+        """Take every request again, whoever makes it."""
+        self._judge_after(float("inf"))
+
+    def _judge_after(self, requests_before: float) -> None:
+        requests.post(f"{self.url}/moto-api/reset-auth", data=str(requests_before), timeout=10).raise_for_status()
+
+    def _client(self, service: Any = "s3") -> Any:
         environment = self.environment()
         return boto3.client(
-            "s3",
+            service,
             endpoint_url=self.url,
             aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],

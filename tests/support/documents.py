@@ -101,3 +101,8 @@ def documented_block(language: str, containing: str) -> str:
         if block.language == language and not block.path and containing in block.content
     ]
     return found.strip()
+
+
+def statements(sql: str) -> list[str]:
+    """The statements of a block of SQL without comments."""
+    return [statement.strip() for statement in sql.split(";") if statement.strip()]

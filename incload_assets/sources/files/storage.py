@@ -3,7 +3,7 @@
 fsspec with s3fs, because one small interface then opens, reads parts of and lists both kinds of store, S3 requests go
 out many at a time without threads of our own, and pyarrow reads Parquet footers through it. Credentials come from the
 usual provider chain of boto (environment, profile, role) and from nowhere else; the endpoint from
-``AWS_ENDPOINT_URL_S3`` or ``AWS_ENDPOINT_URL``.
+``AWS_ENDPOINT_URL_S3`` or ``AWS_ENDPOINT_URL``; the authorities of its certificate from ``AWS_CA_BUNDLE``.
 """
 
 import os
@@ -17,7 +17,7 @@ from botocore import exceptions as boto
 from fsspec.exceptions import FSTimeoutError
 
 from resources.errors import IncrementalLoadError, SourceChanged, SourceUnavailable, SourceUnreadable
-from resources.object_store import is_s3
+from resources.object_store import AUTHORITIES, S3Endpoint, is_s3
 
 # a silent store costs about ten seconds
 _S3_CONFIG = {"connect_timeout": 3, "read_timeout": 5, "retries": {"total_max_attempts": 2, "mode": "standard"}}
@@ -69,8 +69,11 @@ def store_errors(table_name: str, place: str, file: str | None = None) -> Iterat
     Raises:
         SourceChanged: The file has vanished.
         SourceUnavailable: The store does not answer, or is busy.
-        SourceUnreadable: The store refuses. Only the error's code is shown, because its full text may contain secrets.
+        SourceUnreadable: The store refuses, or its certificate is not trusted. Only the error's code is shown, because
+            its full text may contain secrets.
     """
+    if is_s3(place):
+        S3Endpoint.from_env().check(f"{table_name}: {place}")
     try:
         yield
     except IncrementalLoadError:
@@ -82,10 +85,16 @@ def store_errors(table_name: str, place: str, file: str | None = None) -> Iterat
             remedy="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run with a role",
         ) from None
     except _UNAVAILABLE as error:
-        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "AWS"
+        endpoint = f", S3 endpoint {_without_password(S3Endpoint.from_env().url or 'AWS')}" if is_s3(place) else ""
+        if isinstance(error, boto.SSLError) and "certificate" in str(error).lower():
+            raise SourceUnreadable(
+                f"{table_name}: the TLS handshake for {place} fails ({type(error).__name__}{endpoint})",
+                rule=f"the endpoint's certificate is signed by an authority in {AUTHORITIES}, or else by a public one, "
+                "and names the endpoint's host",
+                remedy=f"set {AUTHORITIES} to the file with the certificate of the endpoint's authority",
+            ) from None
         raise SourceUnavailable(
-            f"{table_name}: no answer for {place} ({type(error).__name__}"
-            + (f", S3 endpoint {_without_password(endpoint)})" if is_s3(place) else ")"),
+            f"{table_name}: no answer for {place} ({type(error).__name__}{endpoint})",
             rule="the store of a table's files answers",
             remedy="the load is tried again; if it stays so, check the network and AWS_ENDPOINT_URL",
         ) from None

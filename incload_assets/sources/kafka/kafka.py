@@ -152,7 +152,7 @@ class Kafka(Source):
         try:
             _ = frame.schema  # Spark loads the connector here
         except PySparkException as error:
-            raise kafka_error(table_name, str(error)) or error from None
+            raise kafka_error(table_name, str(error), str(self)) or error from None
         return frame
 
     def unreadable_payloads(self, fields: Sequence[str]) -> str:

@@ -582,9 +582,9 @@ def test_a_cluster_that_goes_away_before_spark_reads_is_told_and_the_next_run_su
         began = time.monotonic()
         with pytest.raises(Exception) as caught:
             frame.count()
-        meaning = read_error("orders", caught.value)
+        meaning = read_error("orders", caught.value, str(look.source))
         assert isinstance(meaning, SourceUnavailable), caught.value
-        assert "orders: Kafka stopped answering while Spark read from it" in str(meaning)
+        assert "orders: Kafka('shop', 'orders'): Kafka stopped answering while Spark read from it" in str(meaning)
         assert time.monotonic() - began < 60
         own.start()
         assert frame.count() == 1

@@ -1,24 +1,13 @@
 """A database that does not answer, or refuses: said soon, with its name, and without secrets."""
 
 import re
-import socket
-import ssl
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 from pyspark.sql import SparkSession
 
 from incload_assets.declaration.source import Source
@@ -30,6 +19,8 @@ from resources.databases import Database
 from resources.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
 from resources.lake import Lake
 from resources.local_servers.files import free_port
+from tests.servers.tls import tls_in_front_of
+from tests.support.certificates import Authority
 from tests.support.databases import NAME, Shop, put, shop, window
 from tests.support.detection import detected
 
@@ -180,73 +171,14 @@ def test_a_server_that_proves_who_it_is_is_read_over_tls_and_another_one_is_refu
     spark: SparkSession, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.run(put("a", "", 1, "2026-01-01 10:00"))
-    trusted, other = tmp_path / "trusted.pem", tmp_path / "other.pem"
-    other.write_bytes(certificate()[0])
-    with tls_in_front_of(shop, trusted) as port:
+    trusted, other = Authority(tmp_path), Authority(tmp_path, "other")
+    with tls_in_front_of(shop.server.port, trusted.issue(), asked_before=8) as port:
         url = f"postgresql://127.0.0.1:{port}/{NAME}?sslmode=verify-full&sslrootcert="
-        monkeypatch.setenv("INCLOAD_DATABASE_SHOP_URL", url + str(trusted))
+        monkeypatch.setenv("INCLOAD_DATABASE_SHOP_URL", f"{url}{trusted.certificate}")
         positions = detected(BY_TIME, "items", [window(1)], {}, first=window(1).start)
         rows = BY_TIME.extract_windows(spark, "items", positions, ["id"]).select("_raw.id").head(2)
         assert [row.id for row in rows] == ["a"]
 
-        monkeypatch.setenv("INCLOAD_DATABASE_SHOP_URL", url + str(other))
+        monkeypatch.setenv("INCLOAD_DATABASE_SHOP_URL", f"{url}{other.certificate}")
         error = failed_look(BY_TIME)
         assert isinstance(error, SourceUnreadable) and "certificate" in error.problem
-
-
-@contextmanager
-def tls_in_front_of(shop: Shop, trusted: Path) -> Iterator[int]:
-    """A port that speaks PostgreSQL's TLS and leads to the server; what a client has to trust is written to a file."""
-    proof, key = certificate()
-    trusted.write_bytes(proof)
-    own = trusted.with_name("own.pem")
-    own.write_bytes(proof + key)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(own)
-
-    def pump(source: socket.socket, target: socket.socket) -> None:
-        with suppress(OSError):
-            while some := source.recv(65536):
-                target.sendall(some)
-        with suppress(OSError):
-            target.shutdown(socket.SHUT_RDWR)
-
-    def serve(client: socket.socket) -> None:
-        with suppress(OSError), client:
-            client.recv(8)  # what every client asks first: do you speak TLS?
-            client.sendall(b"S")
-            with (
-                context.wrap_socket(client, server_side=True) as inside,
-                socket.create_connection((shop.server.host, shop.server.port)) as server,
-            ):
-                back = threading.Thread(target=pump, args=[server, inside], daemon=True)
-                back.start()
-                pump(inside, server)
-                back.join()
-
-    def listen() -> None:
-        with suppress(OSError):  # closed
-            while True:
-                threading.Thread(target=serve, args=[listener.accept()[0]], daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=listen, daemon=True).start()
-        yield listener.getsockname()[1]
-        listener.shutdown(socket.SHUT_RDWR)
-
-
-def certificate() -> tuple[bytes, bytes]:
-    """A certificate of this machine that is its own authority, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return made.public_bytes(Encoding.PEM), secret
