@@ -111,10 +111,11 @@ def unknown(
     table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the fields that the source sends and the contract does not declare, with the lines that declare them.
+    """Show what the source sends otherwise than the contract says, with the lines that declare it.
 
-    They are kept beside the rows, in the log. Of rows that a compaction of the log removed they are not known any more.
-    The exit code is 0 if there are none, and 2 otherwise.
+    Fields outside the contract are kept beside the rows, in the log. Rows with a value that a column's type refuses are
+    in quarantine. Of rows that a compaction of the log removed neither is known any more. Fields that the table's
+    evolution ignores are left out. The exit code is 0 if there are none, and 2 otherwise.
 
     - **Writes:** nothing.
     - **Spark:** not started.
@@ -126,23 +127,27 @@ def unknown(
 
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
-    from incload_assets.monitoring.unknown_fields import unknown_fields
+    from incload_assets.cli.status_view import as_iso
+    from incload_assets.progress.schema_findings import look_at_schema
     from resources.lake import Lake
     from resources.settings import Settings
 
     with open_project() as project:
         wanted = project.table(table)
-        found = unknown_fields(wanted, Lake.of(Settings()))
+        found = look_at_schema(wanted, Lake.of(Settings())).findings
     if as_json:
-        screen.print_json(json.dumps([vars(one) for one in found], ensure_ascii=False))
+        names = ("name", "what", "rows", "first", "last", "since", "line")
+        plain = [{name: getattr(one, name) for name in names} for one in found]
+        screen.print_json(json.dumps(plain, ensure_ascii=False, default=as_iso))
     elif not found:
         screen.say(f"{wanted.name}: {wanted.contract.model_name} declares all fields of the rows that the log has.")
     else:
         grid = screen.grid("field")
-        for heading in ("rows", "first", "last", "line for the contract"):
+        for heading in ("what", "rows", "first", "landed (UTC)", "last", "line for the contract"):
             grid.add_column(heading)
         for one in found:
-            grid.add_row(escape(one.name), f"{one.rows:,}", one.first, one.last, escape(one.line))
+            landed = f"{one.since:%Y-%m-%d %H:%M}" if one.since else ""
+            grid.add_row(escape(one.name), one.what, f"{one.rows:,}", one.first, landed, one.last, escape(one.line))
         screen.print_grid(grid)
     if found:
         raise typer.Exit(2)

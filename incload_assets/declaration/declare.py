@@ -36,6 +36,7 @@ def declare(declaration: Declaration) -> Table:
     if declaration.log_retention is not None:
         check_retention(table_name, declaration.log_retention, write)
     compiled = compile_contract(declaration.contract, table_name)
+    declaration.evolution.validate(table_name, compiled)
     source.validate(table_name)
     source.validate_windows(table_name, sampled_windows(table_name, partitions_def))
     source = source.for_contract(compiled)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, Schema
+from deltalake import DeltaTable, Schema, write_deltalake
 
 from incload_assets.progress.audit import AuditEntry, record
 from resources.lake import Lake
@@ -88,6 +88,39 @@ def test_a_contract_is_shown_for_people_and_written_for_the_next_comparison(clon
         "now greater_than_or_equal_to {'min_value': 0}. Rows are judged by the new checks from now on"
     )
     assert judged.stdout.endswith("1 table, 1 difference; none stops loads\n")
+
+
+def test_what_the_source_sends_otherwise_is_listed_with_the_lines_for_the_contract(clone: Clone) -> None:
+    none = clone.incload("contract", "unknown", "payments", **PLAIN)
+    rows = [
+        {"_window": "2026-01-05", "_kind": "upsert", "_rescued": '{"channel": "web", "utm_a": 1}'},
+        {"_window": "2026-01-06", "_kind": "rejected", "_reasons": ["amount: '1.234' is not decimal(12,2)"]},
+    ]
+    log = clone.root / ".incload" / "lake" / "_changes" / "payments"
+    record = pa.struct([("landed_at", pa.timestamp("us", "UTC"))])
+    schema = pa.schema(
+        {"_window": pa.string(), "_kind": pa.string(), "_rescued": pa.string(), "_reasons": pa.list_(pa.string()),
+         "_control": record}
+    )  # fmt: skip
+    write_deltalake(log, pa.Table.from_pylist(rows, schema), partition_by=["_window", "_kind"])
+    changed(clone, "    changes=", '    evolution=Evolution(ignore=["utm_*"]),\n    changes=')
+    module = (clone.root / MODULE).read_text()
+    clone.write(MODULE, module.replace("import Changes, Files", "import Changes, Evolution, Files"))
+
+    shown = clone.incload("contract", "unknown", "payments", COLUMNS="200", **PLAIN)
+    told = clone.incload("contract", "unknown", "payments", "--json", **PLAIN)
+    shutil.rmtree(log)
+
+    assert (none.returncode, none.stderr) == (0, "")
+    assert none.stdout == "payments: Payment declares all fields of the rows that the log has.\n"
+    assert (shown.returncode, shown.stderr) == (2, "")
+    _, channel, amount = (" ".join(line.split()) for line in shown.stdout.splitlines())
+    assert channel.startswith("channel unknown field 1 2026-01-05 2026-01-05 channel: T.StringType = pa.Field(")
+    assert amount.startswith("amount refused type 1 2026-01-06 2026-01-06 none: amount stays decimal(12,2);")
+    assert [(one["name"], one["what"], one["since"]) for one in json.loads(told.stdout)] == [
+        ("channel", "unknown field", None), ("amount", "refused type", None)
+    ]  # fmt: skip
+    assert "1.234" not in shown.stdout + told.stdout
 
 
 @pytest.mark.slow

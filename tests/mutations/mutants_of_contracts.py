@@ -18,6 +18,9 @@ CHANGED = "tests/load/test_eras.py::test_"
 WIDENING = "tests/load/test_widening.py::test_"
 ADAPTED = f"{STORED}what_a_declaration_allows_decides_about_additions_and_wider_types"
 
+FINDINGS = "tests/progress/test_schema_findings.py::test_"
+SCHEMA = "tests/checks/test_schema.py::test_"
+IGNORED = "tests/declaration/test_evolution.py::test_"
 FILL = "tests/load/test_fill.py::test_"
 
 MUTANTS_OF_CONTRACTS = [
@@ -50,6 +53,43 @@ MUTANTS_OF_CONTRACTS = [
     Mutant("evolution: unknown fields that stop a load", BINS, "ingest.quarantine:check_unknown_fields",
            "    if not found:", "    if True:",
            (f"{WIDENING}fields_outside_the_contract_stop_a_load_where_that_is_declared",)),
+    Mutant("evolution: ignored fields stop no load", EXPLAIN, "ingest.quarantine:check_unknown_fields",
+           "if table.evolution.ignore:", "if False:", (f"{WIDENING}ignored_fields_stop_no_load",)),
+    Mutant("evolution: ignored fields are not told", EXPLAIN, "progress.schema_findings:_told",
+           "if not table.evolution.ignores(name):", "if True:",
+           (f"{FINDINGS}fields_that_the_declaration_ignores_are_not_told",)),
+    Mutant("evolution: a declared column is not ignored", EXPLAIN, "declaration.evolution:Evolution.validate",
+           "if name in contract.names and", "if False and",
+           (f"{IGNORED}what_cannot_be_ignored_is_refused_when_the_module_is_imported",)),
+    Mutant("evolution: what is no pattern is not ignored", EXPLAIN, "declaration.evolution:Evolution.validate",
+           "if not _is_pattern(name):", "if False:",
+           (f"{IGNORED}what_cannot_be_ignored_is_refused_when_the_module_is_imported",)),
+    Mutant("evolution: a pattern matches whole names", EXPLAIN, "declaration.evolution:Evolution.ignored",
+           "(?!(?s:.))", "", (f"{IGNORED}java_reads_a_pattern_as_python_does",)),
+    Mutant("schema: a window whose rows are the same is not read again", IDLE,
+           "progress.schema_findings:look_at_schema", "known[key][0] == digest", "False",
+           (f"{FINDINGS}a_later_look_reads_only_windows_whose_rows_are_other_ones",)),
+    Mutant("schema: a window whose rows are other ones is read again", EXPLAIN,
+           "progress.schema_findings:look_at_schema", "known[key][0] == digest", "True",
+           (f"{FINDINGS}a_later_look_reads_only_windows_whose_rows_are_other_ones",)),
+    Mutant("schema: one look reads a bounded number of rows", IDLE, "progress.schema_findings:_as_many",
+           "if taken and most_rows is not None and rows > most_rows:", "if False:",
+           (f"{FINDINGS}one_look_reads_a_bounded_number_of_windows_and_rows_and_the_next_goes_on",)),
+    Mutant("schema: one look reads a bounded number of windows", IDLE, "progress.schema_findings:_as_many",
+           "if most_windows is not None and len(taken) >= most_windows:", "if False:",
+           (f"{FINDINGS}one_look_reads_a_bounded_number_of_windows_and_rows_and_the_next_goes_on",)),
+    Mutant("schema: a reason by a former type is out of date", EXPLAIN, "progress.schema_findings:_told",
+           "if name in table.columns and shown_type(table.type_of(name)) == kind:", "if name in table.columns:",
+           (f"{FINDINGS}values_that_a_type_refuses_are_told_with_the_wider_type_if_a_load_can_widen_to_it",)),
+    Mutant("schema: rows that are no changes of the table tell nothing", EXPLAIN,
+           "change_log.source_schema:schemas_of", 'told & (pc.field("_kind") != SKIPPED)', "told",
+           (f"{FINDINGS}values_that_a_type_refuses_are_told_with_the_wider_type_if_a_load_can_widen_to_it",)),
+    Mutant("schema: what is known is kept", IDLE, "checks.schema:schema",
+           "keep_schemas(look.instance, look.table, found.known)", "pass",
+           (f"{SCHEMA}windows_that_one_evaluation_leaves_are_told_and_read_by_the_next",)),
+    Mutant("schema: a refused value of an old window does not warn", EXPLAIN, "checks.schema:schema",
+           " and not {*recent}.isdisjoint(one.windows)", "",
+           (f"{SCHEMA}a_refused_value_of_an_old_window_is_listed_and_does_not_warn_any_more",)),
     Mutant("evolution: another type is a difference", CONVERGENCE, "delta.differences:_of_columns",
            "elif old.simpleString() != new.simpleString():", "elif False:", (OTHER_TYPE,)),
     Mutant("evolution: another spelling stops a load", CONVERGENCE, "delta.differences:_of_columns",
