@@ -17,6 +17,7 @@ from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Declaration, RowFunction, Table
 from incload_assets.declaration.window_rules import sampled_windows, time_windows
 from incload_assets.declaration.write import Write
+from resources.settings import current_settings
 
 
 def declare(declaration: Declaration) -> Table:
@@ -62,7 +63,12 @@ def declare(declaration: Declaration) -> Table:
     )
     source = source.asked_for(control_fields)
     code_version = declaration.code_version or _code_version(declaration.function, compiled, changes, write, source)
-    compiled_parts = {"partitions_def": partitions_def, "source": source, "contract": compiled}
+    compiled_parts = {
+        "partitions_def": partitions_def,
+        "source": source,
+        "contract": compiled,
+        "evolution": declaration.evolution.settled(current_settings().evolution),
+    }
     return Table(
         **vars(declaration) | compiled_parts | {"code_version": code_version, "control_fields": control_fields}
     )

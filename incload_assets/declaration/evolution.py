@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from incload_assets.contract.contract import Contract
@@ -21,8 +21,9 @@ class Evolution:
 
     Args:
         add: A column that the contract has and the table lacks. ``apply``: the load adds it. ``stop``: the load fails.
+            None: ``apply``; if ``widen`` is left out, too, as ``INCLOAD_EVOLUTION`` says.
         widen: A column that the contract declares as a wider type. ``apply``: the load rewrites table and log once.
-            ``stop``: the load fails.
+            ``stop``: the load fails. None: ``stop``; if ``add`` is left out, too, as ``INCLOAD_EVOLUTION`` says.
         unknown: A field of the source that the contract does not declare. ``rescue``: it is kept beside the row.
             ``stop``: the load fails.
         ignore: Names of such fields that are not reported and stop no load, or patterns as in :mod:`fnmatch`, where
@@ -30,19 +31,30 @@ class Evolution:
             like the others.
 
     Example:
-        >>> Evolution(widen="apply").add
+        >>> Evolution(widen="apply").settled("stop").add
         'apply'
         >>> Evolution(ignore=["utm_*", "debug"]).ignores("utm_source")
         True
     """
 
-    add: Applied = "apply"
-    widen: Applied = "stop"
+    add: Applied | None = None
+    widen: Applied | None = None
     unknown: Unknown = "rescue"
     ignore: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ignore", as_columns(self.ignore))
+
+    def settled(self, of_all: Applied | None) -> "Evolution":
+        """This evolution with what it leaves out.
+
+        Args:
+            of_all: The setting for all tables, which counts if neither ``add`` nor ``widen`` is declared; None: there
+                is no such setting.
+        """
+        if self.add is None and self.widen is None and of_all is not None:
+            return replace(self, add=of_all, widen=of_all)
+        return replace(self, add=self.add or "apply", widen=self.widen or "stop")
 
     @property
     def ignored(self) -> str:

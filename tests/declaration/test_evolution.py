@@ -7,10 +7,12 @@ import pyspark.sql.types as T
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.assets import Evolution
+from incload_assets.assets.incremental import table_of
 from resources.errors import DeclarationError
 from tests.support.tables import Item, declared
 
@@ -52,6 +54,39 @@ def test_java_reads_a_pattern_as_python_does(
     }  # fmt: skip
     for name in [*matching, *others]:
         assert evolution.ignores(name) == fnmatchcase(name, pattern) == (name in matching)
+
+
+@pytest.mark.parametrize(
+    ("declared_as", "setting", "add", "widen"),
+    [
+        (Evolution(), None, "apply", "stop"),
+        (Evolution(), "stop", "stop", "stop"),
+        (Evolution(ignore=["utm_*"], unknown="stop"), "apply", "apply", "apply"),
+        (Evolution(widen="apply"), "stop", "apply", "apply"),
+        (Evolution(add="stop"), "apply", "stop", "stop"),
+        (Evolution(add="apply", widen="stop"), "stop", "apply", "stop"),
+    ],
+)
+def test_the_setting_decides_only_for_tables_that_declare_neither(
+    declared_as: Evolution, setting: str | None, add: str, widen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if setting is not None:
+        monkeypatch.setenv("INCLOAD_EVOLUTION", setting)
+    table = table_of(declared(evolution=declared_as))
+    assert table is not None
+    assert (table.evolution.add, table.evolution.widen) == (add, widen)
+    assert (table.evolution.unknown, table.evolution.ignore) == (declared_as.unknown, declared_as.ignore)
+    monkeypatch.delenv("INCLOAD_EVOLUTION", raising=False)
+    other = table_of(declared(evolution=declared_as))
+    assert other is not None and other.code_version == table.code_version
+
+
+def test_another_value_of_the_setting_fails_when_the_code_location_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INCLOAD_EVOLUTION", "maybe")
+    with pytest.raises(ValidationError, match=r"INCLOAD_EVOLUTION is 'apply' .* or 'stop' \(they fail instead\)"):
+        declared()
+    monkeypatch.setenv("INCLOAD_EVOLUTION", "")
+    declared()
 
 
 def test_one_name_is_no_list_of_letters_and_nothing_is_ignored_by_default() -> None:
