@@ -51,6 +51,11 @@ def created(clone: Clone, columns: dict[str, pa.DataType], properties: dict[str,
     )
 
 
+def empty_lake(clone: Clone) -> None:
+    for place in ("payments", "_changes/payments"):
+        shutil.rmtree(clone.root / ".incload" / "lake" / place, ignore_errors=True)
+
+
 def changed(clone: Clone, old: str, new: str) -> None:
     module = readme_files()[MODULE]
     assert module.count(old) == 1
@@ -147,6 +152,41 @@ def test_the_lake_is_compared_without_spark_and_the_exit_code_tells_whether_load
     )
     assert amount.startswith("stops  payments.amount (table): type widened, was decimal(10,2), now decimal(12,2).")
     assert count == "1 table, 2 differences; 2 stop loads"
+
+
+@pytest.mark.slow
+def test_landed_rows_are_judged_by_a_changed_contract_and_loads_that_would_stop_are_an_error(
+    clone: Clone, spark_url: str
+) -> None:
+    with_spark = {"INCLOAD_SPARK": spark_url, **PLAIN}
+    landing = ".incload/landing/payments/2026-01-05.csv"
+    empty_lake(clone)
+    clone.write(landing, readme_files()[landing])
+    assert clone.incload("load", "payments", "--partitions", "2026-01-05", **with_spark).returncode == 0
+    lake = {path: path.stat().st_mtime_ns for path in (clone.root / ".incload" / "lake").rglob("*.json")}
+
+    changed(clone, "gt=0", "gt=10")
+    done = clone.incload("contract", "diff", "payments", "--replay", "3", **with_spark)
+    told = clone.incload("contract", "diff", "payments", "--replay", "3", "--json", **with_spark)
+    nameless = clone.incload("contract", "diff", "--replay", "3", **with_spark)
+    untouched = {path: path.stat().st_mtime_ns for path in (clone.root / ".incload" / "lake").rglob("*.json")}
+    empty_lake(clone)
+    (clone.root / landing).unlink()
+
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines()[-4:] == [
+        "payments: 2 of 5 landed rows of 1 window would now be quarantined:",
+        "  2 x amount: not > 10 (for example payment_id=1 in 2026-01-05, payment_id=3 in 2026-01-05)",
+        "payments: 0 of 1 quarantined row would now pass",
+        "payments: loads of 2026-01-05 would stop, as more rows would be rejected than tolerated",
+    ]
+    [replayed] = json.loads(told.stdout)["replayed"]
+    assert (told.returncode, replayed["refused"], replayed["stopping"]) == (1, 2, ["2026-01-05"])
+    assert (nameless.returncode, nameless.stderr) == (1, (
+        "Error: --replay without the name of a table. Rule: it reads the rows of the tables that are named. Remedy: "
+        "name them: incload contract diff TABLE --replay 3.\n"
+    ))  # fmt: skip
+    assert untouched == lake
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """Mutants of contracts that change: which differences stop a load, and what is told of them."""
 
-from tests.mutations.mutant import BINS, CONVERGENCE, EXPLAIN, IDLE, Mutant
+from tests.mutations.mutant import BINS, CONVERGENCE, EXPLAIN, IDLE, PROTECTION, Mutant
 
 STORED = "tests/delta/test_differences.py::test_"
 DECLARED = "tests/contract/test_differences.py::test_"
@@ -18,6 +18,9 @@ CHANGED = "tests/load/test_eras.py::test_"
 WIDENING = "tests/load/test_widening.py::test_"
 ADAPTED = f"{STORED}what_a_declaration_allows_decides_about_additions_and_wider_types"
 
+ANEW = "tests/recovery/test_judged_anew.py::test_"
+LANDED = "tests/ingest/test_landed.py::test_"
+STRICTER = f"{ANEW}what_a_stricter_contract_would_quarantine_is_told_by_reason_and_nothing_is_written"
 FINDINGS = "tests/progress/test_schema_findings.py::test_"
 SCHEMA = "tests/checks/test_schema.py::test_"
 IGNORED = "tests/declaration/test_evolution.py::test_"
@@ -100,6 +103,31 @@ MUTANTS_OF_CONTRACTS = [
     Mutant("schema: a refused value of an old window does not warn", EXPLAIN, "checks.schema:schema",
            " and not {*recent}.isdisjoint(one.windows)", "",
            (f"{SCHEMA}a_refused_value_of_an_old_window_is_listed_and_does_not_warn_any_more",)),
+    Mutant("judged anew: values are not told", PROTECTION, "recovery.judged_anew:_groups",
+           'F.regexp_replace(F.element_at("_reasons", 1), _VALUE, "$1")', 'F.element_at("_reasons", 1)', (STRICTER,)),
+    Mutant("judged anew: personal keys are masked", PROTECTION, "recovery.judged_anew:_named",
+           "if name in personal", "if False", (f"{ANEW}keys_that_are_personal_are_masked",)),
+    Mutant("judged anew: accepted rows are told from quarantined ones", BINS, "recovery.judged_anew:_groups",
+           'F.col("_payload").eqNullSafe(F.lit(_LANDED))', "F.lit(True)",
+           (f"{ANEW}quarantined_rows_that_would_pass_are_counted_and_collide_with_others_as_in_a_replay",)),
+    Mutant("judged anew: what people accepted stays accepted", BINS, "recovery.judged_anew:judge_anew",
+           'judged_from_log(decided, table, windows).withColumn("_reasons", F.array().cast("array<string>"))',
+           "judged_from_log(decided, table, windows)",
+           (f"{ANEW}a_row_that_people_accepted_stays_accepted_and_one_without_its_record_is_not_judged",)),
+    Mutant("judged anew: a load that would stop is told", EXPLAIN, "recovery.judged_anew:_told",
+           "and not is_tolerated(", "and is_tolerated(", (STRICTER,)),
+    Mutant("judged anew: a delete needs its key only", BINS, "ingest.landed:judged_from_log",
+           '"_rescued", "_kind"))', '"_rescued")), F.lit("upsert").alias("_kind")',
+           (f"{LANDED}a_check_judges_upserts_and_not_deletes",)),
+    Mutant("judged anew: a new column is in the rescued fields", EXPLAIN, "ingest.landed:judged_from_log",
+           "F.coalesce(logged, other)", "logged",
+           (f"{LANDED}a_new_column_is_taken_from_the_rescued_fields",)),
+    Mutant("judged anew: masked values are no values", PROTECTION, "ingest.landed:_with_rescued",
+           "if table.contract.protections or not table.source.is_text:", "if not table.source.is_text:",
+           (f"{LANDED}what_is_masked_is_no_value_of_a_column_that_is_declared_now",)),
+    Mutant("judged anew: unset columns are not missing", BINS, "ingest.landed:_set_by",
+           'unset.alias("_unavailable")', 'none.alias("_unavailable")',
+           (f"{LANDED}columns_that_a_change_leaves_unset_are_not_missing",)),
     Mutant("evolution: another type is a difference", CONVERGENCE, "delta.differences:_of_columns",
            "elif old.simpleString() != new.simpleString():", "elif False:", (OTHER_TYPE,)),
     Mutant("evolution: another spelling stops a load", CONVERGENCE, "delta.differences:_of_columns",
