@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from resources.secret_store import resolved
 
 SparkMode = Literal["local", "in-process", "remote"]
+Evolving = Literal["apply", "stop"]
 
 
 def _conf_value(value: Any) -> str:
@@ -49,6 +50,8 @@ class Settings(BaseSettings):
         secret_command: Command that shows a secret, with ``{name}`` in it, see :mod:`resources.secret_store`.
         secret_folder: Folder with a file for each secret, in place of the command.
         samples: Whether the sample shop and its tables are part of the code location.
+        evolution: Whether loads adapt tables to changed contracts (``apply``) or fail (``stop``), for all tables whose
+            declaration leaves both ``add`` and ``widen`` of its evolution out; None: as these are by default.
         trace_url: Address of a run's trace, with ``{trace_id}`` in it; the metadata of loads link to it.
 
     Raises:
@@ -84,6 +87,7 @@ class Settings(BaseSettings):
     secret_folder: Path | None = Field(None, repr=False)
     samples: bool = True
     trace_url: str | None = None
+    evolution: Evolving | None = None
 
     @field_validator("spark")
     @classmethod
@@ -92,6 +96,13 @@ class Settings(BaseSettings):
         if value not in ("local", "in-process") and not value.startswith("sc://"):
             raise ValueError("INCLOAD_SPARK is 'local', 'in-process' or the sc://… address of a Spark Connect server")
         return value
+
+    @field_validator("evolution", mode="before")
+    @classmethod
+    def _known_evolution(cls, value: Any) -> Any:
+        if value not in (None, "", "apply", "stop"):
+            raise ValueError("INCLOAD_EVOLUTION is 'apply' (loads add and widen columns) or 'stop' (they fail instead)")
+        return value or None
 
     @field_validator("trace_url")
     @classmethod

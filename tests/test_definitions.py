@@ -78,6 +78,7 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
         "quarantine",
         "reconciliation",
         "rollback",
+        "schema",
         "source_files",
         "uniqueness",
         "volume",

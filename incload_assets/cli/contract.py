@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -59,6 +59,12 @@ def diff(
         str,
         typer.Option(help="`lake`: the tables and logs that exist; a file of `incload contract show`; or a git ref."),
     ] = LAKE,
+    replay: Annotated[
+        int | None,
+        typer.Option(
+            "--replay", min=1, metavar="N", help="Also judge the rows of the N windows landed last by the declarations."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare the declarations of tables with what was before, and tell what a load does about each difference.
@@ -67,23 +73,37 @@ def diff(
     The lake does not hold checks, NULL, unique and personal columns, nor the sequence: compare these with a file or a
     git ref. A git ref is checked out to a temporary folder, where `incload contract show` runs.
 
+    With `--replay` the rows that the log has are judged by the declarations, and nothing is committed: how many
+    accepted rows would be quarantined, and how many quarantined ones would pass. The exit code is 1 if loads of these
+    windows would stop, because more rows would be rejected than the table tolerates.
+
     - **Writes:** nothing.
-    - **Spark:** not started.
+    - **Spark:** started with `--replay` only, if it is not up.
     - **Dagster's instance:** not used.
 
     Example: `incload contract diff --against contracts.json`
     """
     here = Path.cwd()
+    from rich.markup import escape
+
     from incload_assets.cli import screen
+    from incload_assets.cli.contract_replay import judged_anew
     from incload_assets.cli.contract_view import Line, exit_code, told
     from incload_assets.cli.contracts_before import contracts_before
     from incload_assets.cli.project import open_project
     from incload_assets.contract.differences import differences
     from incload_assets.declaration.contract_of import contract_of
     from incload_assets.load.evolution import lake_differences
+    from resources.errors import IncrementalLoadError
     from resources.lake import Lake
     from resources.settings import Settings
 
+    if replay is not None and not table:
+        raise IncrementalLoadError(
+            "--replay without the name of a table",
+            rule="it reads the rows of the tables that are named",
+            remedy=f"name them: incload contract diff TABLE --replay {replay}",
+        )
     with open_project() as project:
         if against == LAKE:
             lake = Lake.of(Settings())
@@ -98,12 +118,19 @@ def diff(
                     project.table(name)  # which says that there is none, if the declarations have none either
             declared = {name: contract_of(one) for name, one in project.tables.items()}
             lines = [Line(name, found) for name in names for found in differences(before.get(name), declared.get(name))]
+        replayed = {} if replay is None else judged_anew([project.table(name) for name in names], replay)
+    plain: Any = [line.as_plain() for line in lines]
+    if as_json and replay is not None:
+        plain = {"differences": plain, "replayed": [found.as_plain(name) for name, found in replayed.items()]}
     if as_json:
-        screen.print_json(json.dumps([line.as_plain() for line in lines], ensure_ascii=False))
+        screen.print_json(json.dumps(plain, ensure_ascii=False))
     else:
         for text in told(lines, len(names)):
             screen.say(text)
-    raise typer.Exit(exit_code(lines))
+        for name, found in replayed.items():
+            for text in found.lines(name):
+                screen.say(escape(text))
+    raise typer.Exit(1 if any(found.stopping for found in replayed.values()) else exit_code(lines))
 
 
 @contract.command()
@@ -111,10 +138,11 @@ def unknown(
     table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the fields that the source sends and the contract does not declare, with the lines that declare them.
+    """Show what the source sends otherwise than the contract says, with the lines that declare it.
 
-    They are kept beside the rows, in the log. Of rows that a compaction of the log removed they are not known any more.
-    The exit code is 0 if there are none, and 2 otherwise.
+    Fields outside the contract are kept beside the rows, in the log. Rows with a value that a column's type refuses are
+    in quarantine. Of rows that a compaction of the log removed neither is known any more. Fields that the table's
+    evolution ignores are left out. The exit code is 0 if there are none, and 2 otherwise.
 
     - **Writes:** nothing.
     - **Spark:** not started.
@@ -126,23 +154,27 @@ def unknown(
 
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
-    from incload_assets.monitoring.unknown_fields import unknown_fields
+    from incload_assets.cli.status_view import as_iso
+    from incload_assets.progress.schema_findings import look_at_schema
     from resources.lake import Lake
     from resources.settings import Settings
 
     with open_project() as project:
         wanted = project.table(table)
-        found = unknown_fields(wanted, Lake.of(Settings()))
+        found = look_at_schema(wanted, Lake.of(Settings())).findings
     if as_json:
-        screen.print_json(json.dumps([vars(one) for one in found], ensure_ascii=False))
+        names = ("name", "what", "rows", "first", "last", "since", "line")
+        plain = [{name: getattr(one, name) for name in names} for one in found]
+        screen.print_json(json.dumps(plain, ensure_ascii=False, default=as_iso))
     elif not found:
         screen.say(f"{wanted.name}: {wanted.contract.model_name} declares all fields of the rows that the log has.")
     else:
         grid = screen.grid("field")
-        for heading in ("rows", "first", "last", "line for the contract"):
+        for heading in ("what", "rows", "first", "landed (UTC)", "last", "line for the contract"):
             grid.add_column(heading)
         for one in found:
-            grid.add_row(escape(one.name), f"{one.rows:,}", one.first, one.last, escape(one.line))
+            landed = f"{one.since:%Y-%m-%d %H:%M}" if one.since else ""
+            grid.add_row(escape(one.name), one.what, f"{one.rows:,}", one.first, landed, one.last, escape(one.line))
         screen.print_grid(grid)
     if found:
         raise typer.Exit(2)

@@ -34,7 +34,7 @@ def fill(
     from incload_assets.cli.project import open_project
     from incload_assets.load.fill import FILL_TAG, refuse_unfillable
     from incload_assets.load.replay import NO_REASON
-    from incload_assets.monitoring.unknown_fields import windows_to_fill
+    from incload_assets.monitoring.windows_to_fill import windows_to_fill
     from resources.lake import Lake
     from resources.settings import Settings
 

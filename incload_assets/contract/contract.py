@@ -120,7 +120,7 @@ class Contract:
             told = field
             if self.protections and isinstance(field.data_type, NESTED):  # may have undeclared members
                 told = replace(field, personal=True)
-            text = reason(told, shown, f"is not {_cut(field.data_type.simpleString())}")
+            text = reason(told, shown, f"is not {shown_type(field.data_type)}")
             if (rule := RULES.get(type(field.data_type))) is not None:
                 text = F.concat(text, F.when(shown.rlike(DATED), f" ({rule})").otherwise(""))
             reasons.append(F.when(failed, text))
@@ -240,7 +240,9 @@ def reason(field: Field, text: Column, broken: str) -> Column:
     return F.concat(F.lit(f"{field.name}: '"), short, F.lit(f"' {broken}"))
 
 
-def _cut(text: str) -> str:
+def shown_type(kind: T.DataType) -> str:
+    """The text of a type in a reason, shortened."""
+    text = kind.simpleString()
     return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
 
 

@@ -18,6 +18,7 @@ from incload_assets.declaration.subject import check_subject
 from incload_assets.declaration.table import Declaration, RowFunction, Table
 from incload_assets.declaration.window_rules import sampled_windows, time_windows
 from incload_assets.declaration.write import Write
+from resources.settings import current_settings
 
 
 def declare(declaration: Declaration) -> Table:
@@ -37,6 +38,7 @@ def declare(declaration: Declaration) -> Table:
     if declaration.log_retention is not None:
         check_retention(table_name, declaration.log_retention, write)
     compiled = compile_contract(declaration.contract, table_name)
+    declaration.evolution.validate(table_name, compiled)
     source.validate(table_name)
     source.validate_windows(table_name, sampled_windows(table_name, partitions_def))
     source = source.for_contract(compiled)
@@ -64,7 +66,12 @@ def declare(declaration: Declaration) -> Table:
     )
     source = source.asked_for(control_fields)
     code_version = declaration.code_version or _code_version(declaration.function, compiled, changes, write, source)
-    compiled_parts = {"partitions_def": partitions_def, "source": source, "contract": compiled}
+    compiled_parts = {
+        "partitions_def": partitions_def,
+        "source": source,
+        "contract": compiled,
+        "evolution": declaration.evolution.settled(current_settings().evolution),
+    }
     return Table(
         **vars(declaration) | compiled_parts | {"code_version": code_version, "control_fields": control_fields}
     )

@@ -39,6 +39,7 @@ _EXAMPLES: Mapping[str, str] = {
     "freshness": "Freshness(within=timedelta(hours=6))", "slo": "Slo(success=0.99)", "criticality": "'high'",
     "success": "0.99", "period": "timedelta(days=30)",
     "per_task": "200_000", "database": "'shop'", "cluster": "'shop'", "topic": "'orders'", "slot.name": "'debezium'",
+    "ignore": "['utm_*']",
 }  # fmt: skip
 
 

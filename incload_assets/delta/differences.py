@@ -92,7 +92,7 @@ ADDED_NOT = Kind(
     'column or member added, with Evolution(add="stop")',
     "stops",
     _FAILS,
-    rule='evolution=Evolution(add="stop"): no load adds a column',
+    rule='evolution=Evolution(add="stop"), or INCLOAD_EVOLUTION=stop: no load adds a column',
     remedy='declare add="apply" for the load that is to add it, or take it out of the contract',
 )
 NARROWED = Kind("type narrowed", "stops", _FAILS, rule=_TYPE, remedy=_TYPE_REMEDY)

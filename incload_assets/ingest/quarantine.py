@@ -54,6 +54,8 @@ def check_unknown_fields(validated: DataFrame, table: Table) -> None:
     """
     names = F.explode(F.map_keys(F.from_json("_rescued", "map<string,string>")))
     fields = validated.filter(F.col("_rescued").isNotNull()).select("_window", names.alias("name"))
+    if table.evolution.ignore:
+        fields = fields.filter(~F.col("name").rlike(table.evolution.ignored))
     found = (
         fields.groupBy("name")
         .agg(F.count(F.lit(1)).alias("rows"), F.min("_window").alias("window"))
@@ -66,6 +68,6 @@ def check_unknown_fields(validated: DataFrame, table: Table) -> None:
     raise ContractViolation(
         f"{table.name}: the source has fields that {table.contract.model_name} does not declare: {shown}",
         rule='evolution=Evolution(unknown="stop"): no row with an undeclared field is loaded; nothing was applied',
-        remedy='add the fields to the contract, have the source leave them out, or declare unknown="rescue", which '
-        "keeps them beside the rows",
+        remedy="add the fields to the contract, have the source leave them out, name them in Evolution(ignore=[...]), "
+        'or declare unknown="rescue", which keeps them beside the rows',
     )

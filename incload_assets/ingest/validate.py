@@ -80,6 +80,22 @@ def validate(
     return _unique(rows, table, places=places, may_be_corrected=bool(corrections))
 
 
+def with_reasons(typed: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> DataFrame:
+    """Typed rows with the reasons that each has by itself, as ``beside`` of :func:`validate` takes them.
+
+    Args:
+        typed: The table's columns, and the record that :data:`RECORD` carries through the function.
+        table: The declaration.
+        windows: The windows of the rows.
+    """
+    return _with_reasons(typed, table, windows, may_be_corrected=False)
+
+
+def compared(rows: DataFrame, table: Table) -> DataFrame:
+    """The rows of :func:`with_reasons` with the reasons that they give each other, as :func:`validate` returns them."""
+    return _unique(rows, table, places=True, may_be_corrected=False)
+
+
 def tearing_column(table: Table) -> str | None:
     """The partition column if one key could be in two partitions; None if the column is part of the key."""
     keys, partition = table.changes.keys, table.write.partition_by

@@ -23,7 +23,9 @@ from resources.settings import Settings
 from tests.support.guest_table import guest, house, key
 from tests.support.tables import Item, declared
 
-ALL = {"freshness", "gaps", "volume", "quarantine", "source_files", "rollback", "uniqueness", "reconciliation"}
+ALL = {
+    "freshness", "gaps", "volume", "quarantine", "schema", "source_files", "rollback", "uniqueness", "reconciliation"
+}  # fmt: skip
 
 
 def test_a_first_load_runs_every_check_and_reconciliation_runs_alone_where_it_is_asked_for(
@@ -82,7 +84,7 @@ def test_where_nothing_has_to_be_unique_nothing_is_looked_for_twice_and_no_job_d
         class Config:
             unique = ["value"]  # noqa: RUF012 - pandera's own form
 
-    everything = {"gaps", "volume", "quarantine", "rollback", "source_files", "reconciliation"}
+    everything = {"gaps", "volume", "quarantine", "schema", "rollback", "source_files", "reconciliation"}
     no_keys: dict[str, Any] = {"contract": Item, "changes": Changes()}
     for write in (Append(), FullReload()):
         assert checks_of(declared(write=write, **no_keys)) == everything

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, Schema
+from deltalake import DeltaTable, Schema, write_deltalake
 
 from incload_assets.progress.audit import AuditEntry, record
 from resources.lake import Lake
@@ -51,6 +51,11 @@ def created(clone: Clone, columns: dict[str, pa.DataType], properties: dict[str,
     )
 
 
+def empty_lake(clone: Clone) -> None:
+    for place in ("payments", "_changes/payments"):
+        shutil.rmtree(clone.root / ".incload" / "lake" / place, ignore_errors=True)
+
+
 def changed(clone: Clone, old: str, new: str) -> None:
     module = readme_files()[MODULE]
     assert module.count(old) == 1
@@ -90,6 +95,39 @@ def test_a_contract_is_shown_for_people_and_written_for_the_next_comparison(clon
     assert judged.stdout.endswith("1 table, 1 difference; none stops loads\n")
 
 
+def test_what_the_source_sends_otherwise_is_listed_with_the_lines_for_the_contract(clone: Clone) -> None:
+    none = clone.incload("contract", "unknown", "payments", **PLAIN)
+    rows = [
+        {"_window": "2026-01-05", "_kind": "upsert", "_rescued": '{"channel": "web", "utm_a": 1}'},
+        {"_window": "2026-01-06", "_kind": "rejected", "_reasons": ["amount: '1.234' is not decimal(12,2)"]},
+    ]
+    log = clone.root / ".incload" / "lake" / "_changes" / "payments"
+    record = pa.struct([("landed_at", pa.timestamp("us", "UTC"))])
+    schema = pa.schema(
+        {"_window": pa.string(), "_kind": pa.string(), "_rescued": pa.string(), "_reasons": pa.list_(pa.string()),
+         "_control": record}
+    )  # fmt: skip
+    write_deltalake(log, pa.Table.from_pylist(rows, schema), partition_by=["_window", "_kind"])
+    changed(clone, "    changes=", '    evolution=Evolution(ignore=["utm_*"]),\n    changes=')
+    module = (clone.root / MODULE).read_text()
+    clone.write(MODULE, module.replace("import Changes, Files", "import Changes, Evolution, Files"))
+
+    shown = clone.incload("contract", "unknown", "payments", COLUMNS="200", **PLAIN)
+    told = clone.incload("contract", "unknown", "payments", "--json", **PLAIN)
+    shutil.rmtree(log)
+
+    assert (none.returncode, none.stderr) == (0, "")
+    assert none.stdout == "payments: Payment declares all fields of the rows that the log has.\n"
+    assert (shown.returncode, shown.stderr) == (2, "")
+    _, channel, amount = (" ".join(line.split()) for line in shown.stdout.splitlines())
+    assert channel.startswith("channel unknown field 1 2026-01-05 2026-01-05 channel: T.StringType = pa.Field(")
+    assert amount.startswith("amount refused type 1 2026-01-06 2026-01-06 none: amount stays decimal(12,2);")
+    assert [(one["name"], one["what"], one["since"]) for one in json.loads(told.stdout)] == [
+        ("channel", "unknown field", None), ("amount", "refused type", None)
+    ]  # fmt: skip
+    assert "1.234" not in shown.stdout + told.stdout
+
+
 @pytest.mark.slow
 def test_the_lake_is_compared_without_spark_and_the_exit_code_tells_whether_loads_stop(clone: Clone) -> None:
     code, [new] = told(clone)
@@ -114,6 +152,41 @@ def test_the_lake_is_compared_without_spark_and_the_exit_code_tells_whether_load
     )
     assert amount.startswith("stops  payments.amount (table): type widened, was decimal(10,2), now decimal(12,2).")
     assert count == "1 table, 2 differences; 2 stop loads"
+
+
+@pytest.mark.slow
+def test_landed_rows_are_judged_by_a_changed_contract_and_loads_that_would_stop_are_an_error(
+    clone: Clone, spark_url: str
+) -> None:
+    with_spark = {"INCLOAD_SPARK": spark_url, **PLAIN}
+    landing = ".incload/landing/payments/2026-01-05.csv"
+    empty_lake(clone)
+    clone.write(landing, readme_files()[landing])
+    assert clone.incload("load", "payments", "--partitions", "2026-01-05", **with_spark).returncode == 0
+    lake = {path: path.stat().st_mtime_ns for path in (clone.root / ".incload" / "lake").rglob("*.json")}
+
+    changed(clone, "gt=0", "gt=10")
+    done = clone.incload("contract", "diff", "payments", "--replay", "3", **with_spark)
+    told = clone.incload("contract", "diff", "payments", "--replay", "3", "--json", **with_spark)
+    nameless = clone.incload("contract", "diff", "--replay", "3", **with_spark)
+    untouched = {path: path.stat().st_mtime_ns for path in (clone.root / ".incload" / "lake").rglob("*.json")}
+    empty_lake(clone)
+    (clone.root / landing).unlink()
+
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines()[-4:] == [
+        "payments: 2 of 5 landed rows of 1 window would now be quarantined:",
+        "  2 x amount: not > 10 (for example payment_id=1 in 2026-01-05, payment_id=3 in 2026-01-05)",
+        "payments: 0 of 1 quarantined row would now pass",
+        "payments: loads of 2026-01-05 would stop, as more rows would be rejected than tolerated",
+    ]
+    [replayed] = json.loads(told.stdout)["replayed"]
+    assert (told.returncode, replayed["refused"], replayed["stopping"]) == (1, 2, ["2026-01-05"])
+    assert (nameless.returncode, nameless.stderr) == (1, (
+        "Error: --replay without the name of a table. Rule: it reads the rows of the tables that are named. Remedy: "
+        "name them: incload contract diff TABLE --replay 3.\n"
+    ))  # fmt: skip
+    assert untouched == lake
 
 
 @pytest.mark.slow

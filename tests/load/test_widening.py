@@ -163,3 +163,17 @@ def test_fields_outside_the_contract_stop_a_load_where_that_is_declared(
         table.load(1)
     table.load(2)
     assert table.rows("id") == {("c",)}
+
+
+def test_ignored_fields_stop_no_load(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INCLOAD_LANDING", str(tmp_path))
+    file = tmp_path / f"{day(1)}.json"
+    file.write_text('{"id": "a", "seq": 1, "utm_a": "v"}\n{"id": "b", "seq": 1, "extra": 1}\n')
+    source, changes = Files("{landing}/{window:%Y-%m-%d}.json"), Changes(keys=["id"], sequence_by=["seq"])
+    evolution = Evolution(unknown="stop", ignore=["utm_*"])
+    table = make(spark, tmp_path / "lake", source=source, changes=changes, evolution=evolution)
+    with pytest.raises(ContractViolation, match=r"does not declare: 'extra' in 1 rows \(first in 2026-01-01\)\. Rule:"):
+        table.load(1)
+    file.write_text('{"id": "a", "seq": 1, "utm_a": "v"}\n')
+    table.load(1)
+    assert table.log("upsert", "_rescued") == [('{"utm_a":"v"}',)]

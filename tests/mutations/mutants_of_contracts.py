@@ -1,6 +1,6 @@
 """Mutants of contracts that change: which differences stop a load, and what is told of them."""
 
-from tests.mutations.mutant import BINS, CONVERGENCE, EXPLAIN, IDLE, Mutant
+from tests.mutations.mutant import BINS, CONVERGENCE, EXPLAIN, IDLE, PROTECTION, Mutant
 
 STORED = "tests/delta/test_differences.py::test_"
 DECLARED = "tests/contract/test_differences.py::test_"
@@ -18,6 +18,12 @@ CHANGED = "tests/load/test_eras.py::test_"
 WIDENING = "tests/load/test_widening.py::test_"
 ADAPTED = f"{STORED}what_a_declaration_allows_decides_about_additions_and_wider_types"
 
+ANEW = "tests/recovery/test_judged_anew.py::test_"
+LANDED = "tests/ingest/test_landed.py::test_"
+STRICTER = f"{ANEW}what_a_stricter_contract_would_quarantine_is_told_by_reason_and_nothing_is_written"
+FINDINGS = "tests/progress/test_schema_findings.py::test_"
+SCHEMA = "tests/checks/test_schema.py::test_"
+IGNORED = "tests/declaration/test_evolution.py::test_"
 FILL = "tests/load/test_fill.py::test_"
 
 MUTANTS_OF_CONTRACTS = [
@@ -50,6 +56,78 @@ MUTANTS_OF_CONTRACTS = [
     Mutant("evolution: unknown fields that stop a load", BINS, "ingest.quarantine:check_unknown_fields",
            "    if not found:", "    if True:",
            (f"{WIDENING}fields_outside_the_contract_stop_a_load_where_that_is_declared",)),
+    Mutant("evolution: what a table declares is not overridden", EXPLAIN, "declaration.evolution:Evolution.settled",
+           "self.add is None and self.widen is None and of_all is not None", "of_all is not None",
+           (f"{IGNORED}the_setting_decides_only_for_tables_that_declare_neither",)),
+    Mutant("evolution: the setting decides for the others", EXPLAIN, "declaration.declare:declare",
+           "declaration.evolution.settled(current_settings().evolution)", "declaration.evolution.settled(None)",
+           (f"{IGNORED}the_setting_decides_only_for_tables_that_declare_neither",)),
+    Mutant("evolution: another value of the setting is refused", EXPLAIN,
+           "resources.settings:Settings._known_evolution",
+           'value not in (None, "", "apply", "stop")', "False",
+           (f"{IGNORED}another_value_of_the_setting_fails_when_the_code_location_loads",)),
+    Mutant("evolution: ignored fields stop no load", EXPLAIN, "ingest.quarantine:check_unknown_fields",
+           "if table.evolution.ignore:", "if False:", (f"{WIDENING}ignored_fields_stop_no_load",)),
+    Mutant("evolution: ignored fields are not told", EXPLAIN, "progress.schema_findings:_told",
+           "if not table.evolution.ignores(name):", "if True:",
+           (f"{FINDINGS}fields_that_the_declaration_ignores_are_not_told",)),
+    Mutant("evolution: a declared column is not ignored", EXPLAIN, "declaration.evolution:Evolution.validate",
+           "if name in contract.names and", "if False and",
+           (f"{IGNORED}what_cannot_be_ignored_is_refused_when_the_module_is_imported",)),
+    Mutant("evolution: what is no pattern is not ignored", EXPLAIN, "declaration.evolution:Evolution.validate",
+           "if not _is_pattern(name):", "if False:",
+           (f"{IGNORED}what_cannot_be_ignored_is_refused_when_the_module_is_imported",)),
+    Mutant("evolution: a pattern matches whole names", EXPLAIN, "declaration.evolution:Evolution.ignored",
+           "(?!(?s:.))", "", (f"{IGNORED}java_reads_a_pattern_as_python_does",)),
+    Mutant("schema: a window whose rows are the same is not read again", IDLE,
+           "progress.schema_findings:look_at_schema", "known[key][0] == digest", "False",
+           (f"{FINDINGS}a_later_look_reads_only_windows_whose_rows_are_other_ones",)),
+    Mutant("schema: a window whose rows are other ones is read again", EXPLAIN,
+           "progress.schema_findings:look_at_schema", "known[key][0] == digest", "True",
+           (f"{FINDINGS}a_later_look_reads_only_windows_whose_rows_are_other_ones",)),
+    Mutant("schema: one look reads a bounded number of rows", IDLE, "progress.schema_findings:_as_many",
+           "if taken and most_rows is not None and rows > most_rows:", "if False:",
+           (f"{FINDINGS}one_look_reads_a_bounded_number_of_windows_and_rows_and_the_next_goes_on",)),
+    Mutant("schema: one look reads a bounded number of windows", IDLE, "progress.schema_findings:_as_many",
+           "if most_windows is not None and len(taken) >= most_windows:", "if False:",
+           (f"{FINDINGS}one_look_reads_a_bounded_number_of_windows_and_rows_and_the_next_goes_on",)),
+    Mutant("schema: a reason by a former type is out of date", EXPLAIN, "progress.schema_findings:_told",
+           "if name in table.columns and shown_type(table.type_of(name)) == kind:", "if name in table.columns:",
+           (f"{FINDINGS}values_that_a_type_refuses_are_told_with_the_wider_type_if_a_load_can_widen_to_it",)),
+    Mutant("schema: rows that are no changes of the table tell nothing", EXPLAIN,
+           "change_log.source_schema:schemas_of", 'told & (pc.field("_kind") != SKIPPED)', "told",
+           (f"{FINDINGS}values_that_a_type_refuses_are_told_with_the_wider_type_if_a_load_can_widen_to_it",)),
+    Mutant("schema: what is known is kept", IDLE, "checks.schema:schema",
+           "keep_schemas(look.instance, look.table, found.known)", "pass",
+           (f"{SCHEMA}windows_that_one_evaluation_leaves_are_told_and_read_by_the_next",)),
+    Mutant("schema: a refused value of an old window does not warn", EXPLAIN, "checks.schema:schema",
+           " and not {*recent}.isdisjoint(one.windows)", "",
+           (f"{SCHEMA}a_refused_value_of_an_old_window_is_listed_and_does_not_warn_any_more",)),
+    Mutant("judged anew: values are not told", PROTECTION, "recovery.judged_anew:_groups",
+           'F.regexp_replace(F.element_at("_reasons", 1), _VALUE, "$1")', 'F.element_at("_reasons", 1)', (STRICTER,)),
+    Mutant("judged anew: personal keys are masked", PROTECTION, "recovery.judged_anew:_named",
+           "if name in personal", "if False", (f"{ANEW}keys_that_are_personal_are_masked",)),
+    Mutant("judged anew: accepted rows are told from quarantined ones", BINS, "recovery.judged_anew:_groups",
+           'F.col("_payload").eqNullSafe(F.lit(_LANDED))', "F.lit(True)",
+           (f"{ANEW}quarantined_rows_that_would_pass_are_counted_and_collide_with_others_as_in_a_replay",)),
+    Mutant("judged anew: what people accepted stays accepted", BINS, "recovery.judged_anew:judge_anew",
+           'judged_from_log(decided, table, windows).withColumn("_reasons", F.array().cast("array<string>"))',
+           "judged_from_log(decided, table, windows)",
+           (f"{ANEW}a_row_that_people_accepted_stays_accepted_and_one_without_its_record_is_not_judged",)),
+    Mutant("judged anew: a load that would stop is told", EXPLAIN, "recovery.judged_anew:_told",
+           "and not is_tolerated(", "and is_tolerated(", (STRICTER,)),
+    Mutant("judged anew: a delete needs its key only", BINS, "ingest.landed:judged_from_log",
+           '"_rescued", "_kind"))', '"_rescued")), F.lit("upsert").alias("_kind")',
+           (f"{LANDED}a_check_judges_upserts_and_not_deletes",)),
+    Mutant("judged anew: a new column is in the rescued fields", EXPLAIN, "ingest.landed:judged_from_log",
+           "F.coalesce(logged, other)", "logged",
+           (f"{LANDED}a_new_column_is_taken_from_the_rescued_fields",)),
+    Mutant("judged anew: masked values are no values", PROTECTION, "ingest.landed:_with_rescued",
+           "if table.contract.protections or not table.source.is_text:", "if not table.source.is_text:",
+           (f"{LANDED}what_is_masked_is_no_value_of_a_column_that_is_declared_now",)),
+    Mutant("judged anew: unset columns are not missing", BINS, "ingest.landed:_set_by",
+           'unset.alias("_unavailable")', 'none.alias("_unavailable")',
+           (f"{LANDED}columns_that_a_change_leaves_unset_are_not_missing",)),
     Mutant("evolution: another type is a difference", CONVERGENCE, "delta.differences:_of_columns",
            "elif old.simpleString() != new.simpleString():", "elif False:", (OTHER_TYPE,)),
     Mutant("evolution: another spelling stops a load", CONVERGENCE, "delta.differences:_of_columns",

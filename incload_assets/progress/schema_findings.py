@@ -1,0 +1,224 @@
+"""What a source sends that the contract does not expect: fields outside it, and values that a column's type refuses.
+
+Each window is read once: what its rows tell is kept by the Dagster instance with a digest of the window's files, so
+that a later look reads only windows whose rows are other ones.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import dagster as dg
+import pyspark.sql.types as T
+
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.source_schema import NO_VALUE, WindowSchema, files_by_window, schemas_of
+from incload_assets.contract.contract import shown_type
+from incload_assets.contract.nested_json import holds_struct
+from incload_assets.declaration.table import Table
+from resources.lake import Lake
+
+What = Literal["unknown field", "declared since", "refused type"]
+Known = Mapping[str, tuple[str, WindowSchema]]
+"""What is known of windows, by partition key, each with the digest of its files."""
+
+_KEPT = "incload/schema of "
+_TYPES = {"boolean": "T.BooleanType", "integer": "T.LongType", "number": "T.DoubleType", "date": "T.DateType",
+          "time": "T.TimestampType"}  # fmt: skip
+"""The types to declare, by the form that all values have; text for any other."""
+_TO_LONG = (T.ByteType, T.ShortType, T.IntegerType)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaFinding:
+    """A field that a source sends otherwise than the contract says.
+
+    Args:
+        name: The field.
+        what: ``unknown field``: the contract does not declare it. ``declared since``: it does now, and rows of windows
+            landed before have it beside them. ``refused type``: the type of the column refused values.
+        rows: The number of rows with it.
+        windows: The partition keys of their windows, oldest first.
+        since: When the first of these windows was landed, aware; None if that is unknown.
+        line: The line for the contract, or what to do instead.
+    """
+
+    name: str
+    what: What
+    rows: int
+    windows: tuple[str, ...]
+    since: datetime | None
+    line: str
+
+    @property
+    def first(self) -> str:
+        """The partition key of the first window with such a row."""
+        return self.windows[0]
+
+    @property
+    def last(self) -> str:
+        """That of the last one."""
+        return self.windows[-1]
+
+
+@dataclass(frozen=True)
+class SchemaLook:
+    """A look at the log.
+
+    Args:
+        findings: What was found, unknown fields first, then most rows first.
+        known: What is known of the windows now.
+        left: The number of windows that were not looked at.
+    """
+
+    findings: list[SchemaFinding]
+    known: Known
+    left: int = 0
+
+
+def look_at_schema(
+    table: Table,
+    lake: Lake,
+    known: Known | None = None,
+    *,
+    most_windows: int | None = None,
+    most_rows: int | None = None,
+) -> SchemaLook:
+    """What a source sends that the contract does not expect, told by the log's rows; no value is in it.
+
+    Fields that the table's evolution ignores are left out.
+
+    Args:
+        table: The declaration.
+        lake: The lake.
+        known: What a former look found; windows whose files are the same are not read again.
+        most_windows: The largest number of windows to read, the newest first; None: all.
+        most_rows: The largest number of rows of the log to read, but of one window at least; None: all.
+
+    Example:
+        >>> look_at_schema(payments, lake).findings[0].line  # doctest: +SKIP
+        'state: T.StringType = pa.Field(nullable=True)'
+    """
+    known = known or {}
+    log = lake.delta(lake.log_uri(table.key.path))
+    if log is None:
+        return SchemaLook([], {})
+    files = files_by_window(log)
+    same = {key: known[key] for key, (digest, _) in files.items() if key in known and known[key][0] == digest}
+    new = _newest_first([key for key in files if key not in same], table)
+    read = _as_many([(key, files[key][1]) for key in new], most_windows, most_rows)
+    found = schemas_of(log, read, table.columns)
+    now = {**same, **{key: (files[key][0], found[key]) for key in read}}
+    findings = _findings({key: schema for key, (_, schema) in now.items()}, table, lake)
+    return SchemaLook(findings, now, len(new) - len(read))
+
+
+def known_schemas(instance: dg.DagsterInstance, table: Table) -> Known:
+    """What an instance keeps of a table's windows; nothing if it keeps none, or what it keeps cannot be read."""
+    name = _KEPT + table.name
+    kept = instance.daemon_cursor_storage.get_cursor_values({name}).get(name)
+    try:
+        found: dict[str, list[Any]] = json.loads(kept or "{}")
+        return {key: (digest, WindowSchema.of_plain(plain)) for key, (digest, *plain) in found.items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}
+
+
+def keep_schemas(instance: dg.DagsterInstance, table: Table, known: Known) -> None:
+    """Has an instance keep what is known of a table's windows."""
+    plain = {key: [digest, *schema.as_plain()] for key, (digest, schema) in known.items()}
+    instance.daemon_cursor_storage.set_cursor_values({_KEPT + table.name: json.dumps(plain, separators=(",", ":"))})
+
+
+def _newest_first(keys: Sequence[str], table: Table) -> list[str]:
+    ordered = [window.key for window in reversed(table.known_windows(keys))]
+    return ordered + sorted({*keys} - {*ordered})
+
+
+def _as_many(windows: Iterable[tuple[str, int]], most_windows: int | None, most_rows: int | None) -> list[str]:
+    """The keys of the first windows that one look may read."""
+    taken: list[str] = []
+    rows = 0
+    for key, count in windows:
+        rows += count
+        if taken and most_rows is not None and rows > most_rows:
+            break
+        if most_windows is not None and len(taken) >= most_windows:
+            break
+        taken.append(key)
+    return taken
+
+
+def _findings(schemas: Mapping[str, WindowSchema], table: Table, lake: Lake) -> list[SchemaFinding]:
+    gathered: dict[tuple[What, str], tuple[int, set[str], set[str]]] = {}
+    for window, what, name, rows, forms in _told(schemas, table):
+        total, windows, all_forms = gathered.get((what, name), (0, set(), set()))
+        gathered[what, name] = (total + rows, windows | {window}, all_forms | forms)
+    places = {
+        place: tuple(window.key for window in table.known_windows(windows)) or tuple(sorted(windows))
+        for place, (_, windows, _) in gathered.items()
+    }
+    log, firsts = ChangeLog(table, lake), {of[0] for of in places.values()}
+    landed = {key: record.landed_at for key, record in log.controls(only=firsts).items()} if firsts else {}
+    found = [
+        SchemaFinding(
+            name=name,
+            what=what,
+            rows=rows,
+            windows=places[what, name],
+            since=landed.get(places[what, name][0]),
+            line=_line_of_type(name, forms, table) if what == "refused type" else _line(name, forms, table),
+        )
+        for (what, name), (rows, _, forms) in gathered.items()
+    ]
+    return sorted(found, key=lambda one: (one.what == "refused type", -one.rows, one.name))
+
+
+def _told(schemas: Mapping[str, WindowSchema], table: Table) -> Iterator[tuple[str, What, str, int, set[str]]]:
+    """What each window tells of each field: partition key, what, name, rows and forms."""
+    for window, schema in schemas.items():
+        for name, seen in schema.unknown.items():
+            if not table.evolution.ignores(name):
+                yield window, _what(name, table), name, seen.rows, seen.forms
+        for (name, kind), seen in schema.refused.items():
+            # a reason by a type that the column does not have any more is out of date
+            if name in table.columns and shown_type(table.type_of(name)) == kind:
+                yield window, "refused type", name, seen.rows, seen.forms
+
+
+def _what(name: str, table: Table) -> What:
+    is_filled = name in table.columns and not holds_struct(table.type_of(name))
+    return "declared since" if is_filled else "unknown field"
+
+
+def _line(name: str, forms: Iterable[str], table: Table) -> str:
+    if name in table.columns:
+        if holds_struct(table.type_of(name)):
+            return f"{name} has members that its type does not declare"
+        return f"{name} is declared; incload fill {table.name} fills it"
+    declared = _declared(forms)
+    if re.fullmatch(r"[A-Za-z]\w*", name):
+        return f"{name}: {declared} = pa.Field(nullable=True)"
+    attribute = re.sub(r"\W", "_", name).strip("_").lower() or "field"
+    return f"{attribute}: {declared} = pa.Field(nullable=True, alias={name!r})"
+
+
+def _line_of_type(name: str, forms: Iterable[str], table: Table) -> str:
+    (declared,) = (one for one in table.contract.fields if one.name == name)
+    if _declared(forms) == "T.LongType" and isinstance(declared.data_type, _TO_LONG):
+        line = f"{name}: T.LongType = pa.Field(nullable={declared.nullable})"
+        return line if table.evolution.widen == "apply" else f'{line}, with evolution=Evolution(widen="apply")'
+    return (
+        f"none: {name} stays {shown_type(declared.data_type)}; have the source send that, or the new type under "
+        "another name"
+    )
+
+
+def _declared(forms: Iterable[str]) -> str:
+    """The type for values of some forms."""
+    found = {*forms} - {NO_VALUE}
+    found = {"number"} if found == {"integer", "number"} else found
+    return _TYPES.get(next(iter(found)), "T.StringType") if len(found) == 1 else "T.StringType"
