@@ -88,7 +88,7 @@ def with_reasons(typed: DataFrame, table: Table, windows: Iterable[LoadWindow]) 
         table: The declaration.
         windows: The windows of the rows.
     """
-    return _with_reasons(typed, table, windows, may_be_corrected=False)
+    return _with_reasons(typed, table, windows, NOBODY, may_be_corrected=False)
 
 
 def compared(rows: DataFrame, table: Table) -> DataFrame:
