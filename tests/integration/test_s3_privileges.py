@@ -115,6 +115,17 @@ def test_each_action_on_the_lake_is_needed(account: Account, action: str) -> Non
     assert caught.value.remedy and not caught.value.transient
 
 
+def test_who_only_reads_tables_needs_no_more_than_to_list_and_to_get(account: Account) -> None:
+    account(READ, WRITE, DELETES)
+    use_lake()
+    only = WRITE
+    for action in ("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"):
+        only = without(only, action)
+    account(only)
+    delta = LAKE.delta(URI)
+    assert delta is not None and "a" in delta.to_pyarrow_table()["id"].to_pylist()
+
+
 def test_the_account_can_do_nothing_else(account: Account) -> None:
     account(READ, WRITE, DELETES)
     landing, lake = store_of("s3://my-landing"), store_of("s3://my-lake")

@@ -11,6 +11,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 _DAY = timedelta(days=1)
+_SIGNS = x509.KeyUsage(
+    key_cert_sign=True, crl_sign=True, digital_signature=False, content_commitment=False, key_encipherment=False,
+    data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
+)  # fmt: skip
 
 
 class Authority:
@@ -27,8 +31,10 @@ class Authority:
     def __init__(self, folder: Path, name: str = "authority") -> None:
         self._folder, self._key = folder, ec.generate_private_key(ec.SECP256R1())
         self._name = _named(name)
-        made = _draft(self._name, self._name, self._key).add_extension(
-            x509.BasicConstraints(ca=True, path_length=None), critical=True
+        made = (
+            self._draft(self._name, self._key)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(_SIGNS, critical=True)
         )
         self.certificate = folder / f"{name}.pem"
         self.certificate.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM))
@@ -46,7 +52,7 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         names = [_alternative(host) for host in hosts or ("127.0.0.1", "localhost")]
         signed = (
-            _draft(_named(name), self._name, key)
+            self._draft(_named(name), key)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .sign(self._key, hashes.SHA256())
@@ -56,12 +62,13 @@ class Authority:
         secret.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
         return certificate, secret
 
-
-def _draft(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
-    return x509.CertificateBuilder(
-        issuer, subject, key.public_key(), x509.random_serial_number(), now - _DAY, now + _DAY
-    )
+    def _draft(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+        """What all certificates have; strict clients, as Python since 3.13, want to know whose key is whose."""
+        now, own, signer = datetime.now(UTC), key.public_key(), self._key.public_key()
+        draft = x509.CertificateBuilder(self._name, subject, own, x509.random_serial_number(), now - _DAY, now + _DAY)
+        return draft.add_extension(x509.SubjectKeyIdentifier.from_public_key(own), critical=False).add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), critical=False
+        )
 
 
 def _named(name: str) -> x509.Name:

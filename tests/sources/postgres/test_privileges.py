@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -79,6 +80,12 @@ def test_the_rights_of_the_documentation_are_enough(spark: SparkSession, reader:
     position = detected(CHANGES, "items", [FIRST], {}, first=FIRST.start, lake=table.lake)
     found = CHANGES.extract_windows(spark, "items", position, ["id"]).select("_raw.id").head(2)
     assert [row.id for row in found] == ["a"]
+
+
+def test_a_view_needs_a_right_on_the_view_alone(reader: Reader, tmp_path: Path) -> None:
+    others = [statement for statement in NEEDED if "GRANT SELECT" not in statement]
+    reader.shop.run("CREATE VIEW seen AS SELECT * FROM prices", *others, f"GRANT SELECT ON seen TO {ROLE}")
+    assert look(replace(PRICES, table="public.seen"), tmp_path).startswith("1 rows of ")
 
 
 def test_the_state_of_a_replication_slot_needs_no_right_but_to_connect(reader: Reader) -> None:
