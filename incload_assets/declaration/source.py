@@ -221,6 +221,22 @@ class Source(ABC):
             SourceUnreadable: The source holds other records than the declaration describes.
         """
 
+    def check_rejected(  # noqa: B027 - nothing, by default
+        self, table_name: str, window: Window, reason: str, rows: int, first: tuple[str, int]
+    ) -> None:
+        """Checks why records were rejected, after a load found more of them than it tolerates, or nothing else.
+
+        Args:
+            table_name: For messages.
+            window: For messages.
+            reason: The reason of most of them.
+            rows: The number of records with this reason.
+            first: ``_source.file`` and ``_source.row`` of the first one.
+
+        Raises:
+            SourceUnreadable: The source holds other records than the declaration describes.
+        """
+
     @property
     def own_fields(self) -> Mapping[str, OwnField]:
         """The fields, by name, that the source fills itself, beside the fields of its records. Default: none."""

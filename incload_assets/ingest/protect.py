@@ -26,6 +26,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col
 from incload_assets.ingest.tokens import token_column, with_keys, without_keys
 from incload_assets.sources.files.csv import csv_payloads
+from incload_assets.sources.kafka.framed import FRAMED
 from resources.protection_keys import key_id, protection_key
 
 JUDGED = "_judged"
@@ -68,7 +69,10 @@ def protected(extracted: DataFrame, table: Table) -> DataFrame:
     is_read = F.col("_malformed").isNull()
     kept = {
         "_payload": F.when(is_read, _payload(out, types, table)),
-        "_malformed": F.when(~is_read, F.lit(_NOT_KEPT)),
+        # the reasons of framed messages have nothing of the message, and its source knows them by these
+        "_malformed": F.when(
+            ~is_read, F.when(F.col("_malformed").isin(*FRAMED), F.col("_malformed")).otherwise(_NOT_KEPT)
+        ),
     }
     return without_keys(out.withColumns(kept))
 

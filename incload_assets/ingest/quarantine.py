@@ -19,13 +19,20 @@ def is_tolerated(table: Table, rows: int, rejected: int) -> bool:
     return not rejected or not (too_many or rejected > limit.max_share * rows)
 
 
+def is_nothing_else(rows: int, rejected: int) -> bool:
+    """Whether a window has rejected rows only, so that its source may hold other records than the declaration says."""
+    return rejected == rows > 0
+
+
 def check_threshold(validated: DataFrame, table: Table, window: Window, rows: int, rejected: int) -> None:
     """Stops a load whose rejected rows exceed the table's threshold.
 
     Raises:
         ContractViolation: With the most frequent reasons, and one place for each.
+        SourceUnreadable: The source holds other records than the declaration describes, also if all are tolerated.
     """
-    if is_tolerated(table, rows, rejected):
+    is_fine = is_tolerated(table, rows, rejected)
+    if is_fine and not is_nothing_else(rows, rejected):
         return
     limit = table.quarantine
     reasons = (
@@ -36,6 +43,12 @@ def check_threshold(validated: DataFrame, table: Table, window: Window, rows: in
         .orderBy(F.desc("rows"), "reason")
         .head(SHOWN_REASONS)
     )
+    most = reasons[0]
+    table.source.check_rejected(
+        table.name, window, most.reason, most.rows, (most.place.file or "", most.place.row or 0)
+    )  # fmt: skip
+    if is_fine:
+        return
     shown = "; ".join(f"{r.rows} x {r.reason} (first in {r.place.file} row {r.place.row})" for r in reasons)
     tolerated = f"{limit.max_share:.1%}" + (f" or {limit.max_rows} rows" if limit.max_rows is not None else "")
     raise ContractViolation(

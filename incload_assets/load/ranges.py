@@ -21,7 +21,7 @@ from incload_assets.delta.tuning import tune_ingest
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingest import staged_rows, window_record_of
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
-from incload_assets.ingest.quarantine import is_tolerated
+from incload_assets.ingest.quarantine import is_nothing_else, is_tolerated
 from incload_assets.load.apply import apply_changes
 from incload_assets.load.detection import detect
 from incload_assets.load.load import LoadReport, report_of
@@ -125,7 +125,7 @@ def _can_ingest(table: Table, window: Window, facts: Facts) -> bool:
         table.source.check_skipped(table.name, window, facts.only_skipped)
     except SourceUnreadable:
         return False
-    return is_tolerated(table, facts.rows, facts.rejected)
+    return is_tolerated(table, facts.rows, facts.rejected) and not is_nothing_else(facts.rows, facts.rejected)
 
 
 def _ingest(load: LoadContext, chunk: dict[Window, Position], app_id: str, number: int) -> dict[str, WindowRecord]:

@@ -47,6 +47,10 @@ class SourceDecorator(Source):
         """See :meth:`Source.check_skipped`."""
         self.source.check_skipped(table_name, window, skipped)
 
+    def check_rejected(self, table_name: str, window: Window, reason: str, rows: int, first: tuple[str, int]) -> None:
+        """See :meth:`Source.check_rejected`."""
+        self.source.check_rejected(table_name, window, reason, rows, first)
+
     @property
     def own_fields(self) -> Mapping[str, OwnField]:
         """See :meth:`Source.own_fields`."""

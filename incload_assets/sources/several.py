@@ -171,6 +171,11 @@ class Several(Source):
         for name, reasons in skipped.items():
             self.sources[name].check_skipped(_named(table_name, name), window, {"": reasons})
 
+    def check_rejected(self, table_name: str, window: Window, reason: str, rows: int, first: tuple[str, int]) -> None:
+        """See :meth:`Source.check_rejected`."""
+        name, _, file = first[0].partition(SEPARATOR)
+        self.sources[name].check_rejected(_named(table_name, name), window, reason, rows, (file, first[1]))
+
     def requiring(self, required: Callable[[], Collection[str]]) -> "Several":
         """See :meth:`Source.requiring`."""
         made = replace(self, sources={name: part.requiring(required) for name, part in self.sources.items()})

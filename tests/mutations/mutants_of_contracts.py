@@ -21,6 +21,7 @@ ADAPTED = f"{STORED}what_a_declaration_allows_decides_about_additions_and_wider_
 ANEW = "tests/recovery/test_judged_anew.py::test_"
 LANDED = "tests/ingest/test_landed.py::test_"
 STRICTER = f"{ANEW}what_a_stricter_contract_would_quarantine_is_told_by_reason_and_nothing_is_written"
+FRAMED = "tests/sources/kafka/test_framed.py::test_"
 FINDINGS = "tests/progress/test_schema_findings.py::test_"
 SCHEMA = "tests/checks/test_schema.py::test_"
 IGNORED = "tests/declaration/test_evolution.py::test_"
@@ -128,6 +129,32 @@ MUTANTS_OF_CONTRACTS = [
     Mutant("judged anew: unset columns are not missing", BINS, "ingest.landed:_set_by",
            'unset.alias("_unavailable")', 'none.alias("_unavailable")',
            (f"{LANDED}columns_that_a_change_leaves_unset_are_not_missing",)),
+    Mutant("framed: a topic of framed messages is refused", EXPLAIN, "sources.kafka.framed:refuse_framed",
+           "if reason not in FRAMED:", "if True:",
+           (f"{FRAMED}a_topic_of_avro_is_refused_with_its_place_and_what_to_do",)),
+    Mutant("framed: also where every rejection is tolerated", EXPLAIN, "ingest.quarantine:check_threshold",
+           "if is_fine and not is_nothing_else(rows, rejected):", "if is_fine:",
+           (f"{FRAMED}a_topic_of_avro_is_refused_with_its_place_and_what_to_do",)),
+    Mutant("framed: also in a range", EXPLAIN, "load.ranges:_can_ingest",
+           " and not is_nothing_else(facts.rows, facts.rejected)", "",
+           (f"{FRAMED}a_topic_of_avro_is_refused_with_its_place_and_what_to_do",)),
+    Mutant("framed: also in a table of protected columns", EXPLAIN, "ingest.protect:protected",
+           'F.col("_malformed").isin(*FRAMED)', "F.lit(False)",
+           (f"{FRAMED}the_refusal_reaches_tables_of_protected_columns_and_of_several_sources",)),
+    Mutant("framed: frames are taken off only where that is declared", EXPLAIN,
+           "sources.kafka.messages:json_messages", "if framed is not None:\n        unframed_key",
+           "if True:\n        unframed_key",
+           (f"{FRAMED}json_with_frames_is_refused_unless_that_is_declared",)),
+    Mutant("framed: a number is no frame of a key", CONVERGENCE, "sources.kafka.messages:json_messages",
+           'F.when(_has_framed_object("key"), without_frame("key"))',
+           'F.when(is_framed("key"), without_frame("key"))',
+           (f"{FRAMED}a_key_that_only_begins_as_a_frame_is_no_key_without_its_beginning",)),
+    Mutant("framed: a key that cannot be read is no key", CONVERGENCE, "sources.kafka.messages:json_messages",
+           'is_used & F.col("__key_is_framed")', "F.lit(False)",
+           (f"{FRAMED}a_key_that_only_begins_as_a_frame_is_no_key_without_its_beginning",)),
+    Mutant("framed: the option is part of the code version", EXPLAIN, "sources.kafka.kafka:Kafka.__repr__",
+           'if self.framed else []', "if False else []",
+           (f"{FRAMED}the_option_is_checked_and_only_tables_that_have_it_are_validated_anew",)),
     Mutant("evolution: another type is a difference", CONVERGENCE, "delta.differences:_of_columns",
            "elif old.simpleString() != new.simpleString():", "elif False:", (OTHER_TYPE,)),
     Mutant("evolution: another spelling stops a load", CONVERGENCE, "delta.differences:_of_columns",

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar
 
@@ -18,6 +18,7 @@ from incload_assets.declaration.own_fields import OwnField
 from incload_assets.declaration.source import Absent, DetectRequest, Position, RetentionMargin, Shows, Source
 from incload_assets.declaration.window import Window
 from incload_assets.sources.kafka.errors import kafka_error
+from incload_assets.sources.kafka.framed import Framed, refuse_framed
 from incload_assets.sources.kafka.messages import ABOUT, KEY, json_messages, read_messages
 from incload_assets.sources.kafka.topic import TopicMetadata
 from incload_assets.sources.kafka.windows import Chooser, check_identity, identity_of, positions, ranges_of
@@ -50,6 +51,9 @@ class Kafka(Source):
         topic: Name of the topic.
         key: The field that gets a message's key, if the key is not a JSON object.
         absent: Whether the window that has not ended waits for its first message (``wait``) or is an empty window.
+        framed: ``json``: messages and keys may begin with the frame of a schema registry (a zero byte and the id of a
+            schema in four bytes), which is taken off; JSON without a frame is read, too. None: framed messages are
+            refused.
         per_task: Largest number of messages that one Spark task reads.
 
     Example:
@@ -68,10 +72,17 @@ class Kafka(Source):
     key: str | None = None
     absent: Absent = "wait"
     per_task: Annotated[int, Field(ge=1, description="1 message or more")] = field(default=200_000, repr=False)
+    framed: Framed | None = field(default=None, repr=False)
 
     shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True, order=True)
     changes_while_read: ClassVar[bool] = True
     expires_rows: ClassVar[bool] = True
+
+    def __repr__(self) -> str:
+        """The declaration; without ``framed`` as it was before there was one, as it is part of the code version."""
+        shown = [f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr]
+        shown += [f"framed={self.framed!r}"] if self.framed else []
+        return f"Kafka({', '.join(shown)})"
 
     def __str__(self) -> str:
         return f"Kafka({self.cluster!r}, {self.topic!r})"
@@ -100,6 +111,11 @@ class Kafka(Source):
                 rule=f"key names the column of the contract for a message's key ({', '.join(contract.names)})",
                 remedy=f"name one of these columns, add {self.key!r} to {contract.model_name}, or drop key",
             )
+
+    def check_rejected(self, table_name: str, window: Window, reason: str, rows: int, first: tuple[str, int]) -> None:
+        """Refuses a window of framed messages; see :meth:`Source.check_rejected`."""
+        topic = f"topic {self.topic!r} of the Kafka cluster {self.cluster!r}"
+        refuse_framed(table_name, window, topic, reason, rows, first)
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
         """The offsets of each window; see :meth:`Source.detect`.
@@ -148,7 +164,8 @@ class Kafka(Source):
         place = spark.createDataFrame(places, "__partition int, __begin bigint, __end bigint, _window string")
         inside = (F.col("offset") >= F.col("__begin")) & (F.col("offset") < F.col("__end"))
         rows = messages.join(F.broadcast(place), (F.col("partition") == F.col("__partition")) & inside)
-        frame = json_messages(rows, f"{self.cluster}/{self.topic}", fields, self.key, "_window")
+        place_of = f"{self.cluster}/{self.topic}"
+        frame = json_messages(rows, place_of, fields, self.key, "_window", framed=self.framed)
         try:
             _ = frame.schema  # Spark loads the connector here
         except PySparkException as error:

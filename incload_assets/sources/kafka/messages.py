@@ -12,6 +12,15 @@ from incload_assets.contract.exact_json import is_single, loses_digits, marked, 
 from incload_assets.declaration.own_fields import OwnField
 from incload_assets.declaration.source import PRESENT, SKIPPED
 from incload_assets.sources.files.json import NO_FIELD, json_records
+from incload_assets.sources.kafka.framed import (
+    BINARY,
+    BINARY_KEY,
+    Framed,
+    begins_as_json,
+    is_framed,
+    why_framed,
+    without_frame,
+)
 from incload_assets.sources.kafka.windows import Ranges
 from resources.kafka import REQUEST_SECONDS, KafkaCluster
 
@@ -32,8 +41,6 @@ ABOUT = {
 }
 """Fields that every message has beside the fields of its value."""
 _SCHEMA_AND_PAYLOAD = ("payload", "schema")
-
-_FRAMED = "not JSON: begins with a zero byte, like Avro and Protobuf of a schema registry; have the producer write JSON"
 
 
 def read_messages(
@@ -67,7 +74,12 @@ def read_messages(
 
 
 def json_messages(
-    messages: DataFrame, place: str, fields: Sequence[str], key: str | None = None, *keep: str
+    messages: DataFrame,
+    place: str,
+    fields: Sequence[str],
+    key: str | None = None,
+    *keep: str,
+    framed: Framed | None = None,
 ) -> DataFrame:
     """The records of messages whose values are JSON objects, plain or as ``{"schema": …, "payload": …}``.
 
@@ -77,11 +89,18 @@ def json_messages(
         fields: Names of the members of ``_raw``; see :data:`ABOUT`.
         key: The field that gets the message's key, if the key is not a JSON object.
         keep: Other columns to pass on.
+        framed: What follows the frames of a schema registry; None: messages have none.
 
     Returns:
         The columns of :meth:`~incload_assets.declaration.source.Source.extract`. The record of a tombstone is its key;
         tombstones are skipped unless ``kafka_tombstone`` is in ``fields``.
     """
+    why = F.when(is_framed("value"), why_framed("value"))
+    if framed is not None:
+        unframed_key = F.when(_has_framed_object("key"), without_frame("key")).otherwise(F.col("key"))
+        of_frame = {"__has_frame": is_framed("value"), "value": without_frame("value"), "key": unframed_key}
+        messages = messages.withColumns(of_frame)
+        why = F.when(F.col("__has_frame") & ~begins_as_json(F.col("value")), BINARY)
     message_key, value = F.col("key").cast("string"), F.col("value").cast("string")
     names_key = F.when(~_is_object(F.col("__key")), F.make_valid_utf8("__key")) if key else F.lit(None).cast("string")
     of_key = F.when(_is_object(F.col("__key")), F.col("__key")).otherwise("{}")
@@ -98,14 +117,16 @@ def json_messages(
             source.alias("_source"),
             F.make_valid_utf8(value).alias("__text"),
             names_key.alias("__names_key"),
-            F.hex(F.substring("value", 1, 1)).alias("__first_byte"),
+            why.alias("__why_framed"),
             F.is_valid_utf8(message_key).alias("__key_is_text"),
+            is_framed("key").alias("__key_is_framed"),
             F.struct(*(column.alias(name) for name, column in _about(message_key).items())).alias("__about"),
             *keep,
         )
     )
     read = list(dict.fromkeys(name for name in fields if name not in ABOUT))
-    records = json_records(texts, read, "__text", "__names_key", "__first_byte", "__key_is_text", "__about", *keep)
+    more = ("__text", "__names_key", "__why_framed", "__key_is_text", "__key_is_framed", "__about")
+    records = json_records(texts, read, *more, *keep)
     values: Mapping[str, Column] = {
         name: F.col("__about").getField(name) if name in ABOUT else F.col("_raw").getField(name) for name in fields
     }
@@ -115,10 +136,13 @@ def json_messages(
     # a message without known fields is still identified by its key
     by_key = F.lit(KEY in fields) | F.col("__names_key").isNotNull()
     records = records.withColumn("_malformed", F.nullif("_malformed", F.when(by_key, NO_FIELD)))
-    malformed = F.when(F.col("_malformed").isNotNull() & (F.col("__first_byte") == "00"), _FRAMED)
+    no_json = F.col("_malformed").isNotNull() & (F.col("_malformed") != NO_FIELD)
+    malformed = F.when(no_json, F.col("__why_framed"))
     # different keys could become equal when they are made valid
     is_used = F.lit(key is not None or KEY in fields)
     no_key = F.when(is_used & ~F.col("__key_is_text"), "the key of the message is not valid UTF-8")
+    if framed is not None:
+        no_key = F.coalesce(no_key, F.when(is_used & F.col("__key_is_framed"), BINARY_KEY))
     is_tombstone = F.col("__about").getField(TOMBSTONE) == "true"
     ignored = F.lit(TOMBSTONE not in fields)
     also = not_null(*always, F.when(F.col("__names_key").isNotNull(), F.lit(key)))
@@ -155,6 +179,11 @@ def _payload(text: Column) -> Column:
     typed = F.try_variant_get(json, "$[0].schema.type", "string").isNotNull()
     may_be = text.contains('"schema"') & text.contains('"payload"')
     return F.when(may_be & around & typed, unmarked(F.try_variant_get(json, "$[0].payload", "string"))).otherwise(text)
+
+
+def _has_framed_object(name: str) -> Column:
+    """Whether what follows the frame of a binary column is a JSON object."""
+    return is_framed(name) & F.coalesce(_is_object(without_frame(name).cast("string")), F.lit(False))
 
 
 def _is_object(text: Column) -> Column:

@@ -1,0 +1,86 @@
+"""Messages framed for a schema registry: a zero byte and the id of a schema in four bytes, then the message itself.
+
+See *Wire format* in Confluent's documentation of its Schema Registry. What follows is Avro, Protobuf or JSON. Avro and
+Protobuf can be read only with their schema, which is not fetched. JSON can be read without it.
+"""
+
+from typing import Literal
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from incload_assets.declaration.window import Window
+from resources.errors import SourceUnreadable
+
+Framed = Literal["json"]
+"""What may follow a frame."""
+
+BYTES = 5
+"""Length of a frame."""
+BINARY = "not JSON: begins with a zero byte, like Avro and Protobuf of a schema registry; have the producer write JSON"
+"""The reason of a message that has no JSON after its frame, or nothing at all."""
+OF_JSON = 'framed for a schema registry: a zero byte and the id of a schema before the JSON; declare framed="json"'
+"""The reason of a message that has JSON after its frame, which the declaration does not expect."""
+BINARY_KEY = "the key of the message begins with a zero byte, and no JSON object follows the frame of a schema registry"
+FRAMED = (BINARY, OF_JSON)
+"""The reasons of framed messages that are refused; they have nothing of the message."""
+
+_UNREAD = "messages are JSON: Avro and Protobuf cannot be read without their schemas, which are not fetched"
+_DECLARE = 'declare Kafka(..., framed="json")'
+_WRITE_JSON = (
+    "have the producer write JSON, plain or with the frame (KafkaJsonSchemaSerializer, or JsonSchemaConverter in Kafka "
+    'Connect) and framed="json" here; or have the topic copied to one of JSON'
+)
+
+
+def is_framed(name: str) -> Column:
+    """Whether the value of a binary column begins as a frame does; false for NULL. No JSON begins with a zero byte."""
+    return F.coalesce(F.hex(F.substring(name, 1, 1)) == "00", F.lit(False))
+
+
+def without_frame(name: str) -> Column:
+    """The value of a binary column without its frame, if it has one."""
+    rest = F.substring(F.col(name), F.lit(BYTES + 1), F.length(name))
+    return F.when(is_framed(name), rest).otherwise(F.col(name))
+
+
+def why_framed(name: str) -> Column:
+    """The reason of a framed value, in a table whose source expects no frames."""
+    return F.when(begins_as_json(without_frame(name)), OF_JSON).otherwise(BINARY)
+
+
+def begins_as_json(value: Column) -> Column:
+    """Whether a binary value without a frame begins as a JSON object does."""
+    return F.trim(value.cast("string")).startswith("{")
+
+
+def refuse_framed(
+    table_name: str, window: Window, topic: str, reason: str, messages: int, first: tuple[str, int]
+) -> None:
+    """Refuses a window whose messages are framed and cannot be read.
+
+    Args:
+        table_name: For the message.
+        window: The window.
+        topic: The topic as people know it.
+        reason: The reason why most messages were rejected.
+        messages: Their number.
+        first: Place of the first one, with the topic partition at its end, and its offset.
+
+    Raises:
+        SourceUnreadable: The reason is one of :data:`FRAMED`.
+    """
+    if reason not in FRAMED:
+        return
+    partition = first[0].rpartition("/")[2]
+    follows, rule, remedy = (
+        ("JSON", "messages are JSON, and frames are taken off only where that is declared", _DECLARE)
+        if reason == OF_JSON
+        else ("no JSON", _UNREAD, _WRITE_JSON)
+    )
+    raise SourceUnreadable(
+        f"{table_name} {window.key}: {messages} messages of {topic} are framed for a schema registry, the first at "
+        f"offset {first[1]} of partition {partition}: a zero byte and the id of a schema, and then {follows}",
+        rule=rule,
+        remedy=remedy,
+    )
