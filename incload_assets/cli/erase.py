@@ -32,7 +32,8 @@ def erase(
 
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
-    from incload_assets.recovery.erase import Eraser, fingerprints_of
+    from incload_assets.recovery.erase import Eraser
+    from incload_assets.recovery.erasure import fingerprints_of
     from resources.lake import Lake
     from resources.settings import Settings
     from resources.spark.resource import SparkResource
