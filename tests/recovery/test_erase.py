@@ -22,7 +22,8 @@ from incload_assets.load.replay import replay_window
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
 from incload_assets.progress.pause import pause_of
-from incload_assets.recovery.erase import Eraser, Erasure, fingerprints_of
+from incload_assets.recovery.erase import Eraser
+from incload_assets.recovery.erasure import Erasure, fingerprints_of
 from incload_assets.sources.files.files import Files
 from incload_assets.writes.append import Append
 from incload_assets.writes.delete_insert import DeleteInsert
