@@ -252,9 +252,11 @@ class Eraser:
     @contextmanager
     def _paused(self, instance: dg.DagsterInstance, because: str, actor: str) -> Iterator[None]:
         """Pauses the tables within the block, in which no run loads them."""
-        names = [load.table.name for load in self._loads()]
-        mine = [name for name in names if pause_of(self.lake, name) is None]
-        why = f"a {self.kind} is erased" + (f": {because}" if because else "")
+        begin = f"a {self.kind} is erased"
+        pauses = {load.table.name: pause_of(self.lake, load.table.name) for load in self._loads()}
+        # a pause of an erasure that was killed is taken over
+        mine = [name for name, found in pauses.items() if found is None or found.because.startswith(begin)]
+        why = begin + (f": {because}" if because else "")
         for name in mine:
             pause(self.lake, name, now() + _WHILE, why, actor=actor, run_id=self.run_id)
         try:

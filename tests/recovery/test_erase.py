@@ -18,6 +18,7 @@ from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.subject import Subject
 from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import window_of
+from incload_assets.load.fill import fill_window
 from incload_assets.load.replay import replay_window
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
@@ -243,4 +244,17 @@ def test_rows_that_are_no_longer_in_the_log_are_erased_from_the_table(tmp_path: 
     table.written_by_another([("b2", f"foreign {MARK}", 9, ANNA, "open")])
     assert erase(table).is_proven
     assert table.rows("id") == {("a",), ("b",)}
+    assert remains(table.lake.root) == []
+
+
+def test_a_fill_after_an_erasure_counts_the_erased_records(tmp_path: Path, declared: Declare) -> None:
+    class WithNote(Order):
+        note: T.StringType = pa.Field(nullable=True)
+
+    write(tmp_path / "all", {1: [order("a", ANNA, 1, note=MARK), order("b", BERT, 2, note="by hand")]})
+    erase(loaded(declared("all"), 1))
+    table = declared("all", contract=WithNote, code_version="2")
+    report = fill_window(table.spark, table.table, table.lake, window_of(table.table.partitions_def, day(1)))
+    assert (report.evidence.rows_read, report.evidence.erased) == (2, 1)
+    assert table.rows("id", "note") == {("b", "by hand")}
     assert remains(table.lake.root) == []
