@@ -10,6 +10,7 @@ committed. ``tests/model/erasure.py`` explores this protocol.
 """
 
 import hmac
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import sha256
@@ -64,6 +65,22 @@ def fingerprint(value: str, *, create: bool = False) -> str:
     """
     key = erasure_key(create=create)
     return f"{ERASURE}-{key_id(key)}:{hmac.new(key, value.encode(), sha256).hexdigest()}"
+
+
+def check_fingerprints(fingerprints: Collection[str]) -> None:
+    """Refuses what is no fingerprint, and fingerprints of another key, which would recognise nobody.
+
+    Raises:
+        SourceUnreadable: With their number. What was given is not told, as it may be an identifier.
+    """
+    form = re.compile(rf"{ERASURE}-{key_id(erasure_key())}:[0-9a-f]{{64}}")
+    wrong = [one for one in fingerprints if not form.fullmatch(one)]
+    if wrong or not fingerprints:
+        raise SourceUnreadable(
+            f"{len(wrong)} of {len(fingerprints)} values given are no fingerprints under this machine's key of erasures",
+            rule=f"a fingerprint is {ERASURE}-, the key's identifier, a colon and 64 hexadecimal digits, of one key",
+            remedy="print them with incload erase KIND VALUE --fingerprint, with the same INCLOAD_KEY_ERASURE",
+        )
 
 
 def subjects_scope(kind: str) -> str:

@@ -26,6 +26,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.decisions import decisions_uri, forget_decisions, rejected_row_id
 from incload_assets.change_log.erasures import (
     DenyList,
+    check_fingerprints,
     deny,
     deny_list_of,
     keys_scope,
@@ -89,6 +90,7 @@ class Eraser:
 
     def plan(self) -> Erasure:
         """What an erasure would find; nothing is changed."""
+        check_fingerprints(self.fingerprints)
         listed, tables = DenyList(self.fingerprints), {}
         for load in self._loads():
             found = rows_found(load, listed)
@@ -111,7 +113,9 @@ class Eraser:
         Raises:
             IncrementalLoadError: A run may be loading a table, or a table has a shadow; nothing was changed.
             ConcurrentLoad: Others wrote first in every attempt.
+            SourceUnreadable: The fingerprints are of another key, or the key is missing.
         """
+        check_fingerprints(self.fingerprints)
         self._refuse_shadows()
         with self._paused(instance, because, actor):
             made = self._erased()
@@ -122,19 +126,19 @@ class Eraser:
     def _erased(self) -> Erasure:
         deny(self.lake, subjects_scope(self.kind), self.fingerprints)
         tables: dict[str, ErasedRows] = {}
-        removed, rewritten, forgotten, decided = Removed(), 0, 0, set[str]()
+        removed, rewritten, forgotten, decisions = Removed(), 0, 0, 0
         for load in self._loads():
             name = load.table.name
             self.info(f"{name}: looks for rows of the {self.kind}")
             listed = self._barred(load)
-            decided |= self._rejected_ids(load, listed)
+            decisions += forget_decisions(self.lake, self._rejected_ids(load, listed))
             rewritten += self._rewrite_former(load, listed)
             tables[name] = erase_rows(load, listed)
             forgotten += self._forget_former(load)
             for uri in (load.uri, load.log.uri):
                 removed += self._without_old_versions(uri)
             self.info(f"{name}: {tables[name].changes} changes and {tables[name].rows} rows are erased")
-        if decisions := forget_decisions(self.lake, decided):
+        if self.lake.delta(decisions_uri(self.lake)) is not None:
             removed += self._without_old_versions(decisions_uri(self.lake))
         self.info("reads every file of the lake")
         traces = self._search().traces(self.lake, done=self.done)

@@ -56,6 +56,8 @@ class Erasure:
                 f"{name}: {several(rows.rows, 'row')} of the table, {several(rows.changes, 'change')} in "
                 f"{several(rows.windows, 'window')} of its log, {rows.rejected} of them rejected"
             )
+        if not any(rows.rows or rows.changes for rows in self.tables.values()):
+            yield f"no row of such a {self.kind} was found: the identifier has to be spelled as in the tables"
         if not planned:
             rewritten, forgotten = self.landings
             yield (

@@ -7,10 +7,9 @@ six digits, tell nobody apart, so they are compared in the columns that subjects
 
 import hmac
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from hashlib import sha256
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -94,7 +93,7 @@ class Search:
         key = erasure_key()
         prefix = f"{ERASURE}-{key_id(key)}:"
         wanted = {one.removeprefix(prefix) for one in self.fingerprints}
-        return lambda word: hmac.digest(key, word.encode(), sha256().name).hex() in wanted
+        return lambda word: hmac.digest(key, word.encode(), "sha256").hex() in wanted
 
     def _has_trace(self, files: pafs.FileSystem, path: str, is_trace: Callable[[str], bool]) -> bool:
         with files.open_input_file(path) as source:
@@ -126,8 +125,8 @@ def _texts(values: pa.Array) -> Iterator[str]:
 
 def _words(texts: Iterable[str]) -> set[str]:
     """The words of texts, and the texts, without those that tell nobody apart."""
-    found = {*texts} if isinstance(texts, Collection) else {text for text in texts}
-    for text in list(found):
+    found = {*texts}
+    for text in [*found]:
         for split in _SPLITS:
             found.update(split.split(text))
     return {word for word in found if not _TELLS_NOBODY.fullmatch(word)}

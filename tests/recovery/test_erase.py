@@ -14,6 +14,7 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.change_log.decisions import Decision, decide, decisions_in_force, rejected_row_id
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.subject import Subject
 from incload_assets.declaration.table import Quarantine
@@ -222,6 +223,7 @@ def test_an_erasure_that_is_repeated_finds_nothing_and_changes_no_row(tmp_path: 
     rows = table.rows()
     again = erase(table)
     assert (again.tables["items"].changes, again.tables["items"].rows, again.is_proven) == (0, 0, True)
+    assert "no row of such a person was found: the identifier has to be spelled as in the tables" in [*again.lines()]
     assert table.rows() == rows
 
 
@@ -257,4 +259,23 @@ def test_a_fill_after_an_erasure_counts_the_erased_records(tmp_path: Path, decla
     report = fill_window(table.spark, table.table, table.lake, window_of(table.table.partitions_def, day(1)))
     assert (report.evidence.rows_read, report.evidence.erased) == (2, 1)
     assert table.rows("id", "note") == {("b", "by hand")}
+    assert remains(table.lake.root) == []
+
+
+def test_what_people_decided_about_rejected_rows_of_the_person_goes_with_them(
+    tmp_path: Path, declared: Declare
+) -> None:
+    write(tmp_path / "all", {1: [*CONTENT[1], order("x", BERT, 9, state="no such state")]})
+    table = loaded(declared("all"), 1)
+    log = table.spark.read.format("delta").load(table.lake.log_uri(["items"])).filter("_kind = 'rejected'")
+    found = log.select("person", rejected_row_id().alias("row")).head(9)
+    assert {row["person"] for row in found} >= {ANNA, BERT}
+    made = [
+        Decision(kind="fix", window=day(1), fingerprint="", row=row["row"], values={"state": f"of {row['person']}"})
+        for row in found
+    ]
+    decide(table.lake, table.table, made, audit=1)
+    assert erase(table).decisions == 2
+    [left] = decisions_in_force(table.lake, table.table, ["fix"])
+    assert left.values == {"state": f"of {BERT}"}
     assert remains(table.lake.root) == []

@@ -51,7 +51,7 @@ DEATHS = {
     "after a merge": (rows_module, "commit", 2),
     "before merges are called off": (rows_module, "_call_off_all_merges", 1),
     "between the versions of table and log": (erase_module, "remove_old_versions", 2),
-    "before the proof": (erase_module, "forget_decisions", 1),
+    "before the proof": (erase_module, "decisions_uri", 1),
 }
 
 
@@ -178,6 +178,10 @@ def test_an_erasure_refuses_what_it_could_not_finish_and_leaves_no_table_paused(
     ):
         fingerprints_of([table.table], "customer", ANNA)
     found = fingerprints_of([table.table], "person", ANNA)
+    for wrong in ({ANNA}, set[str](), {next(iter(found)).replace(":", "0:")}):
+        with pytest.raises(SourceUnreadable, match=r"\d of \d values given are no fingerprints under") as told:
+            Eraser(table.spark, table.lake, [table.table], "person", frozenset(wrong)).plan()
+        assert ANNA not in str(told.value)
     eraser = Eraser(table.spark, table.lake, [table.table], "person", found, patience=timedelta(0))
     with dg.instance_for_test() as instance:
         run = create_run_for_test(
