@@ -77,7 +77,7 @@ def check_fingerprints(fingerprints: Collection[str]) -> None:
     wrong = [one for one in fingerprints if not form.fullmatch(one)]
     if wrong or not fingerprints:
         raise SourceUnreadable(
-            f"{len(wrong)} of {len(fingerprints)} values given are no fingerprints under this machine's key of erasures",
+            f"{len(wrong)} of {len(fingerprints)} values given are no fingerprints under the present key of erasures",
             rule=f"a fingerprint is {ERASURE}-, the key's identifier, a colon and 64 hexadecimal digits, of one key",
             remedy="print them with incload erase KIND VALUE --fingerprint, with the same INCLOAD_KEY_ERASURE",
         )

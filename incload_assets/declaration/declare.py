@@ -45,7 +45,7 @@ def declare(declaration: Declaration) -> Table:
     source = source.for_changes(changes.unavailable, moves=changes.moved_when is not None)
     check_columns(table_name, compiled, changes, write)
     if declaration.subject is not None:
-        check_subject(table_name, compiled, declaration.subject)
+        check_subject(table_name, compiled, declaration.subject, declaration.write.partition_by)
     write.validate(table_name, compiled, changes, source)
     write.validate_windows(table_name, compiled, partitions_def)
     control_fields = check_conditions(table_name, compiled, changes, write, source)

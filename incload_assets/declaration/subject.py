@@ -28,8 +28,14 @@ class Subject:
     by: str
 
 
-def check_subject(table_name: str, contract: Contract, subject: Subject) -> None:
-    """Refuses a subject that no row could be found by.
+def check_subject(table_name: str, contract: Contract, subject: Subject, partition_by: str | None) -> None:
+    """Refuses a subject that no row could be found by, or that could not be erased.
+
+    Args:
+        table_name: Name of the table for messages.
+        contract: The contract.
+        subject: The subject.
+        partition_by: The column that partitions the table.
 
     Raises:
         DeclarationError: Naming the table, the field, the value, the rule and what to write instead.
@@ -57,4 +63,10 @@ def check_subject(table_name: str, contract: Contract, subject: Subject) -> None
             f"{table_name}: subject.by is {subject.by!r}, which is {protection!r}",
             rule="a person is identified by a value that tells people apart",
             remedy='protect it as Hashed(key="…") instead, or name another column',
+        )
+    if subject.by == partition_by:
+        raise DeclarationError(
+            f"{table_name}: subject.by is {subject.by!r}, and so is write.partition_by",
+            rule="values that partition a table are in names of folders and in Delta's commits, which outlive rows",
+            remedy="spread the rows by hash instead: write=Merge(buckets=…), or partition by another column",
         )
