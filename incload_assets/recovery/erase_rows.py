@@ -6,9 +6,13 @@ once more without markers, which have the keys. MERGEs that were planned before 
 that the table still has are replaced by what the log says of their keys. The source is not read.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -16,6 +20,7 @@ from incload_assets.change_log.change import CONTROL, REJECTED, REPLACED, SNAPSH
 from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.erasures import DenyList
+from incload_assets.change_log.former import FormerLandings
 from incload_assets.change_log.payloads import payloads_read_at
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import BASE, WindowRecord
@@ -32,6 +37,7 @@ from incload_assets.load.range_fences import call_off_ingestions, call_off_merge
 from incload_assets.recovery.base_rows import base_window
 from incload_assets.writes.merge_into import INGESTION_SHIFT, app_id
 from resources.errors import ConcurrentLoad, IncrementalLoadError
+from resources.lake import data_files, files_in
 
 ATTEMPTS = 5
 NO_RECORDS = (REPLACED, SNAPSHOT)
@@ -171,6 +177,7 @@ def _land(load: LoadContext, window: Window, before: WindowRecord, deny: DenyLis
             erasing=True,
         )
         load.info(f"{table.name} {key}: lands without {records} rows")
+        _keep_named(load, at, key, [*counts])
         landed = commit(
             load,
             staged,
@@ -186,6 +193,13 @@ def _land(load: LoadContext, window: Window, before: WindowRecord, deny: DenyLis
         return landed, ErasedRows(windows=1, changes=records, rejected=rejected)
     finally:
         staged.discard()
+
+
+def _keep_named(load: LoadContext, at: DeltaTable, key: str, kinds: Sequence[str]) -> None:
+    """Copies files that former landings name, and that a landing without subjects is about to replace."""
+    replaced = pc.field("partition._kind").isin(pa.array(kinds, pa.string()))
+    files = files_in(data_files(at), "_window", [key]).filter(replaced)
+    FormerLandings(load.log).keep_named([key], [unquote(path) for path in files["path"].to_pylist()])
 
 
 def _merge_and_strip(load: LoadContext, window: Window, before: WindowRecord) -> bool:

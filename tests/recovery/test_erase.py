@@ -279,3 +279,18 @@ def test_what_people_decided_about_rejected_rows_of_the_person_goes_with_them(
     [left] = decisions_in_force(table.lake, table.table, ["fix"])
     assert left.values == {"state": f"of {BERT}"}
     assert remains(table.lake.root) == []
+
+
+def test_a_former_landing_without_the_person_can_still_be_returned_to(tmp_path: Path, declared: Declare) -> None:
+    folder = tmp_path / "all" / day(1)
+    folder.mkdir(parents=True)
+    table = declared("all", source=Files(str(tmp_path / "all" / "{window:%Y-%m-%d}/*.json")))
+    for number, row in enumerate([order("b", BERT, 1), order("a", ANNA, 2, MARK), order("c", BERT, 3)]):
+        (folder / f"{number}.json").write_text(json.dumps(row) + "\n")
+        table.load(1)
+    made = erase(table)
+    assert (made.is_proven, made.landings[1]) == (True, 0)
+    assert table.rows("id") == {("b",), ("c",)}
+    undo_window(table.spark, table.table, table.lake, window_of(table.table.partitions_def, day(1)), Undo("2"))
+    assert table.rows("id") == {("b",)}
+    assert remains(table.lake.root) == []
