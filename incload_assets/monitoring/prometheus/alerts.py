@@ -251,6 +251,8 @@ CHECKS = tuple(
          "Ask the source's owner whether that is right.", "late-arrivals", ""),
         ("Quarantine", "quarantine", "", timedelta(0), "many rows break the contract",
          "Have the rows corrected, or adapt the contract.", "schema-break", "F3"),
+        ("SchemaDrift", "schema", "", timedelta(0), "the source sends what the contract does not declare",
+         "Declare the fields and fill them, or ignore them.", "schema-break", "F3"),
         ("SourceFiles", "source_files", _REACHABLE, timedelta(0), "loaded files are gone from the source",
          "Restore the files, or let their rows be removed.", "missed-updates", "F1"),
         ("Conflicts", "conflicts", "", timedelta(0), "its sources contradict each other",

@@ -218,6 +218,7 @@ FIRES = (
         {"IncloadQuarantine": "none"},
         criticality="low",
     ),
+    Case("the source sends other fields", failed("schema", "WARN"), {"IncloadSchemaDrift": "ticket"}),
     Case("files are gone", failed("source_files", "WARN"), {"IncloadSourceFiles": "ticket"}),
     Case("sources contradict each other", failed("conflicts", "WARN"), {"IncloadConflicts": "ticket"}),
     Case("a source does not answer", {of("incload_source_up"): always(0)}, {"IncloadSourceDown": "page"}),
