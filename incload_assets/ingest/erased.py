@@ -20,8 +20,15 @@ from resources.protection_keys import ERASURE, erasure_key
 
 IS_ERASED = "_is_erased"
 REASON = "its subject was erased"
-SEPARATORS = (r"[\s\"',;:{}\[\]|=\\<>()]+", r"[\s\"',;{}\[\]|=\\<>()]+", r"\"")
-"""How the words of a text are told apart: with and without a colon, which tokens contain; and strings of JSON."""
+_ALWAYS = r"\s\"',;{}\[\]|=\\<>()/&#?!"
+SEPARATORS = (
+    f"[{_ALWAYS}]+",  # tokens contain a colon
+    f"[{_ALWAYS}:]+",  # mail addresses contain what follows
+    f"[{_ALWAYS}:.@+]+",
+    r"[\s\"',;{}\[\]|=\\<>():]+",  # paths contain slashes
+    r"\"",  # strings of JSON contain anything
+)
+"""How the words of a text are told apart, in five ways, as identifiers may contain what separates others."""
 
 
 class Found(NamedTuple):

@@ -261,13 +261,15 @@ class Eraser:
         # a pause of an erasure that was killed is taken over
         mine = [name for name, found in pauses.items() if found is None or found.because.startswith(begin)]
         why = begin + (f": {because}" if because else "")
-        for name in mine:
-            pause(self.lake, name, now() + _WHILE, why, actor=actor, run_id=self.run_id)
+        begun: list[str] = []
         try:
+            for name in mine:
+                pause(self.lake, name, now() + _WHILE, why, actor=actor, run_id=self.run_id)
+                begun.append(name)
             self._wait_for_runs(instance)
             yield
         finally:
-            for name in mine:
+            for name in begun:
                 resume(self.lake, name, "the erasure has ended", actor=actor, run_id=self.run_id)
 
     def _wait_for_runs(self, instance: dg.DagsterInstance) -> None:

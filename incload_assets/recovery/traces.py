@@ -24,6 +24,7 @@ BATCH = 65_536
 FILES_AT_ONCE = 2
 _SPLITS = tuple(re.compile(pattern) for pattern in SEPARATORS)
 _TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 _TELLS_NOBODY = re.compile(r"[0-9]{0,5}")
 
 
@@ -126,6 +127,7 @@ def _texts(values: pa.Array) -> Iterator[str]:
 def _words(texts: Iterable[str]) -> set[str]:
     """The words of texts, and the texts, without those that tell nobody apart."""
     found = {*texts}
+    found |= {_ESCAPED.sub(lambda code: chr(int(code[1], 16)), text) for text in found if "\\u" in text}
     for text in [*found]:
         for split in _SPLITS:
             found.update(split.split(text))
