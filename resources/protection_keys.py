@@ -1,5 +1,6 @@
 """Keys for the protection of personal values, by name, from the environment or a file."""
 
+import hmac
 import os
 import re
 import secrets
@@ -70,6 +71,16 @@ def erasure_key(*, create: bool = False) -> bytes:
 def own_erasure_key() -> Path:
     """The file with the key of erasures that was made on this machine."""
     return Settings().home_root / "keys" / ERASURE
+
+
+def token_prefix(name: str, key: bytes) -> str:
+    """What all tokens under a key begin with: the key's name, its identifier and a colon."""
+    return f"{name}-{key_id(key)}:"
+
+
+def token(name: str, key: bytes, value: str) -> str:
+    """The token of a value: its HMAC-SHA-256 under a key, after the key's prefix; made without Spark."""
+    return token_prefix(name, key) + hmac.digest(key, value.encode(), "sha256").hex()
 
 
 def key_id(key: bytes) -> str:

@@ -9,11 +9,9 @@ each commit that began before a change of properties, and a landing that was sta
 committed. ``tests/model/erasure.py`` explores this protocol.
 """
 
-import hmac
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from hashlib import sha256
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -25,7 +23,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.delta.tables import lost_the_race
 from resources.errors import ConcurrentLoad, SourceUnreadable
 from resources.lake import ERASED_FOLDER, Lake
-from resources.protection_keys import ERASURE, erasure_key, key_id
+from resources.protection_keys import ERASURE, erasure_key, token, token_prefix
 
 BARRIER = "incload.erasures"
 """The property of a table, and of its log, with the number of erasures that it has seen."""
@@ -63,8 +61,7 @@ def fingerprint(value: str, *, create: bool = False) -> str:
     Raises:
         SourceUnreadable: There is no key.
     """
-    key = erasure_key(create=create)
-    return f"{ERASURE}-{key_id(key)}:{hmac.new(key, value.encode(), sha256).hexdigest()}"
+    return token(ERASURE, erasure_key(create=create), value)
 
 
 def check_fingerprints(fingerprints: Collection[str]) -> None:
@@ -73,7 +70,7 @@ def check_fingerprints(fingerprints: Collection[str]) -> None:
     Raises:
         SourceUnreadable: With their number. What was given is not told, as it may be an identifier.
     """
-    form = re.compile(rf"{ERASURE}-{key_id(erasure_key())}:[0-9a-f]{{64}}")
+    form = re.compile(rf"{token_prefix(ERASURE, erasure_key())}[0-9a-f]{{64}}")
     wrong = [one for one in fingerprints if not form.fullmatch(one)]
     if wrong or not fingerprints:
         raise SourceUnreadable(
@@ -105,7 +102,7 @@ def deny_list_of(lake: Lake, table: Table) -> DenyList:
     found = delta.to_pyarrow_table(columns=["fingerprint"], filters=[("scope", "in", scopes)])
     listed = frozenset(found["fingerprint"].to_pylist())
     if listed:
-        mine = f"{ERASURE}-{key_id(erasure_key())}:"
+        mine = token_prefix(ERASURE, erasure_key())
         if others := sorted({one.partition(":")[0] for one in listed if not one.startswith(mine)}):
             raise SourceUnreadable(
                 f"{table.name}: subjects were erased under the key {', '.join(others)}, here it is {mine[:-1]}",

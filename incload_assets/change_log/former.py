@@ -195,8 +195,12 @@ class FormerLandings:
             files.delete_file(f"{self.folder}/{_path_of(*_key(landing))}")
 
     def paths(self, landing: FormerLanding) -> dict[FormerFile, str | None]:
-        """The path of each file of a former landing below the lake's root; None if it is gone."""
-        in_log = {unquote(path) for path in data_files(self.log.open())["path"].to_pylist()}
+        """The path of each file of a former landing below the lake's root: in the log still, or among the copies.
+
+        None if it is gone.
+        """
+        log = self.log.open()
+        in_log = {unquote(path) for path in files_in(data_files(log), "_window", [landing.window])["path"].to_pylist()}
         here = self.log.uri[len(self.lake.root) + 1 :]
         places = {f: f"{here}/{f.path}" if f.path in in_log else f"{self.folder}/{f.name}" for f in landing.files}
         with self.lake.files(self.lake.root) as files:
@@ -253,24 +257,16 @@ class FormerLandings:
                         yield FormerLanding.of_text(pq.read_table(source)["landing"][0].as_py())
 
     def _places(self, landing: FormerLanding) -> list[str]:
-        """Where each file is now, as Spark reads it: in the log still, or among the copies."""
-        log = self.log.open()
-        in_log = {unquote(path) for path in files_in(data_files(log), "_window", [landing.window])["path"].to_pylist()}
-        with self.lake.files(self.lake.root) as files:
-            gone = [f for f in landing.files if f.path not in in_log]
-            places = [f"{self.folder}/{f.name}" for f in gone]
-            lost = [i for i in files.get_file_info(places) if i.type != pafs.FileType.File]
-        if lost:
+        """Where each file is now, as Spark reads it."""
+        paths = self.paths(landing)
+        if lost := sum(path is None for path in paths.values()):
             raise IncrementalLoadError(
-                f"{self.log.table.name} {landing.window}: {len(lost)} of {len(landing.files)} files of its landing "
+                f"{self.log.table.name} {landing.window}: {lost} of {len(landing.files)} files of its landing "
                 f"{landing.record.landing} are gone from {self.uri}",
                 rule="a window can be returned to a landing whose files are all kept",
                 remedy="name another landing, see incload history",
             )
-        return [
-            self.lake.spark_uri(f"{self.log.uri}/{file.path}" if file.path in in_log else f"{self.uri}/{file.name}")
-            for file in landing.files
-        ]
+        return [self.lake.spark_uri(f"{self.lake.root}/{paths[file]}") for file in landing.files]
 
 
 def _key(landing: FormerLanding) -> tuple[str, int]:

@@ -56,6 +56,19 @@ class Facts:
     unseen: tuple[str, ...] = ()
 
     @property
+    def recorded(self) -> dict[str, Any]:
+        """The facts that the window's record has, by the names of its fields."""
+        return {
+            "rows_read": self.rows,
+            "rejected": self.rejected,
+            "skipped": self.skipped,
+            "erased": self.erased,
+            "replaced": self.replaced,
+            "partitions": self.partitions,
+            "first_sequence": self.first_sequence,
+        }
+
+    @property
     def of_one_partition(self) -> bool:
         """Whether all rows are known to be in the same partition."""
         return (

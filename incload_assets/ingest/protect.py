@@ -10,9 +10,7 @@ As a record may hold personal values elsewhere, too, a table with protected colu
 The checks of protected columns are made here, on the values themselves.
 """
 
-import hmac
 from collections.abc import Mapping
-from hashlib import sha256
 
 import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
@@ -27,7 +25,8 @@ from incload_assets.delta.sql import col
 from incload_assets.ingest.tokens import token_column, with_keys, without_keys
 from incload_assets.sources.files.csv import csv_payloads
 from incload_assets.sources.kafka.framed import FRAMED
-from resources.protection_keys import key_id, protection_key
+from resources.protection_keys import protection_key
+from resources.protection_keys import token as token_of_value
 
 JUDGED = "_judged"
 """The column with the reasons of checks of protected columns; a record that has it is protected."""
@@ -114,8 +113,7 @@ def token(protection: Hashed, value: str) -> str:
     Raises:
         SourceUnreadable: The key is missing.
     """
-    key = protection_key(protection.key)
-    return f"{protection.key}-{key_id(key)}:{hmac.new(key, value.encode(), sha256).hexdigest()}"
+    return token_of_value(protection.key, protection_key(protection.key), value)
 
 
 def is_protected(name: str, table: Table) -> Column:

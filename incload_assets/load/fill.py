@@ -30,16 +30,11 @@ from incload_assets.ingest.facts import facts_of
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.ingest.quarantine import check_threshold
 from incload_assets.ingest.rescued import filled, is_fillable, rescued_in, uses_of
-from incload_assets.load.apply import apply_changes
 from incload_assets.load.judgeable import can_be_judged
-from incload_assets.load.landing_again import check_count, land_again, record_again, with_former
-from incload_assets.load.load import LoadReport, report_of
-from incload_assets.load.placement import refuse_misplaced
-from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
+from incload_assets.load.landing_again import check_count, land_again, load_from_log, record_again, with_former
+from incload_assets.load.load import LoadReport
 from incload_assets.load.replay import NO_REASON, REPLAY_TAG, SENSOR_TAG, judged_again, unreplayable
-from incload_assets.load.tables import ensure_tables
 from incload_assets.progress.audit import Action, AuditEntry, actor_of, record
-from incload_assets.writes.merge_into import app_id
 from resources.errors import DeclarationError, SourceUnreadable, WindowCompacted
 from resources.lake import Lake
 
@@ -133,10 +128,6 @@ def fill_window(
     """
     refuse_unfillable(table)
     load = LoadContext(spark, table, lake.followed(), run_id, info)
-    with load.phases.timed("prepare"):
-        refuse_misplaced(load, [window])
-        ensure_tables(load)
-        call_off_ingestions(load, window)
 
     def is_due(before: WindowRecord) -> bool:
         _refuse_compacted(table, window, before)
@@ -145,12 +136,10 @@ def fill_window(
     def land_once(ingestion: Ingestion, before: WindowRecord) -> bool | None:
         return _land_once(load, ingestion, before)
 
-    landed = land_again(load, window, is_due, land_once, rule="a fill uses the log of a loaded window")
-    with load.phases.timed("prepare"):
-        call_off_merges(load, window)
-    # in full: a fill that was killed after its landing is repeated by this one, which finds nothing to land
-    applied = apply_changes(load, (window,), app_id(table, window), is_again=lambda _: True)
-    return report_of(load, applied, window, ingested=landed)
+    def land() -> bool:
+        return land_again(load, window, is_due, land_once, rule="a fill uses the log of a loaded window")
+
+    return load_from_log(load, window, land)
 
 
 def _refuse_compacted(table: Table, window: Window, before: WindowRecord) -> None:

@@ -22,13 +22,40 @@ from incload_assets.ingest.carry_over import replaced_rows
 from incload_assets.ingest.facts import Facts, facts_of
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
+from incload_assets.load.apply import apply_changes
 from incload_assets.load.compacted import hold_off
+from incload_assets.load.load import LoadReport, report_of
+from incload_assets.load.placement import refuse_misplaced
+from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
+from incload_assets.load.tables import ensure_tables
+from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.strategy import strategy_of
 from resources.errors import ConcurrentLoad, DeclarationError, IncrementalLoadError
 
 LANDINGS = 5
 LandOnce = Callable[[Ingestion, WindowRecord], bool | None]
 """One attempt to land; returns whether it was committed, or None if there is nothing to land."""
+
+
+def load_from_log(load: LoadContext, window: Window, land: Callable[[], bool]) -> LoadReport:
+    """Lands a window from the log, merges it in full, and reconciles.
+
+    In full, because a landing that was killed before its merge is repeated by one that may find nothing to land.
+
+    Args:
+        load: The load's context.
+        window: The window.
+        land: Lands; returns whether there was anything to land.
+    """
+    with load.phases.timed("prepare"):
+        refuse_misplaced(load, [window])
+        ensure_tables(load)
+        call_off_ingestions(load, window)
+    landed = land()
+    with load.phases.timed("prepare"):
+        call_off_merges(load, window)
+    applied = apply_changes(load, (window,), app_id(load.table, window), is_again=lambda _: True)
+    return report_of(load, applied, window, ingested=landed)
 
 
 def land_again(
@@ -137,11 +164,5 @@ def record_again(
         code_version=code_version,
         run_id=load.run_id,
         landed_at=windows.now(),
-        rows_read=facts.rows,
-        rejected=facts.rejected,
-        skipped=facts.skipped,
-        erased=facts.erased,
-        replaced=facts.replaced,
-        partitions=facts.partitions,
-        first_sequence=facts.first_sequence,
+        **facts.recorded,
     )

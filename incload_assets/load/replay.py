@@ -34,14 +34,9 @@ from incload_assets.ingest.gains import validates_each_alone, with_before
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.ingest.quarantine import check_threshold
 from incload_assets.ingest.validate import validate
-from incload_assets.load.apply import apply_changes
 from incload_assets.load.judgeable import can_be_judged, fields_of_payloads, records_of_payloads, refuse_expired
-from incload_assets.load.landing_again import check_count, land_again, record_again, with_former
-from incload_assets.load.load import LoadReport, report_of
-from incload_assets.load.placement import refuse_misplaced
-from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
-from incload_assets.load.tables import ensure_tables
-from incload_assets.writes.merge_into import app_id
+from incload_assets.load.landing_again import check_count, land_again, load_from_log, record_again, with_former
+from incload_assets.load.load import LoadReport
 from resources.errors import SourceUnreadable
 from resources.lake import Lake
 
@@ -103,16 +98,7 @@ def replay_window(
     """
     refuse_unreplayable(table)
     load = LoadContext(spark, table, lake.followed(), run_id, info)
-    with load.phases.timed("prepare"):
-        refuse_misplaced(load, [window])
-        ensure_tables(load)
-        call_off_ingestions(load, window)
-    landed = _land(load, window)
-    with load.phases.timed("prepare"):
-        call_off_merges(load, window)
-    # in full: a replay that was killed after its landing is repeated by this one, which may find nothing to land
-    applied = apply_changes(load, (window,), app_id(table, window), is_again=lambda _: True)
-    return report_of(load, applied, window, ingested=landed)
+    return load_from_log(load, window, lambda: _land(load, window))
 
 
 def _land(load: LoadContext, window: Window) -> bool:

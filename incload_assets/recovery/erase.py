@@ -33,14 +33,14 @@ from incload_assets.change_log.erasures import (
     raise_barrier,
     subjects_scope,
 )
-from incload_assets.change_log.former import FormerLandings
+from incload_assets.change_log.former import FormerLanding, FormerLandings
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.ingest.erased import IS_ERASED, fingerprints_of_keys, marked_erased
 from incload_assets.progress.audit import AuditEntry, record
 from incload_assets.progress.checkpoint import loading_now
 from incload_assets.progress.pause import pause, pause_of, resume
-from incload_assets.recovery.erase_rows import ErasedRows, erase_rows, rows_found, table_rows_found
+from incload_assets.recovery.erase_rows import ErasedRows, counts_by_kind, erase_rows, rows_found, table_rows_found
 from incload_assets.recovery.erasure import Erasure, tables_of
 from incload_assets.recovery.old_versions import Removed, remove_old_versions
 from incload_assets.recovery.traces import Search
@@ -185,19 +185,15 @@ class Eraser:
     def _rewrite_former(self, load: LoadContext, listed: DenyList) -> int:
         """Writes former landings again without the person, as far as their files are kept."""
         former, count = FormerLandings(load.log), 0
-        for landing in former.all():
-            paths = former.paths(landing)
-            if None in paths.values() or not self._search().traces(self.lake, filter(None, paths.values())).found:
+        for landing, has_trace, is_whole in self._searched(former):
+            if not (has_trace and is_whole):
                 continue
-            is_rejected = F.col("_kind") == REJECTED
-            marked = marked_erased(former.read(self.spark, landing), load.table, listed, rejected=is_rejected)
-            erased = {
-                row["_kind"]: row["count"] for row in marked.filter(F.col(IS_ERASED)).groupBy("_kind").count().head(16)
-            }
-            rejected = erased.get(REJECTED, 0)
+            rows = former.read(self.spark, landing)
+            marked = marked_erased(rows, load.table, listed, rejected=F.col("_kind") == REJECTED)
+            erased = counts_by_kind(marked.filter(F.col(IS_ERASED)))
             record = replace(
                 landing.record,
-                rejected=landing.record.rejected - rejected,
+                rejected=landing.record.rejected - erased.get(REJECTED, 0),
                 erased=landing.record.erased + sum(erased.values()),
             )
             former.rewrite(landing, marked.filter(~F.col(IS_ERASED)).drop(IS_ERASED), record)
@@ -209,13 +205,20 @@ class Eraser:
     def _forget_former(self, load: LoadContext) -> int:
         """Forgets former landings that still have the person, or whose files are gone."""
         former, count = FormerLandings(load.log), 0
-        for landing in former.all():
-            paths = former.paths(landing)
-            if None in paths.values() or self._search().traces(self.lake, filter(None, paths.values())).found:
+        for landing, has_trace, is_whole in self._searched(former):
+            if has_trace or not is_whole:
                 former.forget(landing)
                 count += 1
         former.prune(now(), abandoned=timedelta(0))
         return count
+
+    def _searched(self, former: FormerLandings) -> Iterator[tuple[FormerLanding, bool, bool]]:
+        """The former landings, each with whether a file has a trace, and whether all files are kept."""
+        paths = [(landing, former.paths(landing).values()) for landing in former.all()]
+        named = [path for _, several in paths for path in several if path is not None]
+        found = set(self._search().traces(self.lake, named).found)
+        for landing, places in paths:
+            yield landing, not found.isdisjoint(places), None not in places
 
     def _without_old_versions(self, uri: str) -> Removed:
         return remove_old_versions(self.lake, uri, lambda: raise_barrier(self.spark, self.lake, uri))

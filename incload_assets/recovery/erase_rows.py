@@ -40,6 +40,8 @@ from resources.errors import ConcurrentLoad, IncrementalLoadError
 from resources.lake import data_files, files_in
 
 ATTEMPTS = 5
+MOST_KINDS = 16
+"""More than there are kinds of rows."""
 NO_RECORDS = (REPLACED, SNAPSHOT)
 """Kinds of rows that are not counted as records of the source."""
 
@@ -61,12 +63,8 @@ class ErasedRows(Counts):
     rows: int = 0
 
 
-Found = Mapping[str, Mapping[str, int]]
-"""The number of rows of subjects by kind, by partition key."""
-
-
-def rows_found(load: LoadContext, deny: DenyList) -> Found:
-    """The rows of subjects that the log has, counted by window and kind.
+def rows_found(load: LoadContext, deny: DenyList) -> dict[str, dict[str, int]]:
+    """The number of rows of subjects that the log has, by kind, by partition key.
 
     Args:
         load: The context of the table.
@@ -75,10 +73,8 @@ def rows_found(load: LoadContext, deny: DenyList) -> Found:
     at = load.log.open()
     rows = load.log.read(load.spark, at.version()).filter(F.col("_kind") != CONTROL)
     found: dict[str, dict[str, int]] = {}
-    kinds = 16
-    for row in (
-        _of_subjects(load, rows, deny).groupBy("_window", "_kind").count().head(len(load.log.records(at)) * kinds)
-    ):
+    counts = _of_subjects(load, rows, deny).groupBy("_window", "_kind").count()
+    for row in counts.head(len(load.log.records(at)) * MOST_KINDS):
         found.setdefault(row["_window"], {})[row["_kind"]] = row["count"]
     return found
 
@@ -86,6 +82,11 @@ def rows_found(load: LoadContext, deny: DenyList) -> Found:
 def table_rows_found(load: LoadContext, deny: DenyList) -> int:
     """The number of rows of subjects that the table has; see :func:`rows_found`."""
     return marked_erased(load.newest_rows(), load.table, deny).filter(F.col(IS_ERASED)).count()
+
+
+def counts_by_kind(rows: DataFrame) -> dict[str, int]:
+    """The number of rows of each kind."""
+    return {row["_kind"]: row["count"] for row in rows.groupBy("_kind").count().head(MOST_KINDS)}
 
 
 def erase_rows(load: LoadContext, deny: DenyList) -> ErasedRows:
@@ -149,8 +150,7 @@ def _land(load: LoadContext, window: Window, before: WindowRecord, deny: DenyLis
         hold_off(load)
     at = log.open()
     former = log.read(load.spark, at.version(), [key]).filter(F.col("_kind") != CONTROL)
-    of_subjects = _of_subjects(load, former, deny)
-    counts = {row["_kind"]: row["count"] for row in of_subjects.groupBy("_kind").count().head(len(log.schema))}
+    counts = counts_by_kind(_of_subjects(load, former, deny))
     fence = at.transaction_version(ingestion_app_id(table, window)) or 0
     # as of the present code, so that only keys that lose a row are marked; not settled, so that former markers stay
     ingestion = Ingestion(

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from incload_assets.ingest.erased import SEPARATORS
 from resources.lake import Lake
-from resources.protection_keys import ERASURE, erasure_key, key_id
+from resources.protection_keys import ERASURE, erasure_key, token_prefix
 
 BATCH = 65_536
 FILES_AT_ONCE = 2
@@ -92,9 +92,9 @@ class Search:
 
     def _recogniser(self) -> Callable[[str], bool]:
         key = erasure_key()
-        prefix = f"{ERASURE}-{key_id(key)}:"
-        wanted = {one.removeprefix(prefix) for one in self.fingerprints}
-        return lambda word: hmac.digest(key, word.encode(), "sha256").hex() in wanted
+        prefix = token_prefix(ERASURE, key)
+        wanted = {bytes.fromhex(one.removeprefix(prefix)) for one in self.fingerprints}
+        return lambda word: hmac.digest(key, word.encode(), "sha256") in wanted
 
     def _has_trace(self, files: pafs.FileSystem, path: str, is_trace: Callable[[str], bool]) -> bool:
         with files.open_input_file(path) as source:
