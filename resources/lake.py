@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,6 +35,8 @@ DECISIONS_FOLDER = "_decisions"
 """Folder under the lake's root with the decisions of people about rejected rows."""
 ERASED_FOLDER = "_erased"
 """Folder under the lake's root with the deny list of erased subjects."""
+PERSON_KEYS_FOLDER = "_person_keys"
+"""Folder under the lake's root with the keys of persons, for encrypted values."""
 FORMER_FOLDER = "_former"
 """Folder under the lake's root with the former content of windows, for undo."""
 SHADOW_FOLDER = "_shadow"
@@ -49,6 +51,7 @@ OWN_FOLDERS = (
     AUDIT_FOLDER,
     DECISIONS_FOLDER,
     ERASED_FOLDER,
+    PERSON_KEYS_FOLDER,
     FORMER_FOLDER,
     IDENTITY_FOLDER,
     SHADOW_FOLDER,
@@ -78,6 +81,8 @@ class Lake:
     """
 
     root: str
+    is_written: ClassVar[bool] = True
+    """Whether loads may write into it."""
 
     @classmethod
     def of(cls, settings: Settings) -> "Lake":

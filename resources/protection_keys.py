@@ -1,5 +1,6 @@
 """Keys for the protection of personal values, by name, from the environment or a file."""
 
+import base64
 import hmac
 import os
 import re
@@ -7,6 +8,8 @@ import secrets
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from resources.errors import SourceUnreadable
 from resources.secret import secret
@@ -16,6 +19,11 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 """The form of a key's name."""
 ERASURE = "erasure"
 """The name of the key under which the fingerprints of erased subjects are made."""
+TOKENIZED, ENCRYPTED = "t", "e"
+"""What a sealed value has after the key's prefix: whether equal values are equal everywhere, or for one person."""
+SEALING_KEY, SEALING_NONCE = b"\xffkey\xff", b"\xffnonce\xff"
+"""What a message begins with from which a key or a nonce is derived; no text in UTF-8 begins so, and so no value."""
+NONCE_BYTES = 12
 SHORTEST = 32
 """Fewest characters of a key."""
 
@@ -81,6 +89,23 @@ def token_prefix(name: str, key: bytes) -> str:
 def token(name: str, key: bytes, value: str) -> str:
     """The token of a value: its HMAC-SHA-256 under a key, after the key's prefix; made without Spark."""
     return token_prefix(name, key) + hmac.digest(key, value.encode(), "sha256").hex()
+
+
+def sealed(name: str, key: bytes, value: str) -> str:
+    """A value encrypted so that equal values stay equal, after the key's prefix; made without Spark.
+
+    AES-256-GCM, whose nonce is derived from the value, so that two values never share one (the idea of a synthetic
+    initialisation vector, RFC 5297). Key and nonce are HMAC-SHA-256 under the key given.
+
+    Args:
+        name: The key's name.
+        key: The key.
+        value: The value.
+    """
+    plain = value.encode()
+    nonce = hmac.digest(key, SEALING_NONCE + plain, "sha256")[:NONCE_BYTES]
+    box = nonce + AESGCM(hmac.digest(key, SEALING_KEY, "sha256")).encrypt(nonce, plain, None)
+    return f"{token_prefix(name, key)}{TOKENIZED}.{base64.urlsafe_b64encode(box).decode().rstrip('=')}"
 
 
 def key_id(key: bytes) -> str:

@@ -47,6 +47,8 @@ class Settings(BaseSettings):
         dashboard_url: Address of ``incload dashboard``, to which the tables in the Dagster UI link; None: no link.
         backups: Folder of the backups of Dagster's storage; default ``<home>/backups``.
         audit_days: Days after which entries of the audit are removed.
+        person_keys: URI of the Delta table with the keys of persons, for encrypted values; default ``_person_keys`` in
+            the lake.
         secret_command: Command that shows a secret, with ``{name}`` in it, see :mod:`resources.secret_store`.
         secret_folder: Folder with a file for each secret, in place of the command.
         samples: Whether the sample shop and its tables are part of the code location.
@@ -83,6 +85,7 @@ class Settings(BaseSettings):
     dashboard_url: str | None = Field(None, pattern=r"^https?://[^@\s]+$")
     backups: Path | None = None
     audit_days: int = Field(400, ge=1)
+    person_keys: str | None = None
     secret_command: str | None = Field(None, repr=False)
     secret_folder: Path | None = Field(None, repr=False)
     samples: bool = True

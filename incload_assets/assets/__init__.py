@@ -2,7 +2,7 @@
 
 from incload_assets.assets.derived import Upstream, derived_asset
 from incload_assets.assets.incremental import incremental_asset
-from incload_assets.contract.protection import Dropped, Hashed, Masked
+from incload_assets.contract.protection import Dropped, Encrypted, Hashed, Masked, Tokenized
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.eras import Era
 from incload_assets.declaration.evolution import Evolution
@@ -37,6 +37,7 @@ __all__ = [
     "DeleteInsert",
     "DetectRequest",
     "Dropped",
+    "Encrypted",
     "Era",
     "Evolution",
     "Files",
@@ -60,6 +61,7 @@ __all__ = [
     "Snapshot",
     "Source",
     "Subject",
+    "Tokenized",
     "Upstream",
     "derived_asset",
     "incremental_asset",

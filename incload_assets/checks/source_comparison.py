@@ -15,6 +15,7 @@ from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.ingest.corrections import corrections_of
+from incload_assets.ingest.protect import person_keys_of, protected
 from incload_assets.ingest.validate import validate
 from incload_assets.load.reconcile import Evidence, examine
 from incload_assets.writes.merge_into import app_id
@@ -67,15 +68,17 @@ def source_rows(
     extracted = table.source.extract_windows(spark, table.name, {window.key: position}, fields)
     corrections = corrections_of(lake, table, [window.key])
     deny = deny_list_of(lake, table)
-    validated = validate(extracted, table, [window], corrections=corrections, deny=deny).filter(
-        F.col("_kind").isin(*KINDS)
-    )
-    if table.source.retains_absent_keys:
-        validated = validated.persist()
-    try:
-        yield validated
-    finally:
-        validated.unpersist()
+    with person_keys_of(extracted, table, lake, deny, create=False) as keys:
+        records = protected(extracted, table, keys)
+        validated = validate(records, table, [window], corrections=corrections, deny=deny).filter(
+            F.col("_kind").isin(*KINDS)
+        )
+        if table.source.retains_absent_keys:
+            validated = validated.persist()
+        try:
+            yield validated
+        finally:
+            validated.unpersist()
 
 
 def log_content(

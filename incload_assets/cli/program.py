@@ -32,6 +32,7 @@ from incload_assets.cli.quarantine import quarantine
 from incload_assets.cli.ready import ready
 from incload_assets.cli.rebuild import rebuild
 from incload_assets.cli.replay import replay
+from incload_assets.cli.reveal import reveal
 from incload_assets.cli.shadow import shadow
 from incload_assets.cli.slo import slo
 from incload_assets.cli.spark import spark
@@ -92,6 +93,7 @@ program.command()(discard)
 program.command()(adopt)
 program.command()(shadow)
 program.command()(erase)
+program.command()(reveal)
 program.command()(backup)
 program.command(name="restore-instance")(restore_instance)
 program.command()(metrics)

@@ -24,7 +24,7 @@ from incload_assets.contract.conversion import NESTED, as_text, convert
 from incload_assets.contract.instants import DATED, RULES
 from incload_assets.contract.model import Field, read_model
 from incload_assets.contract.nested_json import has_undeclared, holds_struct
-from incload_assets.contract.protection import Protection
+from incload_assets.contract.protection import UNENCRYPTED, Encrypted, Protection
 
 __all__ = ["Contract", "Field", "column_of", "compile_contract"]
 
@@ -174,9 +174,13 @@ class Contract:
             if not field.nullable:
                 missing = column.isNull() if given is None else column.isNull() & given(field.name)
                 reasons.append(F.when(missing, F.lit(f"{field.name}: {_NULL[0]}")))
-            if not checks or not field.rules:
+            if isinstance(field.protection, Encrypted):
+                if judged is not None:
+                    told = judged(field.name)
+                    reasons.append(told if checks else F.when(told.contains(UNENCRYPTED), told))
+            elif not checks or not field.rules:
                 continue
-            if field.protection is None:
+            elif field.protection is None:
                 reasons += _broken(field, column)
             elif judged is not None:
                 reasons.append(judged(field.name))

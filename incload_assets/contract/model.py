@@ -14,7 +14,7 @@ from pandera.pyspark import DataFrameModel
 from incload_assets.contract.checks import Rule, compile_check
 from incload_assets.contract.conversion import MAX_LEVELS, NESTED, ambiguous_members, levels
 from incload_assets.contract.literals import Uncompilable
-from incload_assets.contract.protection import Dropped, Hashed, Masked, Protection
+from incload_assets.contract.protection import Dropped, Protection
 from resources.errors import DeclarationError
 
 
@@ -165,12 +165,12 @@ def _field(where: str, column: Any, annotation: Any) -> Field:
     metadata = column.metadata or {}
     _refuse_misspelled(here, metadata)
     personal = metadata.get("personal", False)
-    protection = personal if isinstance(personal, Hashed | Masked | Dropped) else None
+    protection = personal if isinstance(personal, Protection) else None
     if protection is None and not isinstance(personal, bool):
         raise DeclarationError(
             f"{here}: metadata personal is {personal!r}",
             rule="it is True, which masks the values in everything shown to people; False; or Hashed(key=...), "
-            "Masked(...) or Dropped(), which keep the values out of the lake",
+            "Tokenized(key=...), Encrypted(key=...), Masked(...) or Dropped(), which keep the values out of the lake",
             remedy='write pa.Field(metadata={"personal": True})',
         )
     rules = tuple(_rule(here, check, data_type) for check in column.checks)

@@ -1,4 +1,4 @@
-"""Protection of personal values on extraction: hashed under a key, masked, or dropped.
+"""Protection of personal values on extraction: replaced by tokens, encrypted, masked, or dropped.
 
 A contract declares it by field, ``metadata={"personal": Hashed(key="crm")}``. The values themselves reach neither the
 table nor its log.
@@ -7,15 +7,15 @@ table nor its log.
 import re
 from dataclasses import dataclass
 
-from resources.protection_keys import NAME
+from resources.protection_keys import ENCRYPTED, NAME, TOKENIZED
+
+UNENCRYPTED = "cannot be encrypted"
+"""A part of the reason for which a value without a person's key is rejected, and that nobody can waive."""
 
 
 @dataclass(frozen=True)
-class Hashed:
-    """Values replaced by tokens: their HMAC-SHA-256 under a key that a secret store keeps.
-
-    Equal values have equal tokens in all tables with the same key, so keys and joins work on tokens. A token is
-    ``<key>-<id of the key>:<64 hexadecimal digits>``; a value that has this form already stays as it is.
+class _UnderKey:
+    """Values replaced under a key that a secret store keeps.
 
     Args:
         key: The key's name, see :func:`resources.protection_keys.protection_key`.
@@ -28,12 +28,52 @@ class Hashed:
 
     def __post_init__(self) -> None:
         if not isinstance(self.key, str) or not NAME.fullmatch(self.key):
-            raise ValueError(f"Hashed(key={self.key!r}): a key's name is letters, digits and _, in lower case")
+            name = type(self).__name__
+            raise ValueError(f"{name}(key={self.key!r}): a key's name is letters, digits and _, in lower case")
+
+    def _form(self, what_follows: str) -> str:
+        return rf"{re.escape(self.key)}-[0-9a-f]{{8}}:{what_follows}"
+
+
+class Hashed(_UnderKey):
+    """Values replaced by tokens: their HMAC-SHA-256 under a key that a secret store keeps.
+
+    Equal values have equal tokens in all tables with the same key, so keys and joins work on tokens. A token is
+    ``<key>-<id of the key>:<64 hexadecimal digits>``; a value that has this form already stays as it is. Nobody can
+    turn a token into its value again.
+    """
 
     @property
     def form(self) -> str:
         """A regular expression that tokens match as a whole, in Java and in Python."""
-        return rf"{re.escape(self.key)}-[0-9a-f]{{8}}:[0-9a-f]{{64}}"
+        return self._form("[0-9a-f]{64}")
+
+
+class Tokenized(_UnderKey):
+    """Values replaced by tokens, as by :class:`Hashed`, which whoever has the key can turn into the values again.
+
+    A token is ``<key>-<id of the key>:t.<base64>``: the value encrypted so that equal values have equal tokens, see
+    :func:`resources.protection_keys.sealed`.
+    """
+
+    @property
+    def form(self) -> str:
+        """A regular expression that tokens match as a whole, in Java and in Python."""
+        return self._form(rf"{TOKENIZED}\.[A-Za-z0-9_-]+")
+
+
+class Encrypted(_UnderKey):
+    """Values encrypted under a key of the person whose row it is: without that key nobody can read them.
+
+    The table says whose a row is by ``subject``. The person's key is made of the key that a secret store keeps and of
+    a secret of the person, see :mod:`incload_assets.change_log.person_keys`. Equal values of one person are encrypted
+    alike, equal values of two persons are not. A kept value is ``<key>-<id of the key>:e.<base64>``.
+    """
+
+    @property
+    def form(self) -> str:
+        """A regular expression that encrypted values match as a whole, in Java and in Python."""
+        return self._form(rf"{ENCRYPTED}\.[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True)
@@ -64,4 +104,8 @@ class Dropped:
     """Values left out: the column is NULL."""
 
 
-Protection = Hashed | Masked | Dropped
+Tokens = Hashed | Tokenized
+"""Protections under which equal values stay equal, in all tables."""
+Sealed = Tokenized | Encrypted
+"""Protections whose values can be read again by whoever has the key."""
+Protection = Tokens | Encrypted | Masked | Dropped

@@ -14,7 +14,7 @@ from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.own_fields import check_own_fields
 from incload_assets.declaration.rules import check_columns, check_retention
 from incload_assets.declaration.source import Source
-from incload_assets.declaration.subject import check_subject
+from incload_assets.declaration.subject import check_subject, refuse_encrypted
 from incload_assets.declaration.table import Declaration, RowFunction, Table
 from incload_assets.declaration.window_rules import sampled_windows, time_windows
 from incload_assets.declaration.write import Write
@@ -46,6 +46,8 @@ def declare(declaration: Declaration) -> Table:
     check_columns(table_name, compiled, changes, write)
     if declaration.subject is not None:
         check_subject(table_name, compiled, declaration.subject, declaration.write.partition_by)
+    else:
+        refuse_encrypted(table_name, compiled)
     write.validate(table_name, compiled, changes, source)
     write.validate_windows(table_name, compiled, partitions_def)
     control_fields = check_conditions(table_name, compiled, changes, write, source)

@@ -8,7 +8,7 @@ import dagster as dg
 import pyspark.sql.types as T
 
 from incload_assets.contract.contract import Contract
-from incload_assets.contract.protection import Hashed
+from incload_assets.contract.protection import Tokens
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.field_types import check_arguments
 from incload_assets.declaration.write import Write
@@ -100,7 +100,7 @@ def _check_protection(table_name: str, contract: Contract, changes: Changes, wri
                 rule="the order of changes is that of the values themselves",
                 remedy="order by another column",
             )
-        if name in identifying and not isinstance(protection, Hashed):
+        if name in identifying and not isinstance(protection, Tokens):
             raise DeclarationError(
                 f"{table_name}: {name!r} identifies rows, and is {protection}",
                 rule="two values that are kept alike would be one; only tokens stay distinct",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pyspark.sql.types as T
 
 from incload_assets.contract.contract import Contract
-from incload_assets.contract.protection import Dropped, Masked
+from incload_assets.contract.protection import Dropped, Encrypted, Masked
 from resources.errors import DeclarationError
 
 _IDENTIFYING = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType)
@@ -58,7 +58,7 @@ def check_subject(table_name: str, contract: Contract, subject: Subject, partiti
             rule="a person is identified by a text or a whole number, which has one spelling",
             remedy="name another column, or declare it as a string",
         )
-    if isinstance(protection := contract.protections.get(subject.by), Masked | Dropped):
+    if isinstance(protection := contract.protections.get(subject.by), Masked | Dropped | Encrypted):
         raise DeclarationError(
             f"{table_name}: subject.by is {subject.by!r}, which is {protection!r}",
             rule="a person is identified by a value that tells people apart",
@@ -70,3 +70,18 @@ def check_subject(table_name: str, contract: Contract, subject: Subject, partiti
             rule="values that partition a table are in names of folders and in Delta's commits, which outlive rows",
             remedy="spread the rows by hash instead: write=Merge(buckets=…), or partition by another column",
         )
+
+
+def refuse_encrypted(table_name: str, contract: Contract) -> None:
+    """Refuses encrypted columns of a table that does not say whose its rows are.
+
+    Raises:
+        DeclarationError: Naming the table, the field, the rule and what to write instead.
+    """
+    for name, protection in contract.protections.items():
+        if isinstance(protection, Encrypted):
+            raise DeclarationError(
+                f"{table_name}: {name!r} is {protection}, and the table has no subject",
+                rule="a value is encrypted under a key of the person whose row it is",
+                remedy='say whose rows these are: subject=Subject("customer", by="customer_id"), or write Tokenized',
+            )

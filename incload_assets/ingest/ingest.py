@@ -29,6 +29,7 @@ from incload_assets.ingest.facts import Facts, asked, facts_of, has_torn_keys, t
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.gains import gain_of, with_before
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
+from incload_assets.ingest.protect import person_keys_of, protected
 from incload_assets.ingest.quarantine import check_threshold, check_unknown_fields, is_tolerated
 from incload_assets.ingest.required_fields import required_fields
 from incload_assets.ingest.source_errors import read_error
@@ -169,7 +170,8 @@ def _stage(
     fields = (*table.columns, *table.control_fields)
     fields_seen = {f"_{number}": F.col("_raw").getField(name) for number, name in enumerate(table.control_fields)}
     source = table.source.requiring(lambda: required_fields(load.spark, table))
-    extracted = source.extract_windows(load.spark, table.name, at_source, fields).observe(
+    unobserved = source.extract_windows(load.spark, table.name, at_source, fields)
+    extracted = unobserved.observe(
         read,
         F.count(F.lit(1)).alias("rows"),
         *(F.max(value.isNotNull()).alias(at) for at, value in fields_seen.items()),
@@ -179,6 +181,8 @@ def _stage(
     with broken_condition_named(extracted, table, min(at_source)):
         corrections = corrections_of(load.lake, table, at_source)
         deny = deny_list_of(load.lake, table)  # after the barrier, which the staged rows have read
+        keys = held.enter_context(person_keys_of(unobserved, table, load.lake, deny, create=True))
+        extracted = protected(extracted, table, keys)
         validated = validate(extracted, table, positions, places=places, corrections=corrections, deny=deny)
         observed = validated.observe(seen, *asked(table)) if len(positions) == 1 else validated
         staged.write(observed, load.log.validated)

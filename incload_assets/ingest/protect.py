@@ -10,22 +10,35 @@ As a record may hold personal values elsewhere, too, a table with protected colu
 The checks of protected columns are made here, on the values themselves.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from incload_assets.change_log.erasures import DenyList
+from incload_assets.change_log.person_keys import PERSON, SECRET, PersonKeys, keys_of_persons
 from incload_assets.contract.contract import MASK
 from incload_assets.contract.conversion import NESTED, as_text, convert
-from incload_assets.contract.protection import Dropped, Hashed, Masked, Protection
+from incload_assets.contract.protection import (
+    UNENCRYPTED,
+    Dropped,
+    Encrypted,
+    Hashed,
+    Masked,
+    Protection,
+    Tokenized,
+    Tokens,
+)
 from incload_assets.declaration.source import PRESENT
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col
-from incload_assets.ingest.tokens import token_column, with_keys, without_keys
+from incload_assets.ingest.tokens import sealed_column, token_column, with_keys, without_keys
 from incload_assets.sources.files.csv import csv_payloads
 from incload_assets.sources.kafka.framed import FRAMED
-from resources.protection_keys import protection_key
+from resources.lake import Lake
+from resources.protection_keys import ERASURE, erasure_key, protection_key, sealed
 from resources.protection_keys import token as token_of_value
 
 JUDGED = "_judged"
@@ -35,12 +48,13 @@ MARK = "_protected"
 _NOT_KEPT = "the record cannot be parsed, and its text is not kept, as the table has protected columns"
 
 
-def protected(extracted: DataFrame, table: Table) -> DataFrame:
+def protected(extracted: DataFrame, table: Table, persons: PersonKeys | None = None) -> DataFrame:
     """The records without the values that the contract protects; of a table without protected columns as they are.
 
     Args:
         extracted: Records as a source's ``extract`` returns them, and any more columns.
         table: The declaration.
+        persons: The keys of the records' persons, see :func:`person_keys_of`; None: no column is encrypted.
 
     Returns:
         The records; if columns are protected also ``_judged``, a struct of the reasons of their checks.
@@ -51,17 +65,16 @@ def protected(extracted: DataFrame, table: Table) -> DataFrame:
     protections = table.contract.protections
     if not protections or JUDGED in extracted.columns:
         return extracted
-    raw_type = extracted.schema["_raw"].dataType
-    assert isinstance(raw_type, T.StructType)
-    named = sorted({each.key for each in protections.values() if isinstance(each, Hashed)})
-    extracted = with_keys(extracted, {name: protection_key(name) for name in named})
-    types = {field.name: field.dataType for field in raw_type.fields}
+    types = _raw_types(extracted)
+    extracted = _with_own_keys(extracted, table)
+    if persons is not None:
+        extracted = _with_person(extracted, table).join(persons.rows, PERSON, "left")
     texts = {name: as_text(F.col("_raw").getField(name), kind) for name, kind in types.items()}
     members = {
         name: _protected(name, texts[name], table) if name in protections else F.col("_raw").getField(name)
         for name in types
     }
-    out = extracted.withColumn(JUDGED, _judged(texts, table)).withColumn(
+    out = extracted.withColumn(JUDGED, _judged(texts, table, persons)).withColumn(
         "_raw", F.struct(*(member.alias(name) for name, member in members.items()))
     )
     out = out.withColumn("_rescued", names_alone(F.col("_rescued")))
@@ -73,7 +86,62 @@ def protected(extracted: DataFrame, table: Table) -> DataFrame:
             ~is_read, F.when(F.col("_malformed").isin(*FRAMED), F.col("_malformed")).otherwise(_NOT_KEPT)
         ),
     }
-    return without_keys(out.withColumns(kept))
+    return without_keys(out.withColumns(kept)).drop(PERSON, SECRET)
+
+
+@contextmanager
+def person_keys_of(
+    extracted: DataFrame, table: Table, lake: Lake, deny: DenyList, *, create: bool
+) -> Iterator[PersonKeys | None]:
+    """The keys of the persons of records; None if the table encrypts no column.
+
+    Args:
+        extracted: Records as a source's ``extract`` returns them; they are read for this.
+        table: The declaration.
+        lake: The lake.
+        deny: Erased persons.
+        create: Whether new persons get a key.
+
+    Raises:
+        SourceUnreadable: A key is missing.
+        ConcurrentLoad: Others created keys first in every attempt.
+    """
+    if not any(isinstance(each, Encrypted) for each in table.contract.protections.values()):
+        yield None
+        return
+    assert table.subject is not None
+    persons = _with_person(_with_own_keys(extracted, table), table).select(PERSON)
+    with keys_of_persons(lake, table.subject.kind, persons, deny, create=create and lake.is_written) as found:
+        yield found
+
+
+def _with_own_keys(extracted: DataFrame, table: Table) -> DataFrame:
+    protections = table.contract.protections.values()
+    named = sorted({each.key for each in protections if isinstance(each, Tokens | Encrypted)})
+    keys = {name: protection_key(name) for name in named}
+    if any(isinstance(each, Encrypted) for each in protections):
+        keys[ERASURE] = erasure_key()
+    return with_keys(extracted, keys)
+
+
+def _with_person(extracted: DataFrame, table: Table) -> DataFrame:
+    """The records, each with the fingerprint of its person, as erasures make it of the table's rows."""
+    assert table.subject is not None
+    by, types = table.subject.by, _raw_types(extracted)
+    if by not in types:
+        return extracted.withColumn(PERSON, F.lit(None).cast("string"))
+    value, declared = F.col("_raw").getField(by), table.type_of(by)
+    if by in table.contract.protections:
+        text = _protected(by, as_text(value, types[by]), table)
+    else:
+        text = as_text(convert(value, types[by], declared), declared)
+    return extracted.withColumn(PERSON, token_column(ERASURE, text))
+
+
+def _raw_types(extracted: DataFrame) -> dict[str, T.DataType]:
+    raw_type = extracted.schema["_raw"].dataType
+    assert isinstance(raw_type, T.StructType)
+    return {field.name: field.dataType for field in raw_type.fields}
 
 
 def protected_records(kept: DataFrame, table: Table) -> DataFrame:
@@ -103,7 +171,7 @@ def names_alone(rescued: Column) -> Column:
     return F.to_json(F.transform_values(F.from_json(rescued, "map<string,string>"), lambda _, __: F.lit(MASK)))
 
 
-def token(protection: Hashed, value: str) -> str:
+def token(protection: Tokens, value: str) -> str:
     """The token of a value, made without Spark.
 
     Args:
@@ -113,7 +181,8 @@ def token(protection: Hashed, value: str) -> str:
     Raises:
         SourceUnreadable: The key is missing.
     """
-    return token_of_value(protection.key, protection_key(protection.key), value)
+    made = token_of_value if isinstance(protection, Hashed) else sealed
+    return made(protection.key, protection_key(protection.key), value)
 
 
 def is_protected(name: str, table: Table) -> Column:
@@ -124,7 +193,7 @@ def is_protected(name: str, table: Table) -> Column:
     return _has_form(col(name), protection)
 
 
-def _has_form(text: Column, protection: Hashed | Masked) -> Column:
+def _has_form(text: Column, protection: Tokens | Encrypted | Masked) -> Column:
     return text.rlike(rf"\A{protection.form}\z")
 
 
@@ -135,32 +204,47 @@ def _protected(name: str, text: Column, table: Table) -> Column:
     if isinstance(protection, Masked):
         longer, tail = F.length(text) > protection.keep, F.right(text, F.lit(protection.keep))
         made = F.concat(F.lit("****"), F.when(longer, tail).otherwise(""))
-    else:
+    elif isinstance(protection, Hashed):
         made = token_column(protection.key, text)
+    elif isinstance(protection, Tokenized):
+        made = sealed_column(protection.key, text)
+    else:  # without a key the record is rejected, or compared with none
+        made = F.coalesce(sealed_column(protection.key, text, F.col(SECRET)), F.lit(f"*{MASK}"))
     return F.when(_stays(protection, text, table), text).when(text.isNotNull(), made)
 
 
-def _stays(protection: Hashed | Masked, text: Column, table: Table) -> Column:
+def _stays(protection: Tokens | Encrypted | Masked, text: Column, table: Table) -> Column:
     """Whether a text is protected already, or no value but the text that stands for one."""
     stays, unavailable = _has_form(text, protection), table.changes.unavailable
     return stays if unavailable is None else stays | (text == unavailable)
 
 
-def _judged(texts: Mapping[str, Column], table: Table) -> Column:
+def _judged(texts: Mapping[str, Column], table: Table, persons: PersonKeys | None) -> Column:
     """Struct of the reasons why values of protected columns break their checks."""
     contract, nothing = table.contract, F.lit(None).cast("string")
     reasons = [
-        (_broken(field.protection, field.name, texts, table) if field.name in texts else nothing).alias(field.name)
+        (_broken(field.protection, field.name, texts, table, persons) if field.name in texts else nothing).alias(
+            field.name
+        )
         for field in contract.fields
         if field.protection is not None
     ]
     return F.struct(*reasons)
 
 
-def _broken(protection: Protection, name: str, texts: Mapping[str, Column], table: Table) -> Column:
+def _broken(
+    protection: Protection, name: str, texts: Mapping[str, Column], table: Table, persons: PersonKeys | None
+) -> Column:
     if isinstance(protection, Dropped):  # a check of a column that is always NULL says nothing
         return F.lit(None).cast("string")
-    return F.when(~_stays(protection, texts[name], table), table.contract.broken(name, texts[name]))
+    broken = table.contract.broken(name, texts[name])
+    if isinstance(protection, Encrypted) and persons is not None and persons.are_complete:
+        assert table.subject is not None
+        nobody = f"{name}: {MASK} {UNENCRYPTED}, as {table.subject.by} is NULL"
+        late = f"{name}: {MASK} {UNENCRYPTED}, as the person came while the source was read; load again"
+        without = F.when(F.col(PERSON).isNull(), nobody).when(F.col(SECRET).isNull(), late)
+        broken = F.coalesce(F.when(texts[name].isNotNull(), without), broken)
+    return F.when(~_stays(protection, texts[name], table), broken)
 
 
 def _payload(out: DataFrame, types: Mapping[str, T.DataType], table: Table) -> Column:

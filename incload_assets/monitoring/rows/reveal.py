@@ -1,0 +1,65 @@
+"""Tokenized and encrypted values, turned into what they stand for again."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.person_keys import PERSON, SECRET, stored_keys
+from incload_assets.contract.conversion import as_text
+from incload_assets.contract.protection import Encrypted, Sealed, Tokenized
+from incload_assets.declaration.table import Table
+from incload_assets.delta.sql import col
+from incload_assets.ingest.tokens import opened_column, token_column, with_keys, without_keys
+from resources.errors import IncrementalLoadError
+from resources.lake import Lake
+from resources.protection_keys import ERASURE, erasure_key, protection_key
+
+
+def sealed_columns(table: Table) -> list[str]:
+    """The columns of a table whose values can be turned back.
+
+    Raises:
+        IncrementalLoadError: There are none.
+    """
+    found = [name for name, each in table.contract.protections.items() if isinstance(each, Sealed)]
+    if not found:
+        raise IncrementalLoadError(
+            f"{table.name} has no tokenized or encrypted column",
+            rule="values that are hashed, masked or dropped cannot be turned back",
+            remedy="ask the source of the table",
+        )
+    return found
+
+
+def revealed(rows: DataFrame, table: Table, lake: Lake) -> DataFrame:
+    """Rows of a table with tokenized and encrypted values in clear.
+
+    Of a person whose key was deleted, encrypted values are NULL; so are values under a former key.
+
+    Args:
+        rows: Rows with all columns of the table.
+        table: The declaration.
+        lake: The lake with the keys of persons.
+
+    Raises:
+        SourceUnreadable: A key is missing.
+        IncrementalLoadError: The table has no such column.
+
+    Example:
+        >>> revealed(spark.read.format("delta").load(path), customers, lake).select("email")  # doctest: +SKIP
+    """
+    names = sealed_columns(table)
+    protections = {name: table.contract.protections[name] for name in names}
+    keys = {each.key: protection_key(each.key) for each in protections.values() if isinstance(each, Sealed)}
+    encrypted = any(isinstance(each, Encrypted) for each in protections.values())
+    made = with_keys(rows, keys | ({ERASURE: erasure_key()} if encrypted else {}))
+    if encrypted:
+        assert table.subject is not None
+        subject = as_text(col(table.subject.by), table.type_of(table.subject.by))
+        stored = stored_keys(rows.sparkSession, lake, table.subject.kind)
+        made = made.withColumn(PERSON, token_column(ERASURE, subject)).join(stored, PERSON, "left")
+    opened = {
+        name: opened_column(each.key, col(name), None if isinstance(each, Tokenized) else F.col(SECRET))
+        for name, each in protections.items()
+        if isinstance(each, Sealed)
+    }
+    return without_keys(made.withColumns(opened)).drop(PERSON, SECRET)

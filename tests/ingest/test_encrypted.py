@@ -1,0 +1,309 @@
+"""Values that are tokenized or encrypted on extraction, and read again by whoever has the keys."""
+
+import base64
+import hmac
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pandera.pyspark as pa
+import pyspark.sql.types as T
+import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.assets import Changes, Encrypted, Files, Quarantine, Subject, Tokenized
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.erasures import NOBODY, DenyList, fingerprint
+from incload_assets.change_log.person_keys import MANY, PERSON, compact_keys, forget_persons, keys_of_persons
+from incload_assets.checks.source_comparison import content_of, source_rows
+from incload_assets.declaration.window import window_of
+from incload_assets.ingest.protect import token
+from incload_assets.load.detection import detect
+from incload_assets.monitoring.rows.reveal import revealed
+from incload_assets.monitoring.rows.row_key import key_of
+from incload_assets.recovery.erase import Eraser
+from incload_assets.recovery.erasure import fingerprints_of
+from incload_assets.recovery.preview import preview
+from resources.errors import DeclarationError, IncrementalLoadError, SourceUnreadable
+from resources.lake import Lake
+from resources.protection_keys import protection_key, sealed
+from resources.settings import Settings
+from resources.spark.resource import open_session
+from tests.support.file_texts import texts
+from tests.support.tables import Item, Loaded, day, make
+
+MARKER = "Ada-Lovelace"
+TOLERANT = Quarantine(max_share=0.9)
+
+
+class Member(pa.DataFrameModel):
+    """What is known of a person, who is identified by a token."""
+
+    id: T.StringType = pa.Field(nullable=False)
+    person: T.StringType = pa.Field(nullable=True, metadata={"personal": Tokenized(key="crm")})
+    email: T.StringType = pa.Field(nullable=True, str_contains="@", metadata={"personal": Encrypted(key="crm")})
+    city: T.StringType = pa.Field(nullable=True, metadata={"personal": Encrypted(key="crm")})
+    seq: T.LongType = pa.Field(nullable=True)
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INCLOAD_KEY_CRM", "a key of at least 32 characters, made up")
+    monkeypatch.setenv("INCLOAD_KEY_ERASURE", "another key of at least 32 characters")
+
+
+def member(id: str, person: str | None, seq: int, **more: Any) -> dict[str, Any]:
+    named = {"email": f"{MARKER}-{person}@example.org", "city": f"{MARKER}-town"}
+    return {"id": id, "person": None if person is None else f"{MARKER}-{person}", "seq": seq} | named | more
+
+
+def table_of(spark: SparkSession, folder: Path, days: dict[int, list[dict[str, Any]]], **options: Any) -> Loaded:
+    for number, rows in days.items():
+        path = folder / "landing" / f"{day(number)}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    usual: dict[str, Any] = {
+        "source": Files(f"{folder}/landing/{{window:%Y-%m-%d}}.json"),
+        "contract": Member,
+        "subject": Subject("person", by="person"),
+        "changes": Changes(keys=["id"], sequence_by=["seq"]),
+        "quarantine": TOLERANT,
+    }
+    return make(spark, folder / "lake", **usual | options)
+
+
+def in_clear(table: Loaded, root: str | None = None) -> dict[str, tuple[Any, ...]]:
+    """What whoever has the keys reads of the table, by id."""
+    lake = Lake(root or table.lake.root)
+    rows = table.spark.read.format("delta").load(lake.table_uri(table.table.key.path))
+    shown = revealed(rows, table.table, lake).select("id", "person", "email", "city")
+    return {row["id"]: tuple(row)[1:] for row in shown.collect()}
+
+
+def opened(kept: str, value_of: bytes) -> str:
+    """An encrypted value, decrypted with the library for it and the secret of its person."""
+    box = kept.rpartition(".")[2]
+    binary = base64.urlsafe_b64decode(box + "=" * (-len(box) % 4))
+    key = hmac.digest(protection_key("crm"), b"\xffkey\xff" + value_of, "sha256")
+    return AESGCM(key).decrypt(binary[:12], binary[12:], None).decode()
+
+
+def secrets(root: Path) -> dict[str, bytes]:
+    """The stored secrets by fingerprint."""
+    rows = DeltaTable(root / "_person_keys").to_pyarrow_table().to_pylist()
+    found = {row["fingerprint"]: row["secret"] for row in rows}
+    assert len(found) == len(rows), "a person has two keys"
+    return found
+
+
+def test_values_are_in_no_file_and_whoever_has_the_keys_reads_them(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [
+        member("a", "1", 1),
+        member("b", "1", 2),
+        member("c", "2", 3),
+        member("d", "2", 4, city=None),
+        member("e", "3", 5, email=MARKER),  # breaks a check
+        member("f", "ä ß 猫", 6),
+    ]
+    table = table_of(spark, tmp_path, {1: rows})
+    table.load(1)
+
+    assert MARKER not in texts(tmp_path / "lake")
+    town = f"{MARKER}-town"
+    assert in_clear(table) == {
+        "a": (f"{MARKER}-1", f"{MARKER}-1@example.org", town),
+        "b": (f"{MARKER}-1", f"{MARKER}-1@example.org", town),
+        "c": (f"{MARKER}-2", f"{MARKER}-2@example.org", town),
+        "d": (f"{MARKER}-2", f"{MARKER}-2@example.org", None),
+        "f": (f"{MARKER}-ä ß 猫", f"{MARKER}-ä ß 猫@example.org", town),
+    }
+    kept = {row[0]: row[1:] for row in table.rows("id", "person", "email", "city")}
+    assert kept["a"] == kept["b"], "equal values of a person are encrypted alike"
+    assert kept["a"][2] != kept["c"][2], "equal values of two persons are not"
+    of_persons = secrets(tmp_path / "lake")
+    assert len(of_persons) == len(set(of_persons.values())) == 4
+    assert {len(one) for one in of_persons.values()} == {36}
+    assert opened(kept["c"][1], of_persons[fingerprint(kept["c"][0])]) == f"{MARKER}-2@example.org"
+    assert [reason for (said,) in table.log("rejected", "_reasons") for reason in said] == [
+        "email: *** does not contain @"
+    ]
+
+
+def test_a_token_is_made_alike_in_spark_and_without_and_names_a_row(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [member(str(number), person, number) for number, person in enumerate(["1", "ä ß 猫", "x" * 200])]
+    table = table_of(spark, tmp_path, {1: rows})
+    table.load(1)
+    protection = Tokenized(key="crm")
+    names = {f"{MARKER}-{person}" for person in ("1", "ä ß 猫", "x" * 200)}
+    assert {person for (person,) in table.rows("person")} == {token(protection, name) for name in names}
+    assert {opened(sealed("crm", protection_key("crm"), name), b"") for name in names} == names
+
+    class ByPerson(Item):
+        id: T.StringType = pa.Field(nullable=False, metadata={"personal": protection})
+
+    keyed = make(spark, tmp_path / "keyed", contract=ByPerson)
+    assert key_of(keyed.table, [f"id={MARKER}-1"]) == {"id": token(protection, f"{MARKER}-1")}
+
+
+def test_a_repeated_load_changes_nothing_and_the_source_is_found_to_be_the_same(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = table_of(spark, tmp_path, {1: [member("a", "1", 1), member("b", "2", 2)]})
+    report = table.load(1)
+    before, keys = table.rows(), secrets(tmp_path / "lake")
+    (tmp_path / "landing" / f"{day(1)}.json").touch()
+    again = table.load(1)
+    assert (table.rows(), secrets(tmp_path / "lake")) == (before, keys)
+    assert (again.merged.inserted, again.merged.updated, again.merged.deleted) == (0, 0, 0)
+    window = window_of(table.table.partitions_def, day(1))
+    position = detect(LoadContext(spark, table.table, table.lake), [window])[window.key]
+    with source_rows(spark, table.table, table.lake, window, position) as rows:
+        same = content_of(rows)
+    assert report.evidence.quarantined == 0 and same.upserts == 2
+    log = spark.read.format("delta").load(table.lake.log_uri(table.table.key.path)).filter("_kind = 'upsert'")
+    assert content_of(log).hash == same.hash
+
+
+def test_without_the_persons_key_nobody_reads_a_value_in_any_copy_of_the_lake(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INCLOAD_PERSON_KEYS", str(tmp_path / "keys"))
+    table = table_of(spark, tmp_path, {1: [member("a", "1", 1), member("b", "2", 2)]})
+    table.load(1)
+    assert not (tmp_path / "lake/_person_keys").exists()
+    shutil.copytree(tmp_path / "lake", tmp_path / "copy")
+    before = in_clear(table)
+    found = fingerprints_of([table.table], "person", f"{MARKER}-1")
+    with dg.instance_for_test() as instance:
+        done = Eraser(spark, table.lake, [table.table], "person", found).erase(instance)
+    assert done.is_proven and done.keys == 1
+    assert in_clear(table) == {"b": before["b"]}
+    copied = in_clear(table, str(tmp_path / "copy"))
+    assert copied["b"] == before["b"]
+    assert copied["a"] == (f"{MARKER}-1", None, None), "the token can be read with its key, encrypted values cannot"
+    assert len(list((tmp_path / "keys").rglob("part-*.parquet"))) == 1, "the file with the key is gone, too"
+
+
+def test_a_person_who_was_erased_gets_no_key_when_the_source_sends_the_person_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = table_of(spark, tmp_path, {1: [member("a", "1", 1), member("b", "2", 2)]})
+    table.load(1)
+    found = fingerprints_of([table.table], "person", f"{MARKER}-1")
+    with dg.instance_for_test() as instance:
+        Eraser(spark, table.lake, [table.table], "person", found).erase(instance)
+    table_of(spark, tmp_path, {2: [member("c", "1", 3), member("d", "3", 4)]})
+    assert table.load(2).control.erased == 1
+    assert set(in_clear(table)) == {"b", "d"}
+    assert len(secrets(tmp_path / "lake")) == 2
+
+
+def test_a_value_without_a_person_goes_to_quarantine_and_is_kept_nowhere(spark: SparkSession, tmp_path: Path) -> None:
+    nobody = member("a", None, 1, email=f"{MARKER}@example.org")
+    table = table_of(spark, tmp_path, {1: [nobody, member("b", None, 2, email=None, city=None), member("c", "3", 3)]})
+    table.load(1)
+    assert {id for (id,) in table.rows("id")} == {"b", "c"}
+    ((reasons, payload),) = table.log("rejected", "_reasons", "_payload")
+    assert reasons == [f"{name}: *** cannot be encrypted, as person is NULL" for name in ("email", "city")]
+    assert MARKER not in texts(tmp_path / "lake") and json.loads(payload)["email"] == "****"
+
+
+def test_loads_at_once_give_a_person_one_key(spark_settings: Settings, spark: SparkSession, tmp_path: Path) -> None:
+    lake, people = Lake(str(tmp_path / "lake")), [(fingerprint(str(number)),) for number in range(40)]
+
+    def made(part: int) -> int:
+        with open_session(spark_settings) as own:
+            persons = own.createDataFrame(people[part * 5 : part * 5 + 25], f"{PERSON} string")
+            with keys_of_persons(lake, "person", persons, NOBODY, create=True) as found:
+                return found.rows.join(persons, PERSON, "left_semi").count()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(made, range(4))) == [25] * 4
+    assert set(secrets(tmp_path / "lake")) == {one for (one,) in people}
+
+
+def test_keys_of_persons_are_random_and_deleted_one_by_one(spark: SparkSession, tmp_path: Path) -> None:
+    first, second = Lake(str(tmp_path / "first")), Lake(str(tmp_path / "second"))
+    people = [fingerprint(str(number)) for number in range(20)]
+    persons = spark.createDataFrame([(one,) for one in people], f"{PERSON} string")
+    for lake in (first, second):
+        with keys_of_persons(lake, "person", persons, DenyList(frozenset(people[:2])), create=True):
+            pass
+    one, other = secrets(tmp_path / "first"), secrets(tmp_path / "second")
+    assert set(one) == set(other) == set(people[2:])
+    assert not set(one.values()) & set(other.values())
+    assert len({secret[at : at + 12] for secret in one.values() for at in (0, 12, 24)}) == 3 * 18
+    assert forget_persons(first, "customer", people) == 0, "the same identifier of another kind is another person"
+    assert forget_persons(first, "person", people[:5]) == 3
+    assert set(secrets(tmp_path / "first")) == set(people[5:])
+
+
+def test_many_small_files_of_keys_are_put_together_at_night(spark: SparkSession, tmp_path: Path) -> None:
+    lake, people = Lake(str(tmp_path / "lake")), [f"erasure-{number}" for number in range(MANY)]
+    people = [f"{fingerprint(one)[:-2]}ab" for one in people]
+    for one in people:
+        persons = spark.createDataFrame([(one,)], f"{PERSON} string")
+        with keys_of_persons(lake, "person", persons, NOBODY, create=True):
+            pass
+    before = secrets(tmp_path / "lake")
+    assert compact_keys(lake) == MANY and compact_keys(lake) == 0
+    assert secrets(tmp_path / "lake") == before and set(before) == set(people)
+
+
+def test_another_key_of_erasures_is_refused_before_a_person_gets_a_second_key(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_of(spark, tmp_path, {1: [member("a", "1", 1)], 2: [member("b", "1", 2)]})
+    table.load(1)
+    keys = secrets(tmp_path / "lake")
+    monkeypatch.setenv("INCLOAD_KEY_ERASURE", "a third key of at least 32 characters")
+    with pytest.raises(SourceUnreadable, match=r"keys of persons are kept under erasure-.*give the same key"):
+        table.load(2)
+    assert secrets(tmp_path / "lake") == keys
+
+
+def test_a_preview_gives_nobody_a_key(spark: SparkSession, tmp_path: Path) -> None:
+    table = table_of(spark, tmp_path, {1: [member("a", "1", 1)], 2: [member("b", "2", 2)]})
+    table.load(1)
+    window = window_of(table.table.partitions_def, day(2))
+    with preview(spark, table.table, table.lake, window) as shown:
+        assert (shown.report.merged.inserted, shown.report.control.rejected) == (1, 0)
+    assert len(secrets(tmp_path / "lake")) == 1
+
+
+def test_an_encryption_that_nobody_could_keep_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    class ByEmail(Item):
+        id: T.StringType = pa.Field(nullable=False, metadata={"personal": Encrypted(key="crm")})
+
+    def declared(**options: Any) -> Loaded:
+        return table_of(spark, tmp_path, {}, **options)
+
+    with pytest.raises(DeclarationError, match=r"'email' is Encrypted\(key='crm'\), and the table has no subject"):
+        declared(subject=None)
+    with pytest.raises(DeclarationError, match=r"subject.by is 'city', which is Encrypted"):
+        declared(subject=Subject("person", by="city"))
+    with pytest.raises(DeclarationError, match="'id' identifies rows, and is Encrypted"):
+        declared(contract=ByEmail, subject=Subject("person", by="value"))
+    with pytest.raises(ValueError, match=r"Encrypted\(key='Not a name'\)"):
+        Encrypted(key="Not a name")
+    plain = make(spark, tmp_path / "plain")
+    with pytest.raises(IncrementalLoadError, match="items has no tokenized or encrypted column"):
+        revealed(spark.createDataFrame([], plain.table.schema), plain.table, plain.lake)
+
+
+def test_no_plan_shows_a_key_or_a_secret(spark: SparkSession, tmp_path: Path) -> None:
+    table = table_of(spark, tmp_path, {1: [member("a", "1", 1)]})
+    table.load(1)
+    rows = spark.read.format("delta").load(table.uri)
+    shown = revealed(rows, table.table, table.lake)
+    plan = shown._explain_string(extended=True)
+    (secret,) = secrets(tmp_path / "lake").values()
+    for hidden in ("a key of at least", "another key of", secret.hex(), base64.b64encode(secret).decode()):
+        assert hidden not in plan
+    assert shown.filter(F.col("email").isNotNull()).count() == 1
