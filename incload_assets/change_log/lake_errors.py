@@ -5,10 +5,11 @@ from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 
+from incload_assets.change_log.person_keys import person_keys_uri
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import quoted
-from resources.errors import IncrementalLoadError, SchemaMismatch, StoredFileLost
+from resources.errors import ConcurrentLoad, IncrementalLoadError, SchemaMismatch, StoredFileLost
 from resources.lake import Lake
 
 _GONE = re.compile(
@@ -31,6 +32,12 @@ def lost_file(error: BaseException, table: Table, lake: Lake) -> IncrementalLoad
     """
     found = _GONE.search(str(error))
     name = unquote(found["path"] or found["file"]) if found else ""
+    if f"{lake.spark_uri(person_keys_uri(lake))}/" in name:
+        return ConcurrentLoad(
+            f"{table.name}: {name}, a file of keys of persons, was replaced while the load read it",
+            rule="an erasure removes the files that had a person's key at once",
+            remedy="the load is tried again later",
+        )
     path = table.key.path
     places = {
         lake.table_uri(path): ("the table", "its partitions are then asked for, and merged from the log again"),

@@ -4,8 +4,8 @@ They are in the Delta table ``_person_keys`` of the lake, or where ``INCLOAD_PER
 lake need not contain them. A key that encrypts is derived of a person's secret and of the key that a secret store
 keeps: neither alone reads anything. Persons stand there by the fingerprints that erasures use.
 
-A person has one secret, whatever loads at once: secrets are appended behind a fence, and a load that loses the race
-looks again.
+A person has one secret, whatever loads at once: Delta rejects an append that has read its part of the table, if others
+have appended to that part since, and the load looks again.
 """
 
 from collections import Counter
@@ -21,7 +21,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.erasures import DenyList
-from incload_assets.delta.fences import fenced
 from incload_assets.delta.sql import literal
 from incload_assets.delta.tables import ensure_table, lost_the_race
 from resources.errors import ConcurrentLoad, SourceUnreadable
@@ -29,7 +28,6 @@ from resources.lake import PERSON_KEYS_FOLDER, SHADOW_FOLDER, Lake
 from resources.protection_keys import ERASURE, erasure_key, token_prefix
 from resources.settings import Settings
 
-WRITER = "incload/person_keys"
 ATTEMPTS = 20
 MANY = 16
 """Number of files from which a part is compacted."""
@@ -164,7 +162,6 @@ def _create_missing(spark: SparkSession, lake: Lake, kind: str, wanted: DataFram
         delta = lake.delta(uri)
         assert delta is not None
         _check_fingerprints(delta)
-        number = delta.transaction_version(WRITER) or 0  # before the rows, which then are of this number or a later one
         missing = wanted.join(stored_keys(spark, lake, kind, parts), PERSON, "left_anti")
         if missing.head(1) == []:
             return
@@ -175,8 +172,7 @@ def _create_missing(spark: SparkSession, lake: Lake, kind: str, wanted: DataFram
             _part(F.col(PERSON)).alias(_PART),
         )
         try:
-            with fenced(spark, WRITER, number + 1):
-                new.repartition(_PART).write.save(lake.spark_uri(uri), format="delta", mode="append")
+            new.repartition(_PART).write.save(lake.spark_uri(uri), format="delta", mode="append")
         except PySparkException as error:
             if not lost_the_race(error):
                 raise

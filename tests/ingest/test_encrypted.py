@@ -6,6 +6,7 @@ import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import dagster as dg
@@ -30,7 +31,7 @@ from incload_assets.monitoring.rows.row_key import key_of
 from incload_assets.recovery.erase import Eraser
 from incload_assets.recovery.erasure import fingerprints_of
 from incload_assets.recovery.preview import preview
-from resources.errors import DeclarationError, IncrementalLoadError, SourceUnreadable
+from resources.errors import ConcurrentLoad, DeclarationError, IncrementalLoadError, SourceUnreadable
 from resources.lake import Lake
 from resources.protection_keys import protection_key, sealed
 from resources.settings import Settings
@@ -215,17 +216,22 @@ def test_a_value_without_a_person_goes_to_quarantine_and_is_kept_nowhere(spark: 
 
 
 def test_loads_at_once_give_a_person_one_key(spark_settings: Settings, spark: SparkSession, tmp_path: Path) -> None:
-    lake, people = Lake(str(tmp_path / "lake")), [(fingerprint(str(number)),) for number in range(40)]
+    lake, together = Lake(str(tmp_path / "lake")), Barrier(4)
+    rounds = [[fingerprint(f"{turn} {number}") for number in range(10)] for turn in range(3)]
 
-    def made(part: int) -> int:
+    def made(_: int) -> set[int]:
+        counts = set()
         with open_session(spark_settings) as own:
-            persons = own.createDataFrame(people[part * 5 : part * 5 + 25], f"{PERSON} string")
-            with keys_of_persons(lake, "person", persons, NOBODY, create=True) as found:
-                return found.rows.join(persons, PERSON, "left_semi").count()
+            for people in rounds:
+                persons = own.createDataFrame([(one,) for one in people], f"{PERSON} string")
+                together.wait(60)
+                with keys_of_persons(lake, "person", persons, NOBODY, create=True) as found:
+                    counts.add(found.rows.join(persons, PERSON, "left_semi").count())
+        return counts
 
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(made, range(4))) == [25] * 4
-    assert set(secrets(tmp_path / "lake")) == {one for (one,) in people}
+        assert list(pool.map(made, range(4))) == [{10}] * 4
+    assert set(secrets(tmp_path / "lake")) == {one for people in rounds for one in people}
 
 
 def test_keys_of_persons_are_random_and_deleted_one_by_one(spark: SparkSession, tmp_path: Path) -> None:
@@ -266,6 +272,20 @@ def test_another_key_of_erasures_is_refused_before_a_person_gets_a_second_key(
     with pytest.raises(SourceUnreadable, match=r"keys of persons are kept under erasure-.*give the same key"):
         table.load(2)
     assert secrets(tmp_path / "lake") == keys
+
+
+def test_a_file_of_keys_that_an_erasure_removed_under_a_load_is_told_and_the_load_can_be_repeated(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = table_of(spark, tmp_path, {1: [member("a", "1", 1)], 2: [member("b", "1", 2)]})
+    table.load(1)
+    (file,) = (tmp_path / "lake/_person_keys").rglob("part-*.parquet")
+    aside = file.rename(tmp_path / "aside")
+    with pytest.raises(ConcurrentLoad, match="a file of keys of persons, was replaced while the load read it"):
+        table.load(2)
+    aside.rename(file)
+    table.load(2)
+    assert set(in_clear(table)) == {"a", "b"}
 
 
 def test_a_preview_gives_nobody_a_key(spark: SparkSession, tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ MUTANTS_OF_ENCRYPTION = [
         "encryption: one key of a person",
         PROTECTION,
         "change_log.person_keys:_create_missing",
-        "fenced(spark, WRITER, number + 1)",
-        "suppress()",
+        'wanted.join(stored_keys(spark, lake, kind, parts), PERSON, "left_anti")',
+        "wanted",
         (f"{ENCRYPTED}loads_at_once_give_a_person_one_key",),
     ),
     Mutant(
