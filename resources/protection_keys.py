@@ -22,7 +22,7 @@ ERASURE = "erasure"
 TOKENIZED, ENCRYPTED = "t", "e"
 """What a sealed value has after the key's prefix: whether equal values are equal everywhere, or for one person."""
 SEALING_KEY, SEALING_NONCE = b"\xffkey\xff", b"\xffnonce\xff"
-"""What a message begins with from which a key or a nonce is derived; no text in UTF-8 begins so, and so no value."""
+"""The purposes for which keys and nonces are derived; no text in UTF-8 begins so, and so no value that is hashed."""
 NONCE_BYTES = 12
 SHORTEST = 32
 """Fewest characters of a key."""
@@ -91,11 +91,21 @@ def token(name: str, key: bytes, value: str) -> str:
     return token_prefix(name, key) + hmac.digest(key, value.encode(), "sha256").hex()
 
 
+def sealing(purpose: bytes, name: str) -> bytes:
+    """What a message begins with from which a key or a nonce is derived.
+
+    Args:
+        purpose: :data:`SEALING_KEY` or :data:`SEALING_NONCE`.
+        name: The key's name.
+    """
+    return purpose + name.encode() + b"\xff"
+
+
 def sealed(name: str, key: bytes, value: str) -> str:
     """A value encrypted so that equal values stay equal, after the key's prefix; made without Spark.
 
-    AES-256-GCM, whose nonce is derived from the value, so that two values never share one (the idea of a synthetic
-    initialisation vector, RFC 5297). Key and nonce are HMAC-SHA-256 under the key given.
+    AES-256-GCM, whose nonce is derived from the value, so that practically no two values share one (the idea of a
+    synthetic initialisation vector, RFC 5297). Key and nonce are HMAC-SHA-256 under the key given.
 
     Args:
         name: The key's name.
@@ -103,8 +113,8 @@ def sealed(name: str, key: bytes, value: str) -> str:
         value: The value.
     """
     plain = value.encode()
-    nonce = hmac.digest(key, SEALING_NONCE + plain, "sha256")[:NONCE_BYTES]
-    box = nonce + AESGCM(hmac.digest(key, SEALING_KEY, "sha256")).encrypt(nonce, plain, None)
+    nonce = hmac.digest(key, sealing(SEALING_NONCE, name) + plain, "sha256")[:NONCE_BYTES]
+    box = nonce + AESGCM(hmac.digest(key, sealing(SEALING_KEY, name), "sha256")).encrypt(nonce, plain, None)
     return f"{token_prefix(name, key)}{TOKENIZED}.{base64.urlsafe_b64encode(box).decode().rstrip('=')}"
 
 

@@ -218,7 +218,7 @@ def test_commands_can_be_read(page: Page) -> None:
 
 def assert_setting(name: str, value: str) -> None:
     """A setting that there is, with a value that it takes."""
-    if re.fullmatch(r"INCLOAD_KEY_CRM(_FILE)?", name):
+    if re.fullmatch(r"INCLOAD_KEY_(CRM|ERASURE)(_FILE)?", name):
         return
     if named := re.fullmatch(r"INCLOAD_(DATABASE|KAFKA)_SHOP_([A-Z]+)(_FILE)?", name):
         assert named[2] in {"DATABASE": ("URL", "USER", "PASSWORD"), "KAFKA": ("SERVERS", "OPTIONS")}[named[1]], name

@@ -13,6 +13,10 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 import pyspark.sql.types as T
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
@@ -32,13 +36,16 @@ ATTEMPTS = 20
 MANY = 16
 """Number of files from which a part is compacted."""
 _KEPT_HOURS = 7 * 24
-PERSON, SECRET = "_person", "_secret"
+_ELSEWHERE = "incload.person_keys"
+"""The property of the lake's own table of keys, which is empty then, with the identifier of the one that is used."""
+PERSON, ID, SECRET = "_person", "_person_id", "_secret"
 _PART = "part"
 """The partition column: the last two digits of a person's fingerprint, so that a small load reads few files."""
 _SCHEMA = T.StructType(
     [
         T.StructField("kind", T.StringType()),
         T.StructField("fingerprint", T.StringType()),
+        T.StructField("id", T.StringType()),
         T.StructField("secret", T.BinaryType()),
         T.StructField(_PART, T.StringType()),
     ]
@@ -50,7 +57,7 @@ class PersonKeys:
     """The secrets of persons.
 
     Args:
-        rows: ``_person``, the fingerprint, and ``_secret``, 36 bytes.
+        rows: ``_person``, the fingerprint; ``_person_id``, 24 hexadecimal digits; and ``_secret``, 36 bytes.
         are_complete: Whether each person that was asked for has one, but those in the deny list.
     """
 
@@ -70,7 +77,7 @@ def keys_of_persons(lake: Lake, kind: str, persons: DataFrame, deny: DenyList, *
         create: Whether persons without a key get one.
 
     Raises:
-        SourceUnreadable: The key of erasures is missing, or the persons have fingerprints under another one.
+        SourceUnreadable: The key of erasures is missing or another one, or the keys of the lake are elsewhere.
         ConcurrentLoad: Others wrote first in every attempt.
     """
     spark = persons.sparkSession
@@ -82,6 +89,8 @@ def keys_of_persons(lake: Lake, kind: str, persons: DataFrame, deny: DenyList, *
     try:
         found = wanted.agg(F.collect_set(_part(F.col(PERSON))).alias("parts")).first()
         parts: list[str] = found["parts"] if found is not None else []
+        if store_of(lake) is not None or (create and parts):
+            _check_key(lake)
         if create and parts:
             _create_missing(spark, lake, kind, wanted, parts)
         yield PersonKeys(stored_keys(spark, lake, kind, parts), create)
@@ -103,7 +112,7 @@ def forget_persons(lake: Lake, kind: str, fingerprints: Collection[str]) -> int:
     """
     listed = ", ".join(literal(one) for one in sorted(fingerprints))
     for _ in range(ATTEMPTS):
-        if (delta := lake.delta(person_keys_uri(lake))) is None:
+        if (delta := store_of(lake)) is None:
             return 0
         try:
             done = delta.delete(f"kind = {literal(kind)} AND fingerprint IN ({listed})")
@@ -114,7 +123,7 @@ def forget_persons(lake: Lake, kind: str, fingerprints: Collection[str]) -> int:
 
 
 def stored_keys(spark: SparkSession, lake: Lake, kind: str, parts: Collection[str] | None = None) -> DataFrame:
-    """The stored keys of persons: ``_person`` and ``_secret``.
+    """The stored keys of persons, as in :class:`PersonKeys`.
 
     Args:
         spark: The session.
@@ -122,13 +131,32 @@ def stored_keys(spark: SparkSession, lake: Lake, kind: str, parts: Collection[st
         kind: The kind of person.
         parts: The parts of the table to read; None: all.
     """
-    uri = person_keys_uri(lake)
-    if lake.delta(uri) is None:
-        return spark.createDataFrame([], f"{PERSON} string, {SECRET} binary")
-    rows = spark.read.format("delta").load(lake.spark_uri(uri)).filter(F.col("kind") == kind)
+    if store_of(lake) is None:
+        return spark.createDataFrame([], f"{PERSON} string, {ID} string, {SECRET} binary")
+    rows = spark.read.format("delta").load(lake.spark_uri(person_keys_uri(lake))).filter(F.col("kind") == kind)
     if parts is not None:
         rows = rows.filter(F.col(_PART).isin(*parts))
-    return rows.select(F.col("fingerprint").alias(PERSON), F.col("secret").alias(SECRET))
+    return rows.select(F.col("fingerprint").alias(PERSON), F.col("id").alias(ID), F.col("secret").alias(SECRET))
+
+
+def files_with_keys(lake: Lake, fingerprints: Collection[str]) -> list[str]:
+    """The files that have keys of persons, whether the table of keys uses them or not.
+
+    Args:
+        lake: The lake.
+        fingerprints: Fingerprints of the persons.
+    """
+    if store_of(lake) is None:
+        return []
+    found, uri = [], person_keys_uri(lake)
+    with lake.files(uri) as files:
+        for info in files.get_file_info(pafs.FileSelector("", recursive=True)):
+            if info.path.endswith(".parquet") and not info.path.startswith("_delta_log/"):
+                with files.open_input_file(info.path) as file:
+                    kept = pq.read_table(file, columns=["fingerprint"])["fingerprint"]
+                if pc.any(pc.is_in(kept, value_set=pa.array([*fingerprints], pa.string()))).as_py():
+                    found.append(f"{uri}/{info.path}")
+    return found
 
 
 def compact_keys(lake: Lake) -> int:
@@ -137,7 +165,7 @@ def compact_keys(lake: Lake) -> int:
     Returns:
         The number of files that were put together; 0 if another writer came first.
     """
-    if (delta := lake.delta(person_keys_uri(lake))) is None:
+    if (delta := store_of(lake)) is None:
         return 0
     files = Counter(delta.get_add_actions(flatten=True).column(f"partition.{_PART}").to_pylist())
     crowded = [part for part, count in files.items() if count >= MANY]
@@ -145,30 +173,65 @@ def compact_keys(lake: Lake) -> int:
         done = delta.optimize.compact(partition_filters=[(_PART, "in", crowded)]) if crowded else {"numFilesRemoved": 0}
     except CommitFailedError:
         return 0
-    delta.vacuum(_KEPT_HOURS, dry_run=False)
+    delta.vacuum(_KEPT_HOURS, dry_run=False, full=True)
     return int(done["numFilesRemoved"])
 
 
 def person_keys_uri(lake: Lake) -> str:
     """The URI of the table of keys; a shadow has those of its lake."""
+    return Settings().person_keys or _own_uri(lake)
+
+
+def store_of(lake: Lake) -> DeltaTable | None:
+    """The table of keys; None if there is none yet.
+
+    Raises:
+        SourceUnreadable: It is not where the lake's keys are: persons would get a second key, and an erasure would
+            delete none.
+    """
+    uri, own = person_keys_uri(lake), _own_uri(lake)
+    store, in_lake = lake.delta(uri), lake.delta(own)
+    elsewhere = None if in_lake is None else in_lake.metadata().configuration.get(_ELSEWHERE)
+    if uri == own and elsewhere is None:
+        return store
+    if uri == own:
+        problem = "the keys of persons of this lake are elsewhere, and INCLOAD_PERSON_KEYS is not set"
+    elif in_lake is not None and elsewhere is None:
+        problem = f"INCLOAD_PERSON_KEYS is {uri}, but the keys of persons are in {own}"
+    elif elsewhere is not None and (store is None or str(store.metadata().id) != elsewhere):
+        problem = f"INCLOAD_PERSON_KEYS is {uri}, where the keys of persons of this lake are not"
+    else:
+        return store
+    raise SourceUnreadable(
+        problem,
+        rule="the keys of a lake are in one place",
+        remedy="set INCLOAD_PERSON_KEYS as where the lake was loaded; to move the keys, move the whole folder of the "
+        "table while nothing loads, so that none is left in the lake",
+    )
+
+
+def _own_uri(lake: Lake) -> str:
     root = lake.root.partition(f"/{SHADOW_FOLDER}/")[0]
-    return Settings().person_keys or f"{root}/{PERSON_KEYS_FOLDER}"
+    return f"{root}/{PERSON_KEYS_FOLDER}"
 
 
 def _create_missing(spark: SparkSession, lake: Lake, kind: str, wanted: DataFrame, parts: Collection[str]) -> None:
     uri = person_keys_uri(lake)
     ensure_table(spark, lake, uri, _SCHEMA, (_PART,), "keys of persons")
+    if uri != _own_uri(lake):
+        store = lake.delta(uri)
+        assert store is not None
+        place = {_ELSEWHERE: str(store.metadata().id)}
+        ensure_table(spark, lake, _own_uri(lake), _SCHEMA, (_PART,), "the place of keys of persons", place)
     for _ in range(ATTEMPTS):
-        delta = lake.delta(uri)
-        assert delta is not None
-        _check_fingerprints(delta)
         missing = wanted.join(stored_keys(spark, lake, kind, parts), PERSON, "left_anti")
         if missing.head(1) == []:
             return
         new = missing.select(
             F.lit(kind).alias("kind"),
             F.col(PERSON).alias("fingerprint"),
-            _random(F.col(PERSON)).alias("secret"),
+            F.lower(F.hex(_random(F.col(PERSON), 1))).alias("id"),
+            _random(F.col(PERSON), 3).alias("secret"),
             _part(F.col(PERSON)).alias(_PART),
         )
         try:
@@ -179,14 +242,15 @@ def _create_missing(spark: SparkSession, lake: Lake, kind: str, wanted: DataFram
     raise _others_first(lake)
 
 
-def _random(different: Column) -> Column:
-    """36 random bytes for each row: three nonces that Spark draws from Java's ``SecureRandom`` when it encrypts.
+def _random(different: Column, draws: int) -> Column:
+    """Random bytes for each row, 12 of each draw: nonces that Spark takes from Java's ``SecureRandom`` to encrypt.
 
     Args:
         different: A text that differs between rows. Of a constant Spark draws one nonce for all rows.
+        draws: Number of nonces.
     """
-    any_key = F.lit(bytes(32))
-    boxes = (F.aes_encrypt(F.concat(different, F.lit(str(each))), any_key, F.lit("GCM")) for each in range(3))
+    texts = (F.concat(different, F.lit(f" {draws} {each}")) for each in range(draws))
+    boxes = (F.aes_encrypt(text, F.lit(bytes(32)), F.lit("GCM")) for text in texts)
     return F.concat(*(F.substring(box, 1, 12) for box in boxes))
 
 
@@ -194,9 +258,12 @@ def _part(fingerprint: Column) -> Column:
     return F.right(fingerprint, F.lit(2))
 
 
-def _check_fingerprints(delta: DeltaTable) -> None:
+def _check_key(lake: Lake) -> None:
     """Refuses another key of erasures, under which each person would get a second key."""
-    mine, files = token_prefix(ERASURE, erasure_key()), delta.get_add_actions(flatten=True)
+    mine = token_prefix(ERASURE, erasure_key())
+    if (store := store_of(lake)) is None:
+        return
+    files = store.get_add_actions(flatten=True)
     ends = [files.column(name).to_pylist() for name in ("min.fingerprint", "max.fingerprint") if files.num_rows]
     if others := sorted({str(end).partition(":")[0] for found in ends for end in found if not end.startswith(mine)}):
         raise SourceUnreadable(

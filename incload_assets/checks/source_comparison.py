@@ -69,7 +69,7 @@ def source_rows(
     corrections = corrections_of(lake, table, [window.key])
     deny = deny_list_of(lake, table)
     with person_keys_of(extracted, table, lake, deny, create=False) as keys:
-        records = protected(extracted, table, keys)
+        records = protected(extracted, table, keys, deny)
         validated = validate(records, table, [window], corrections=corrections, deny=deny).filter(
             F.col("_kind").isin(*KINDS)
         )

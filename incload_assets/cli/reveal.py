@@ -36,6 +36,7 @@ def reveal(
     from incload_assets.monitoring.rows.reveal import revealed, sealed_columns
     from incload_assets.monitoring.rows.row_key import key_of
     from incload_assets.progress.audit import AuditEntry, record
+    from resources.errors import IncrementalLoadError
     from resources.lake import Lake
     from resources.settings import Settings
     from resources.spark.resource import SparkResource
@@ -44,6 +45,10 @@ def reveal(
         lake, declared = Lake.of(Settings()), project.table(table)
         names, wanted = sealed_columns(declared), key_of(declared, key)
         uri = lake.table_uri(declared.key.path)
+        if lake.delta(uri) is None:
+            raise IncrementalLoadError(
+                f"{declared.name}: {uri} holds no table", remedy=f"load it: incload load {declared.name} --all-missing"
+            )
         with screen.apart(verbose=ctx.obj), SparkResource().session(declared.name) as spark:
             rows = spark.read.format("delta").load(lake.spark_uri(uri))
             chosen = reduce(Column.__and__, (col(name).eqNullSafe(F.lit(value)) for name, value in wanted.items()))
@@ -53,7 +58,9 @@ def reveal(
         record(lake, AuditEntry(action="read", table=declared.name, because=because, details=details))
     if not found:
         screen.say(f"{declared.name}: no row has this key.")
-    for row in found:
+    for number, row in enumerate(found):
+        if number:
+            screen.say("")
         for name in names:
             no_value = "cannot be turned back: its key is gone, or is another one" if row[f"_has_{name}"] else "NULL"
             screen.say(escape(f"{name}: {f'({no_value})' if row[name] is None else row[name]}"))

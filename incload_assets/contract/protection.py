@@ -67,13 +67,14 @@ class Encrypted(_UnderKey):
 
     The table says whose a row is by ``subject``. The person's key is made of the key that a secret store keeps and of
     a secret of the person, see :mod:`incload_assets.change_log.person_keys`. Equal values of one person are encrypted
-    alike, equal values of two persons are not. A kept value is ``<key>-<id of the key>:e.<base64>``.
+    alike, equal values of two persons are not. A kept value is
+    ``<key>-<id of the key>:e.<id of the person>.<base64>``; the person's id is random.
     """
 
     @property
     def form(self) -> str:
         """A regular expression that encrypted values match as a whole, in Java and in Python."""
-        return self._form(rf"{ENCRYPTED}\.[A-Za-z0-9_-]+")
+        return self._form(rf"{ENCRYPTED}\.[0-9a-f]{{24}}\.[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True)

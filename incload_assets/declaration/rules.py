@@ -8,7 +8,7 @@ import dagster as dg
 import pyspark.sql.types as T
 
 from incload_assets.contract.contract import Contract
-from incload_assets.contract.protection import Tokens
+from incload_assets.contract.protection import Hashed, Tokens
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.field_types import check_arguments
 from incload_assets.declaration.write import Write
@@ -104,6 +104,12 @@ def _check_protection(table_name: str, contract: Contract, changes: Changes, wri
             raise DeclarationError(
                 f"{table_name}: {name!r} identifies rows, and is {protection}",
                 rule="two values that are kept alike would be one; only tokens stay distinct",
+                remedy=f'write pa.Field(metadata={{"personal": Hashed(key=...)}}) for {name!r}',
+            )
+        if name == write.partition_by and not isinstance(protection, Hashed):
+            raise DeclarationError(
+                f"{table_name}: write.partition_by is {name!r}, which is {protection}",
+                rule="partitions are folders, whose names are short; such a token is longer than its value",
                 remedy=f'write pa.Field(metadata={{"personal": Hashed(key=...)}}) for {name!r}',
             )
 

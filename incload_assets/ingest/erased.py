@@ -19,6 +19,7 @@ from incload_assets.ingest.tokens import token_column, with_keys, without_keys
 from resources.protection_keys import ERASURE, erasure_key
 
 IS_ERASED = "_is_erased"
+KNOWN_ERASED = "_known_erased"
 REASON = "its subject was erased"
 _ALWAYS = r"\s\"',;{}\[\]|=\\<>()/&#?!"
 SEPARATORS = (
@@ -111,14 +112,16 @@ def binned(rows: DataFrame, table: Table, deny: DenyList) -> DataFrame:
     """Validated rows, of which those of erased subjects have nothing but their kind and window.
 
     Args:
-        rows: Rows with the table's columns, ``_kind``, ``_reasons`` and ``_payload``.
+        rows: Rows with the table's columns, ``_kind``, ``_reasons`` and ``_payload``; if anybody was erased also
+            ``_known_erased``, whether the source's own value tells that the person was, or NULL.
         table: The declaration.
         deny: The deny list.
     """
     if not deny:
         return rows
     marked = marked_erased(rows, table, deny, rejected=F.size("_reasons") > 0)
-    is_erased, types = F.col(IS_ERASED), {one.name: one.dataType for one in rows.schema.fields}
+    is_erased = F.col(IS_ERASED) | F.coalesce(KNOWN_ERASED, F.lit(False))
+    types = {one.name: one.dataType for one in rows.schema.fields if one.name != KNOWN_ERASED}
     kept = {"_kind": F.lit(ERASED), "_reasons": F.array(F.lit(REASON)), "_window": F.col("_window")}
     columns = [
         F.when(is_erased, kept.get(name, F.lit(None).cast(kind))).otherwise(col(name)).alias(name)

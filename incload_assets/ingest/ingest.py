@@ -182,7 +182,7 @@ def _stage(
         corrections = corrections_of(load.lake, table, at_source)
         deny = deny_list_of(load.lake, table)  # after the barrier, which the staged rows have read
         keys = held.enter_context(person_keys_of(unobserved, table, load.lake, deny, create=True))
-        extracted = protected(extracted, table, keys)
+        extracted = protected(extracted, table, keys, deny)
         validated = validate(extracted, table, positions, places=places, corrections=corrections, deny=deny)
         observed = validated.observe(seen, *asked(table)) if len(positions) == 1 else validated
         staged.write(observed, load.log.validated)

@@ -19,7 +19,7 @@ from incload_assets.declaration.source import PRESENT
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.sql import col
-from incload_assets.ingest.protect import JUDGED
+from incload_assets.ingest.protect import JUDGED, of_nobody
 from incload_assets.ingest.set_columns import known
 from incload_assets.ingest.validate import RECORD, with_reasons
 from incload_assets.sources.files.json import json_records
@@ -65,6 +65,7 @@ def judged_from_log(rows: DataFrame, table: Table, windows: Iterable[Window]) ->
         *_set_by(rows, table, stored),
         *([_is_snapshot(rows).alias("_is_snapshot")] if table.changes.snapshot_when else []),
         F.struct(*(nothing.alias(name) for name in (*contract.protections, "_"))).alias(JUDGED),
+        of_nobody(),
     )
     return with_reasons(taken.select(*values, record.alias(RECORD)), table, windows)
 

@@ -17,8 +17,8 @@ import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.erasures import DenyList
-from incload_assets.change_log.person_keys import PERSON, SECRET, PersonKeys, keys_of_persons
+from incload_assets.change_log.erasures import NOBODY, DenyList
+from incload_assets.change_log.person_keys import ID, PERSON, SECRET, PersonKeys, keys_of_persons
 from incload_assets.contract.contract import MASK
 from incload_assets.contract.conversion import NESTED, as_text, convert
 from incload_assets.contract.protection import (
@@ -28,36 +28,44 @@ from incload_assets.contract.protection import (
     Hashed,
     Masked,
     Protection,
+    Sealed,
     Tokenized,
     Tokens,
 )
 from incload_assets.declaration.source import PRESENT
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col
-from incload_assets.ingest.tokens import sealed_column, token_column, with_keys, without_keys
+from incload_assets.ingest.tokens import Person, opened_column, sealed_column, token_column, with_keys, without_keys
 from incload_assets.sources.files.csv import csv_payloads
 from incload_assets.sources.kafka.framed import FRAMED
+from incload_assets.sources.upstream.tables import Tables
 from resources.lake import Lake
 from resources.protection_keys import ERASURE, erasure_key, protection_key, sealed
 from resources.protection_keys import token as token_of_value
 
 JUDGED = "_judged"
 """The column with the reasons of checks of protected columns; a record that has it is protected."""
+OF_PERSON = "_of_person"
+"""The column that tells whether the person of a record was erased, and the person as the table has it."""
 MARK = "_protected"
 """The member of a kept payload that tells that its values are protected."""
 _NOT_KEPT = "the record cannot be parsed, and its text is not kept, as the table has protected columns"
 
 
-def protected(extracted: DataFrame, table: Table, persons: PersonKeys | None = None) -> DataFrame:
+def protected(
+    extracted: DataFrame, table: Table, persons: PersonKeys | None = None, deny: DenyList = NOBODY
+) -> DataFrame:
     """The records without the values that the contract protects; of a table without protected columns as they are.
 
     Args:
         extracted: Records as a source's ``extract`` returns them, and any more columns.
         table: The declaration.
         persons: The keys of the records' persons, see :func:`person_keys_of`; None: no column is encrypted.
+        deny: Erased persons.
 
     Returns:
-        The records; if columns are protected also ``_judged``, a struct of the reasons of their checks.
+        The records; if columns are protected also ``_judged``, a struct of the reasons of their checks, and for erased
+        or encrypted persons ``_of_person``.
 
     Raises:
         SourceUnreadable: A key is missing.
@@ -66,9 +74,11 @@ def protected(extracted: DataFrame, table: Table, persons: PersonKeys | None = N
     if not protections or JUDGED in extracted.columns:
         return extracted
     types = _raw_types(extracted)
-    extracted = _with_own_keys(extracted, table)
+    extracted = _with_own_keys(extracted, table, deny)
+    if table.subject is not None and (deny or persons is not None):
+        extracted = _with_erased(_with_person(extracted, table), table, deny)
     if persons is not None:
-        extracted = _with_person(extracted, table).join(persons.rows, PERSON, "left")
+        extracted = extracted.join(persons.rows, PERSON, "left")
     texts = {name: as_text(F.col("_raw").getField(name), kind) for name, kind in types.items()}
     members = {
         name: _protected(name, texts[name], table) if name in protections else F.col("_raw").getField(name)
@@ -86,7 +96,7 @@ def protected(extracted: DataFrame, table: Table, persons: PersonKeys | None = N
             ~is_read, F.when(F.col("_malformed").isin(*FRAMED), F.col("_malformed")).otherwise(_NOT_KEPT)
         ),
     }
-    return without_keys(out.withColumns(kept)).drop(PERSON, SECRET)
+    return without_keys(out.withColumns(kept)).drop(PERSON, ID, SECRET)
 
 
 @contextmanager
@@ -110,32 +120,56 @@ def person_keys_of(
         yield None
         return
     assert table.subject is not None
-    persons = _with_person(_with_own_keys(extracted, table), table).select(PERSON)
+    persons = _with_person(_with_own_keys(extracted, table, deny), table).select(PERSON)
     with keys_of_persons(lake, table.subject.kind, persons, deny, create=create and lake.is_written) as found:
         yield found
 
 
-def _with_own_keys(extracted: DataFrame, table: Table) -> DataFrame:
+def _with_own_keys(extracted: DataFrame, table: Table, deny: DenyList) -> DataFrame:
     protections = table.contract.protections.values()
     named = sorted({each.key for each in protections if isinstance(each, Tokens | Encrypted)})
     keys = {name: protection_key(name) for name in named}
-    if any(isinstance(each, Encrypted) for each in protections):
+    if table.subject is not None and (deny or any(isinstance(each, Encrypted) for each in protections)):
         keys[ERASURE] = erasure_key()
     return with_keys(extracted, keys)
 
 
 def _with_person(extracted: DataFrame, table: Table) -> DataFrame:
-    """The records, each with the fingerprint of its person, as erasures make it of the table's rows."""
+    """The records, each with the fingerprint of its person: of the value as the source has it, not of its token."""
+    return extracted.withColumn(PERSON, token_column(ERASURE, _person_of(extracted, table)))
+
+
+def _person_of(extracted: DataFrame, table: Table) -> Column:
+    """The person of a record as text; NULL if the record does not have it."""
     assert table.subject is not None
     by, types = table.subject.by, _raw_types(extracted)
     if by not in types:
-        return extracted.withColumn(PERSON, F.lit(None).cast("string"))
-    value, declared = F.col("_raw").getField(by), table.type_of(by)
-    if by in table.contract.protections:
-        text = _protected(by, as_text(value, types[by]), table)
-    else:
-        text = as_text(convert(value, types[by], declared), declared)
-    return extracted.withColumn(PERSON, token_column(ERASURE, text))
+        return F.lit(None).cast("string")
+    value, declared, unavailable = F.col("_raw").getField(by), table.type_of(by), table.changes.unavailable
+    text = as_text(convert(value, types[by], declared), declared)
+    return text if unavailable is None else F.when(as_text(value, types[by]) != unavailable, text)
+
+
+def _with_erased(extracted: DataFrame, table: Table, deny: DenyList) -> DataFrame:
+    """The records with ``_of_person``: whether the person was erased, and the person as the table has it.
+
+    A token tells less than the value: another key, and another protection, make another token of it.
+    """
+    assert table.subject is not None
+    by, person = table.subject.by, _person_of(extracted, table)
+    kept = _protected(by, person, table) if by in table.contract.protections else person
+    is_erased = F.lit(False)
+    if deny:
+        listed = [(one,) for one in sorted(deny.fingerprints)]
+        denied = F.broadcast(extracted.sparkSession.createDataFrame(listed, "_denied string"))
+        extracted = extracted.join(denied, F.col(PERSON) == F.col("_denied"), "left")
+        is_erased = F.col("_denied").isNotNull()
+    return extracted.withColumn(OF_PERSON, F.struct(is_erased.alias("is_erased"), kept.alias("kept"))).drop("_denied")
+
+
+def of_nobody() -> Column:
+    """The column ``_of_person`` where nothing is known of the person."""
+    return F.lit(None).cast("struct<is_erased: boolean, kept: string>").alias(OF_PERSON)
 
 
 def _raw_types(extracted: DataFrame) -> dict[str, T.DataType]:
@@ -209,13 +243,17 @@ def _protected(name: str, text: Column, table: Table) -> Column:
     elif isinstance(protection, Tokenized):
         made = sealed_column(protection.key, text)
     else:  # without a key the record is rejected, or compared with none
-        made = F.coalesce(sealed_column(protection.key, text, F.col(SECRET)), F.lit(f"*{MASK}"))
+        of_person = Person(F.col(ID), F.col(SECRET))
+        made = F.coalesce(sealed_column(protection.key, text, of_person), F.lit(f"*{MASK}"))
     return F.when(_stays(protection, text, table), text).when(text.isNotNull(), made)
 
 
 def _stays(protection: Tokens | Encrypted | Masked, text: Column, table: Table) -> Column:
     """Whether a text is protected already, or no value but the text that stands for one."""
     stays, unavailable = _has_form(text, protection), table.changes.unavailable
+    if isinstance(protection, Sealed) and not isinstance(table.source, Tables):  # a form is easily made up
+        is_ours = isinstance(protection, Tokenized)
+        stays &= opened_column(protection.key, text).isNotNull() if is_ours else F.lit(False)
     return stays if unavailable is None else stays | (text == unavailable)
 
 
@@ -238,11 +276,13 @@ def _broken(
     if isinstance(protection, Dropped):  # a check of a column that is always NULL says nothing
         return F.lit(None).cast("string")
     broken = table.contract.broken(name, texts[name])
-    if isinstance(protection, Encrypted) and persons is not None and persons.are_complete:
+    if isinstance(protection, Encrypted) and persons is not None:
         assert table.subject is not None
-        nobody = f"{name}: {MASK} {UNENCRYPTED}, as {table.subject.by} is NULL"
+        nobody = f"{name}: {MASK} {UNENCRYPTED}, as {table.subject.by} is NULL or not given"
         late = f"{name}: {MASK} {UNENCRYPTED}, as the person came while the source was read; load again"
-        without = F.when(F.col(PERSON).isNull(), nobody).when(F.col(SECRET).isNull(), late)
+        without = F.when(F.col(PERSON).isNull(), nobody)
+        if persons.are_complete:
+            without = without.when(F.col(SECRET).isNull(), late)
         broken = F.coalesce(F.when(texts[name].isNotNull(), without), broken)
     return F.when(~_stays(protection, texts[name], table), broken)
 

@@ -5,11 +5,12 @@ Source: RFC 2104 for HMAC-SHA-256; for encryption see :func:`resources.protectio
 
 from collections.abc import Mapping
 from hashlib import sha256
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from resources.protection_keys import ENCRYPTED, NONCE_BYTES, SEALING_KEY, SEALING_NONCE, TOKENIZED, key_id
+from resources.protection_keys import ENCRYPTED, NONCE_BYTES, SEALING_KEY, SEALING_NONCE, TOKENIZED, key_id, sealing
 
 _KEY = "_key_"
 _BLOCK = 64
@@ -48,19 +49,34 @@ def token_column(name: str, text: Column) -> Column:
     return F.concat(_prefix(name), _hmac(name, F.encode(text, "utf-8")))
 
 
-def sealed_column(name: str, text: Column, secret: Column | None = None) -> Column:
+class Person(NamedTuple):
+    """Columns of the person whose values are encrypted.
+
+    Args:
+        id: 24 hexadecimal digits.
+        secret: 36 bytes.
+    """
+
+    id: Column
+    secret: Column
+
+
+def sealed_column(name: str, text: Column, person: Person | None = None) -> Column:
     """A text encrypted so that equal texts stay equal; NULL for NULL.
 
     Args:
         name: The key's name; the rows have its column, see :func:`with_keys`.
         text: The text.
-        secret: The secret of the person, 36 bytes; None: of nobody, so that equal texts are equal everywhere.
+        person: The person under whose key the text is encrypted; None: nobody's, so that equal texts are equal
+            everywhere.
     """
-    mark, of_person = (TOKENIZED, F.lit(b"")) if secret is None else (ENCRYPTED, secret)
+    secret = person.secret if person else F.lit(b"")
+    begin = F.concat(F.lit(f"{ENCRYPTED}."), person.id, F.lit(".")) if person else F.lit(f"{TOKENIZED}.")
     plain = F.encode(text, "utf-8")
-    nonce = F.substring(F.unhex(_hmac(name, F.concat(F.lit(SEALING_NONCE), of_person, plain))), 1, NONCE_BYTES)
-    box = F.aes_encrypt(plain, _sealing_key(name, of_person), F.lit("GCM"), F.lit("DEFAULT"), nonce)
-    return F.concat(_prefix(name), F.lit(f"{mark}."), F.translate(F.base64(box), "+/=\r\n", "-_"))
+    nonce = F.unhex(_hmac(name, F.concat(F.lit(sealing(SEALING_NONCE, name)), secret, plain)))
+    nonce = F.substring(nonce, 1, NONCE_BYTES)
+    box = F.aes_encrypt(plain, _sealing_key(name, secret), F.lit("GCM"), F.lit("DEFAULT"), nonce)
+    return F.concat(_prefix(name), begin, F.translate(F.base64(box), "+/=\r\n", "-_"))
 
 
 def opened_column(name: str, kept: Column, secret: Column | None = None) -> Column:
@@ -69,16 +85,21 @@ def opened_column(name: str, kept: Column, secret: Column | None = None) -> Colu
     Args:
         name: The key's name; the rows have its column, see :func:`with_keys`.
         kept: The encrypted text.
-        secret: The secret of the person, if any.
+        secret: The secret of the person whose id it has, if any.
     """
-    mark, of_person = (TOKENIZED, F.lit(b"")) if secret is None else (ENCRYPTED, secret)
-    mine = kept.startswith(F.concat(_prefix(name), F.lit(f"{mark}.")))
+    mine = kept.startswith(F.concat(_prefix(name), F.lit(f"{TOKENIZED if secret is None else ENCRYPTED}.")))
     box = F.unbase64(F.translate(F.substring_index(kept, ".", -1), "-_", "+/"))
-    return F.when(mine, F.decode(F.try_aes_decrypt(box, _sealing_key(name, of_person), F.lit("GCM")), "utf-8"))
+    key = _sealing_key(name, F.lit(b"") if secret is None else secret)
+    return F.when(mine, F.decode(F.try_aes_decrypt(box, key, F.lit("GCM")), "utf-8"))
+
+
+def person_id_in(kept: Column) -> Column:
+    """The id of the person in a text that was encrypted under a person's key."""
+    return F.split_part(kept, F.lit("."), F.lit(2))
 
 
 def _sealing_key(name: str, secret: Column) -> Column:
-    return F.unhex(_hmac(name, F.concat(F.lit(SEALING_KEY), secret)))
+    return F.unhex(_hmac(name, F.concat(F.lit(sealing(SEALING_KEY, name)), secret)))
 
 
 def _prefix(name: str) -> Column:

@@ -22,15 +22,17 @@ from incload_assets.change_log.change import (
 )
 from incload_assets.change_log.decisions import Decision
 from incload_assets.change_log.erasures import NOBODY, DenyList
-from incload_assets.contract.contract import not_null, unless_said
+from incload_assets.contract.contract import MASK, not_null, unless_said
+from incload_assets.contract.conversion import as_text
+from incload_assets.contract.protection import UNENCRYPTED, Encrypted
 from incload_assets.declaration import source as base
 from incload_assets.declaration.layout import ingested, misplaced
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window as LoadWindow
 from incload_assets.delta.sql import all_of, col, content_hash_sql
 from incload_assets.ingest.corrections import ACCEPTED, CORRECTED, corrected
-from incload_assets.ingest.erased import binned
-from incload_assets.ingest.protect import JUDGED, names_alone, protected
+from incload_assets.ingest.erased import KNOWN_ERASED, binned
+from incload_assets.ingest.protect import JUDGED, OF_PERSON, names_alone, of_nobody, protected
 from incload_assets.ingest.set_columns import Raw, known, told_by_record, unset
 from resources.errors import DeclarationError
 
@@ -144,6 +146,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
         table.contract.type_reasons(raw, raw_types, col).alias("_type_reasons"),
         *fields_set,
         *(name for name in (CORRECTED, ACCEPTED, JUDGED) if name in extracted.columns),
+        F.col(OF_PERSON) if OF_PERSON in extracted.columns else of_nobody(),
     )
     typed = extracted.select(*own, *table.contract.typed(raw, raw_types)).select(
         *map(col, table.columns), *_control(raw, table), record.alias(RECORD)
@@ -261,6 +264,7 @@ def _with_reasons(
         *(["_unset"] if table.by_column else []),
         *([record.getField("_is_snapshot").alias("_is_snapshot")] if table.changes.snapshot_when else []),
         *([record.getField(CORRECTED).alias(CORRECTED)] if may_be_corrected else []),
+        *([record.getField(OF_PERSON).getField("is_erased").alias(KNOWN_ERASED)] if deny else []),
     )
     if table.changes.truncate_when:  # a truncate is identified by its missing key, so a key of its record is dropped
         keyless = {name: F.when(F.col("_kind") != TRUNCATE, col(name)) for name in table.identity}
@@ -271,15 +275,26 @@ def _with_reasons(
 def _contract_reasons(kind: Column, table: Table, *, checks: bool = True) -> Column:
     """The contract's reasons for a row; deletes need only key and sequence, truncates only the sequence."""
     contract, sequence = table.contract, table.changes.sequence_by
-    needed, of = {*table.identity, *sequence}, partial(contract.reasons, checks=checks, judged=_judged)
+    needed, of = (
+        {*table.identity, *sequence},
+        partial(contract.reasons, checks=checks, judged=partial(_judged, table=table)),
+    )
     reasons = of(given=lambda name: F.lit(True) if name in needed else sets(name)) if table.by_column else of()
     if table.changes.truncate_when:
         reasons = F.when(kind == TRUNCATE, of(only=sequence)).otherwise(reasons)
     return F.when(kind == DELETE, of(only=needed)).otherwise(reasons)
 
 
-def _judged(name: str) -> Column:
-    return F.col(RECORD).getField(JUDGED).getField(name)
+def _judged(name: str, table: Table) -> Column:
+    """The reason of the checks of a protected column."""
+    told = F.col(RECORD).getField(JUDGED).getField(name)
+    if table.subject is None or not isinstance(table.contract.protections[name], Encrypted):
+        return told
+    by = table.subject.by  # the key that encrypted is that of the person whom the source named
+    kept = F.col(RECORD).getField(OF_PERSON).getField("kept")
+    is_other = col(name).isNotNull() & (kept != as_text(col(by), table.type_of(by)))
+    text = f"{name}: {MASK} {UNENCRYPTED}, as the table's function or a correction changes {by}"
+    return F.coalesce(F.when(is_other, text), told)
 
 
 def _identity_reasons(table: Table) -> Column:

@@ -34,7 +34,7 @@ from incload_assets.change_log.erasures import (
     subjects_scope,
 )
 from incload_assets.change_log.former import FormerLanding, FormerLandings
-from incload_assets.change_log.person_keys import forget_persons, person_keys_uri
+from incload_assets.change_log.person_keys import files_with_keys, forget_persons, person_keys_uri, store_of
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.ingest.erased import IS_ERASED, fingerprints_of_keys, marked_erased
@@ -117,6 +117,7 @@ class Eraser:
             SourceUnreadable: The fingerprints are of another key, or the key is missing.
         """
         check_fingerprints(self.fingerprints)
+        store_of(self.lake)  # refuses if the keys of persons are elsewhere
         self._refuse_shadows()
         with self._paused(instance, because, actor):
             made = self._erased()
@@ -142,8 +143,11 @@ class Eraser:
             self.info(f"{name}: {tables[name].changes} changes and {tables[name].rows} rows are erased")
         if self.lake.delta(decisions_uri(self.lake)) is not None:
             removed += self._without_old_versions(decisions_uri(self.lake))
+        more = self._forget_keys()  # of a load, or a compaction, that had begun before
+        keys, removed = keys + more[0], removed + more[1]
         self.info("reads every file of the lake")
         traces = self._search().traces(self.lake, done=self.done)
+        traces = replace(traces, found=(*traces.found, *files_with_keys(self.lake, self.fingerprints)))
         return Erasure(
             self.kind, tables, traces, removed, (rewritten, forgotten), decisions, self._unreached(), keys=keys
         )
@@ -151,9 +155,9 @@ class Eraser:
     def _forget_keys(self) -> tuple[int, Removed]:
         """Deletes the person's key first of all: from now on nobody reads encrypted values, in any copy of the lake."""
         keys = forget_persons(self.lake, self.kind, self.fingerprints)
-        if self.lake.delta(uri := person_keys_uri(self.lake)) is None:
+        if store_of(self.lake) is None:
             return keys, Removed()
-        return keys, self._without_old_versions(uri)
+        return keys, self._without_old_versions(person_keys_uri(self.lake))
 
     def _loads(self) -> Iterator[LoadContext]:
         """The context of each table with such persons that was loaded."""

@@ -4,7 +4,9 @@ import base64
 import hmac
 import json
 import shutil
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -18,11 +20,18 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.assets import Changes, Encrypted, Files, Quarantine, Subject, Tokenized
+from incload_assets.assets import Changes, Encrypted, Files, Hashed, Quarantine, Subject, Tokenized
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.erasures import NOBODY, DenyList, fingerprint
-from incload_assets.change_log.person_keys import MANY, PERSON, compact_keys, forget_persons, keys_of_persons
-from incload_assets.checks.source_comparison import content_of, source_rows
+from incload_assets.change_log.person_keys import (
+    MANY,
+    PERSON,
+    compact_keys,
+    files_with_keys,
+    forget_persons,
+    keys_of_persons,
+)
+from incload_assets.checks.source_comparison import Content, content_of, source_rows
 from incload_assets.declaration.window import window_of
 from incload_assets.ingest.protect import token
 from incload_assets.load.detection import detect
@@ -91,8 +100,17 @@ def opened(kept: str, value_of: bytes) -> str:
     """An encrypted value, decrypted with the library for it and the secret of its person."""
     box = kept.rpartition(".")[2]
     binary = base64.urlsafe_b64decode(box + "=" * (-len(box) % 4))
-    key = hmac.digest(protection_key("crm"), b"\xffkey\xff" + value_of, "sha256")
+    key = hmac.digest(protection_key("crm"), b"\xffkey\xffcrm\xff" + value_of, "sha256")
     return AESGCM(key).decrypt(binary[:12], binary[12:], None).decode()
+
+
+@contextmanager
+def compared(table: Loaded, number: int) -> Iterator[Content]:
+    """What a comparison finds at the source."""
+    window = window_of(table.table.partitions_def, day(number))
+    position = detect(LoadContext(table.spark, table.table, table.lake), [window])[window.key]
+    with source_rows(table.spark, table.table, table.lake, window, position) as rows:
+        yield content_of(rows)
 
 
 def secrets(root: Path) -> dict[str, bytes]:
@@ -130,7 +148,7 @@ def test_values_are_in_no_file_and_whoever_has_the_keys_reads_them(spark: SparkS
     of_persons = secrets(tmp_path / "lake")
     assert len(of_persons) == len(set(of_persons.values())) == 4
     assert {len(one) for one in of_persons.values()} == {36}
-    assert opened(kept["c"][1], of_persons[fingerprint(kept["c"][0])]) == f"{MARKER}-2@example.org"
+    assert opened(kept["c"][1], of_persons[fingerprint(f"{MARKER}-2")]) == f"{MARKER}-2@example.org"
     assert [reason for (said,) in table.log("rejected", "_reasons") for reason in said] == [
         "email: *** does not contain @"
     ]
@@ -162,10 +180,8 @@ def test_a_repeated_load_changes_nothing_and_the_source_is_found_to_be_the_same(
     again = table.load(1)
     assert (table.rows(), secrets(tmp_path / "lake")) == (before, keys)
     assert (again.merged.inserted, again.merged.updated, again.merged.deleted) == (0, 0, 0)
-    window = window_of(table.table.partitions_def, day(1))
-    position = detect(LoadContext(spark, table.table, table.lake), [window])[window.key]
-    with source_rows(spark, table.table, table.lake, window, position) as rows:
-        same = content_of(rows)
+    with compared(table, 1) as same:
+        pass
     assert report.evidence.quarantined == 0 and same.upserts == 2
     log = spark.read.format("delta").load(table.lake.log_uri(table.table.key.path)).filter("_kind = 'upsert'")
     assert content_of(log).hash == same.hash
@@ -177,7 +193,7 @@ def test_without_the_persons_key_nobody_reads_a_value_in_any_copy_of_the_lake(
     monkeypatch.setenv("INCLOAD_PERSON_KEYS", str(tmp_path / "keys"))
     table = table_of(spark, tmp_path, {1: [member("a", "1", 1), member("b", "2", 2)]})
     table.load(1)
-    assert not (tmp_path / "lake/_person_keys").exists()
+    assert not [*(tmp_path / "lake/_person_keys").rglob("*.parquet")]
     shutil.copytree(tmp_path / "lake", tmp_path / "copy")
     before = in_clear(table)
     found = fingerprints_of([table.table], "person", f"{MARKER}-1")
@@ -189,6 +205,63 @@ def test_without_the_persons_key_nobody_reads_a_value_in_any_copy_of_the_lake(
     assert copied["b"] == before["b"]
     assert copied["a"] == (f"{MARKER}-1", None, None), "the token can be read with its key, encrypted values cannot"
     assert len(list((tmp_path / "keys").rglob("part-*.parquet"))) == 1, "the file with the key is gone, too"
+
+
+def test_a_key_that_a_load_or_a_compaction_made_meanwhile_goes_too_and_one_that_stays_is_told(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_of(spark, tmp_path, {1: [member("a", "1", 1), member("b", "2", 2)]})
+    table.load(1)
+    found = fingerprints_of([table.table], "person", f"{MARKER}-1")
+    store, before = tmp_path / "lake/_person_keys", tmp_path / "before"
+    shutil.copytree(store, before)
+    person = spark.createDataFrame([(one,) for one in found], f"{PERSON} string")
+    parts = {one[-2:] for one in found}
+    [kept] = [path for part in parts for path in before.rglob(f"part={part}/*.parquet")]
+    orphan = store / kept.relative_to(before).parent / "part-orphan.parquet"
+
+    def late(*_: object) -> int:
+        with keys_of_persons(table.lake, "person", person, NOBODY, create=True):
+            pass
+        shutil.copy(kept, orphan)
+        return 0
+
+    monkeypatch.setattr(Eraser, "_rewrite_former", late)
+    with dg.instance_for_test() as instance:
+        done = Eraser(spark, table.lake, [table.table], "person", found).erase(instance)
+    assert done.is_proven and done.keys == 1 + len(found)
+    assert set(secrets(tmp_path / "lake")) == {fingerprint(f"{MARKER}-2")}
+    assert files_with_keys(table.lake, found) == []
+    orphan.parent.mkdir(exist_ok=True)
+    shutil.copy(kept, orphan)
+    assert files_with_keys(table.lake, found) == [str(orphan)]
+
+
+def test_keys_that_are_elsewhere_are_not_made_anew_and_no_erasure_overlooks_them(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INCLOAD_PERSON_KEYS", str(tmp_path / "keys"))
+    table = table_of(spark, tmp_path, {1: [member("a", "1", 1)], 2: [member("b", "1", 2)]})
+    table.load(1)
+    found = fingerprints_of([table.table], "person", f"{MARKER}-1")
+
+    def refused(told: str) -> None:
+        with pytest.raises(SourceUnreadable, match=told):
+            table.load(2)
+        with dg.instance_for_test() as instance, pytest.raises(SourceUnreadable, match=told):
+            Eraser(spark, table.lake, [table.table], "person", found).erase(instance)
+        assert table.rows("id") == {("a",)}
+
+    monkeypatch.delenv("INCLOAD_PERSON_KEYS")
+    refused("elsewhere, and INCLOAD_PERSON_KEYS is not set")
+    monkeypatch.setenv("INCLOAD_PERSON_KEYS", str(tmp_path / "others"))
+    refused(f"{tmp_path}/others, where the keys of persons of this lake are not")
+    shutil.rmtree(tmp_path / "lake/_person_keys")
+    shutil.copytree(tmp_path / "keys", tmp_path / "lake/_person_keys")
+    refused("but the keys of persons are in")
+    monkeypatch.delenv("INCLOAD_PERSON_KEYS")  # they were moved into the lake
+    table.load(2)
+    assert in_clear(table)["a"][1] == in_clear(table)["b"][1] == f"{MARKER}-1@example.org"
 
 
 def test_a_person_who_was_erased_gets_no_key_when_the_source_sends_the_person_again(
@@ -211,8 +284,69 @@ def test_a_value_without_a_person_goes_to_quarantine_and_is_kept_nowhere(spark: 
     table.load(1)
     assert {id for (id,) in table.rows("id")} == {"b", "c"}
     ((reasons, payload),) = table.log("rejected", "_reasons", "_payload")
-    assert reasons == [f"{name}: *** cannot be encrypted, as person is NULL" for name in ("email", "city")]
+    said = "*** cannot be encrypted, as person is NULL or not given"
+    assert reasons == [f"{name}: {said}" for name in ("email", "city")]
+    with compared(table, 1) as found:
+        assert (found.upserts, found.rejected) == (2, 1), "a comparison rejects what a load rejects"
     assert MARKER not in texts(tmp_path / "lake") and json.loads(payload)["email"] == "****"
+
+
+def test_a_persons_other_names_do_not_bring_the_person_back(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Before(Member):
+        person: T.StringType = pa.Field(nullable=True, metadata={"personal": Hashed(key="crm")})
+
+    days = {1: [member("a", "1", 1), member("b", "2", 2)], 2: [member("c", "1", 3), member("d", "2", 4)]}
+    before = table_of(spark, tmp_path, days, contract=Before)
+    before.load(1)
+    keys = secrets(tmp_path / "lake")
+    found = fingerprints_of([before.table], "person", f"{MARKER}-1")
+    with dg.instance_for_test() as instance:
+        assert Eraser(spark, before.lake, [before.table], "person", found).erase(instance).keys == 1
+    after = table_of(spark, tmp_path, days)  # the person is tokenized now, so the token is another one
+    assert after.load(2).control.erased == 1
+    monkeypatch.setenv("INCLOAD_KEY_CRM", "a new key of at least 32 characters, made up")
+    (tmp_path / "landing" / f"{day(2)}.json").touch()
+    assert after.load(2).control.erased == 1
+    assert {id for (id,) in after.rows("id")} == {"b", "d"}
+    assert secrets(tmp_path / "lake") == {one: keys[one] for one in [fingerprint(f"{MARKER}-2")]}
+
+
+def test_a_person_whom_the_function_changes_is_refused_as_nobody_could_find_the_key(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    class Clear(Member):
+        person: T.StringType = pa.Field(nullable=True, metadata={"personal": True})
+
+    rows = [
+        member("a", "1", 1),
+        member("b", "1", 2, email=None, city=None),
+        member("c", None, 3, email=None, city=None),
+    ]
+    table = table_of(
+        spark, tmp_path, {1: rows}, contract=Clear, function=lambda rows: rows.withColumn("person", F.upper("person"))
+    )
+    table.load(1)
+    assert {id for (id,) in table.rows("id")} == {"b", "c"}
+    told = "*** cannot be encrypted, as the table's function or a correction changes person"
+    assert table.log("rejected", "_reasons") == [([f"email: {told}", f"city: {told}"],)]
+
+
+def test_a_text_that_only_looks_like_a_token_is_protected_like_any_other(spark: SparkSession, tmp_path: Path) -> None:
+    forged = f"crm-00000000:e.{'0' * 24}.{MARKER}"
+    token_like = f"crm-00000000:t.{MARKER}"
+    good = sealed("crm", protection_key("crm"), f"{MARKER}-2")
+    rows = [
+        member("a", "1", 1, email=forged, city=forged),
+        member("b", "1", 2) | {"person": token_like},
+        member("c", "1", 3) | {"person": good},
+    ]
+    table = table_of(spark, tmp_path, {1: rows})
+    table.load(1)
+    assert MARKER not in texts(tmp_path / "lake")
+    assert table.log("rejected", "_reasons") == [(["email: *** does not contain @"],)]
+    assert {id: person for id, (person, *_) in in_clear(table).items()} == {"b": token_like, "c": f"{MARKER}-2"}
 
 
 def test_loads_at_once_give_a_person_one_key(spark_settings: Settings, spark: SparkSession, tmp_path: Path) -> None:

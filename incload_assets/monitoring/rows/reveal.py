@@ -3,15 +3,16 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.person_keys import PERSON, SECRET, stored_keys
-from incload_assets.contract.conversion import as_text
+from incload_assets.change_log.person_keys import ID, PERSON, SECRET, stored_keys
 from incload_assets.contract.protection import Encrypted, Sealed, Tokenized
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col
-from incload_assets.ingest.tokens import opened_column, token_column, with_keys, without_keys
+from incload_assets.ingest.tokens import opened_column, person_id_in, with_keys, without_keys
 from resources.errors import IncrementalLoadError
 from resources.lake import Lake
-from resources.protection_keys import ERASURE, erasure_key, protection_key
+from resources.protection_keys import protection_key
+
+_ID = "_id_in_value"
 
 
 def sealed_columns(table: Table) -> list[str]:
@@ -47,19 +48,15 @@ def revealed(rows: DataFrame, table: Table, lake: Lake) -> DataFrame:
     Example:
         >>> revealed(spark.read.format("delta").load(path), customers, lake).select("email")  # doctest: +SKIP
     """
-    names = sealed_columns(table)
-    protections = {name: table.contract.protections[name] for name in names}
+    protections = {name: table.contract.protections[name] for name in sealed_columns(table)}
     keys = {each.key: protection_key(each.key) for each in protections.values() if isinstance(each, Sealed)}
-    encrypted = any(isinstance(each, Encrypted) for each in protections.values())
-    made = with_keys(rows, keys | ({ERASURE: erasure_key()} if encrypted else {}))
-    if encrypted:
-        assert table.subject is not None
-        subject = as_text(col(table.subject.by), table.type_of(table.subject.by))
-        stored = stored_keys(rows.sparkSession, lake, table.subject.kind)
-        made = made.withColumn(PERSON, token_column(ERASURE, subject)).join(stored, PERSON, "left")
-    opened = {
-        name: opened_column(each.key, col(name), None if isinstance(each, Tokenized) else F.col(SECRET))
-        for name, each in protections.items()
-        if isinstance(each, Sealed)
-    }
-    return without_keys(made.withColumns(opened)).drop(PERSON, SECRET)
+    made = with_keys(rows, keys)
+    for name, each in protections.items():
+        if isinstance(each, Tokenized):
+            made = made.withColumn(name, opened_column(each.key, col(name)))
+        elif isinstance(each, Encrypted):
+            assert table.subject is not None
+            stored = stored_keys(rows.sparkSession, lake, table.subject.kind).drop(PERSON)
+            made = made.withColumn(_ID, person_id_in(col(name))).join(stored, F.col(_ID) == F.col(ID), "left")
+            made = made.withColumn(name, opened_column(each.key, col(name), F.col(SECRET))).drop(_ID, ID, SECRET)
+    return without_keys(made)
