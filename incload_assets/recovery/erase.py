@@ -11,10 +11,8 @@ An erasure that was interrupted is repeated from the beginning; what is done alr
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from time import monotonic, sleep
 
 import dagster as dg
 import pyarrow.fs as pafs
@@ -38,8 +36,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.ingest.erased import IS_ERASED, fingerprints_of_keys, marked_erased
 from incload_assets.progress.audit import AuditEntry, record
-from incload_assets.progress.checkpoint import loading_now
-from incload_assets.progress.pause import pause, pause_of, resume
+from incload_assets.recovery.alone import alone, holder_of, wait_for_runs
 from incload_assets.recovery.erase_rows import ErasedRows, counts_by_kind, erase_rows, rows_found, table_rows_found
 from incload_assets.recovery.erasure import Erasure, tables_of
 from incload_assets.recovery.old_versions import Removed, remove_old_versions
@@ -51,10 +48,6 @@ from resources.lake import SHADOW_FOLDER, Lake
 ATTEMPTS = 5
 MOST_KEYS = 100_000
 """Most keys of one person whose changes may lack their subject."""
-_POLL = 2.0
-"""Seconds between two looks at runs under way."""
-_WHILE = timedelta(hours=12)
-"""The longest time that tables are paused for."""
 
 
 @dataclass(frozen=True)
@@ -111,13 +104,17 @@ class Eraser:
             actor: Who asked for it; default: the operating system's user.
 
         Raises:
-            IncrementalLoadError: A run may be loading a table, or a table has a shadow; nothing was changed.
+            IncrementalLoadError: A run may be loading a table, another person is being erased from it, or it has a
+                shadow; nothing was changed.
             ConcurrentLoad: Others wrote first in every attempt.
             SourceUnreadable: The fingerprints are of another key, or the key is missing.
         """
         check_fingerprints(self.fingerprints)
         self._refuse_shadows()
-        with self._paused(instance, because, actor):
+        tables = tables_of(self.tables, self.kind)
+        holder = holder_of(self.kind, self.fingerprints)
+        with alone(self.lake, tables, self.kind, holder, because=because, actor=actor, run_id=self.run_id):
+            wait_for_runs(instance, tables, but=self.run_id, patience=self.patience, info=self.info)
             made = self._erased()
         action = AuditEntry(action="erase", actor=actor, because=because, run_id=self.run_id, details=made.details())
         record(self.lake, action)
@@ -255,36 +252,3 @@ class Eraser:
                     rule="a shadow is a copy of the table, which an erasure does not know",
                     remedy=f"remove it: incload shadow {load.table.name} --drop",
                 )
-
-    @contextmanager
-    def _paused(self, instance: dg.DagsterInstance, because: str, actor: str) -> Iterator[None]:
-        """Pauses the tables within the block, in which no run loads them."""
-        begin = f"a {self.kind} is erased"
-        pauses = {load.table.name: pause_of(self.lake, load.table.name) for load in self._loads()}
-        # a pause of an erasure that was killed is taken over
-        mine = [name for name, found in pauses.items() if found is None or found.because.startswith(begin)]
-        why = begin + (f": {because}" if because else "")
-        begun: list[str] = []
-        try:
-            for name in mine:
-                pause(self.lake, name, now() + _WHILE, why, actor=actor, run_id=self.run_id)
-                begun.append(name)
-            self._wait_for_runs(instance)
-            yield
-        finally:
-            for name in begun:
-                resume(self.lake, name, "the erasure has ended", actor=actor, run_id=self.run_id)
-
-    def _wait_for_runs(self, instance: dg.DagsterInstance) -> None:
-        """Waits until no run loads the tables; a paused table gets no new ones."""
-        until = monotonic() + self.patience.total_seconds()
-        for load in self._loads():
-            while runs := [run for run in loading_now(instance, load.table.key) if run != self.run_id]:
-                if monotonic() > until:
-                    raise IncrementalLoadError(
-                        f"{load.table.name}: runs that may load it are under way: {', '.join(sorted(runs))}",
-                        rule=f"no run loads a table while a person is erased from it; waited for {self.patience}",
-                        remedy="wait until they have ended, or cancel them, and repeat the erasure",
-                    )
-                self.info(f"{load.table.name}: waits for {len(runs)} runs under way")
-                sleep(min(_POLL, self.patience.total_seconds()))

@@ -4,6 +4,7 @@ from tests.mutations.mutant import BINS, PROTECTION, Mutant
 
 ERASE = "tests/recovery/test_erase.py::test_"
 INTERRUPTED = "tests/recovery/test_erase_interrupted.py::test_"
+CLAIMS = "tests/progress/test_claims.py::test_"
 GONE = f"{ERASE}a_person_is_gone_from_every_file_and_all_other_rows_stay[json-1]"
 BACK = f"{ERASE}neither_loads_nor_an_undo_nor_a_replay_bring_a_person_back"
 
@@ -28,6 +29,13 @@ MUTANTS_OF_ERASURES = [
            "for info in unused:", "for info in []:", (GONE,)),
     Mutant("erasure: former landings", PROTECTION, "recovery.erase:Eraser._erased",
            "rewritten += self._rewrite_former(load, listed)", "pass", (f"{BACK}[merge]",)),
+    Mutant("erasure: one at a time", PROTECTION, "progress.claims:claim",
+           "if claimed_by_others(lake, table_name, holder) is not None:", "if False:",
+           (f"{CLAIMS}a_claimed_table_is_paused_and_refused_to_other_work_until_the_claim_ends",
+            f"{INTERRUPTED}while_a_person_is_erased_the_erasure_of_another_one_is_refused")),
+    Mutant("erasure: a claim that was taken over", PROTECTION, "progress.claims:end_claim",
+           "if claimed.number not in {one.number for one in pauses_in_force(lake, now())}:", "if False:",
+           (f"{CLAIMS}repeated_work_takes_its_claim_over_and_the_former_end_does_not_end_it",)),
     Mutant("erasure: erased records are counted", BINS, "load.fill:_land_once",
            "gone = before.skipped + before.erased", "gone = before.skipped",
            (f"{ERASE}a_fill_after_an_erasure_counts_the_erased_records",)),
