@@ -11,7 +11,7 @@ An erasure that was interrupted is repeated from the beginning; what is done alr
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 import dagster as dg
@@ -35,9 +35,10 @@ from incload_assets.change_log.former import FormerLanding, FormerLandings
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.ingest.erased import IS_ERASED, fingerprints_of_keys, marked_erased
+from incload_assets.ingest.erased_counts import counts_by_kind, without_erased_records
 from incload_assets.progress.audit import AuditEntry, record
 from incload_assets.recovery.alone import alone, holder_of, wait_for_runs
-from incload_assets.recovery.erase_rows import ErasedRows, counts_by_kind, erase_rows, rows_found, table_rows_found
+from incload_assets.recovery.erase_rows import ErasedRows, erase_rows, rows_found, table_rows_found
 from incload_assets.recovery.erasure import Erasure, tables_of
 from incload_assets.recovery.old_versions import Removed, remove_old_versions
 from incload_assets.recovery.traces import Search
@@ -188,12 +189,8 @@ class Eraser:
             rows = former.read(self.spark, landing)
             marked = marked_erased(rows, load.table, listed, rejected=F.col("_kind") == REJECTED)
             erased = counts_by_kind(marked.filter(F.col(IS_ERASED)))
-            record = replace(
-                landing.record,
-                rejected=landing.record.rejected - erased.get(REJECTED, 0),
-                erased=landing.record.erased + sum(erased.values()),
-            )
-            former.rewrite(landing, marked.filter(~F.col(IS_ERASED)).drop(IS_ERASED), record)
+            left = marked.filter(~F.col(IS_ERASED)).drop(IS_ERASED)
+            former.rewrite(landing, left, without_erased_records(landing.record, erased))
             count += 1
         if count:
             former.prune(now(), abandoned=timedelta(0))

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.change import CONTROL, REJECTED, REPLACED, SNAPSHOT
+from incload_assets.change_log.change import CONTROL, REJECTED, REPLACED
 from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.erasures import DenyList
@@ -30,6 +30,7 @@ from incload_assets.delta.counts import Counts
 from incload_assets.delta.sql import col
 from incload_assets.ingest.carry_over import replaced_rows
 from incload_assets.ingest.erased import IS_ERASED, marked_erased, without_erased
+from incload_assets.ingest.erased_counts import MOST_KINDS, counts_by_kind, records_in, without_erased_records
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.load.apply import apply_changes
 from incload_assets.load.compacted import hold_off
@@ -40,10 +41,6 @@ from resources.errors import ConcurrentLoad, IncrementalLoadError
 from resources.lake import data_files, files_in
 
 ATTEMPTS = 5
-MOST_KINDS = 16
-"""More than there are kinds of rows."""
-NO_RECORDS = (REPLACED, SNAPSHOT)
-"""Kinds of rows that are not counted as records of the source."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +79,6 @@ def rows_found(load: LoadContext, deny: DenyList) -> dict[str, dict[str, int]]:
 def table_rows_found(load: LoadContext, deny: DenyList) -> int:
     """The number of rows of subjects that the table has; see :func:`rows_found`."""
     return marked_erased(load.newest_rows(), load.table, deny).filter(F.col(IS_ERASED)).count()
-
-
-def counts_by_kind(rows: DataFrame) -> dict[str, int]:
-    """The number of rows of each kind."""
-    return {row["_kind"]: row["count"] for row in rows.groupBy("_kind").count().head(MOST_KINDS)}
 
 
 def erase_rows(load: LoadContext, deny: DenyList) -> ErasedRows:
@@ -162,17 +154,14 @@ def _land(load: LoadContext, window: Window, before: WindowRecord, deny: DenyLis
         staged.write(kept.filter(F.col("_kind").isin(*counts) & (F.col("_kind") != REPLACED)), log.validated)
         if (markers := replaced_rows(load, ingestion, former, kept)) is not None:
             staged.write(markers)
-        records = sum(count for kind, count in counts.items() if kind not in NO_RECORDS)
-        rejected = counts.get(REJECTED, 0)
+        records = records_in(counts)
         number = max(before.landing, fence) + 1
         now = replace(
-            before,
+            without_erased_records(before, counts),
             landing=number,
             former=before.landing,
             run_id=load.run_id,
             landed_at=windows.now(),
-            rejected=before.rejected - rejected,
-            erased=before.erased + records,
             replaced=sum(file.rows for file in staged.files if file.kind == REPLACED),
             erasing=True,
         )
@@ -190,7 +179,7 @@ def _land(load: LoadContext, window: Window, before: WindowRecord, deny: DenyLis
             anew=[*({*counts} | {REPLACED})],
             read_at=payloads_read_at(at, [key]),
         )
-        return landed, ErasedRows(windows=1, changes=records, rejected=rejected)
+        return landed, ErasedRows(windows=1, changes=records, rejected=counts.get(REJECTED, 0))
     finally:
         staged.discard()
 

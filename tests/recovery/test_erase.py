@@ -294,3 +294,14 @@ def test_a_former_landing_without_the_person_can_still_be_returned_to(tmp_path: 
     undo_window(table.spark, table.table, table.lake, window_of(table.table.partitions_def, day(1)), Undo("2"))
     assert table.rows("id") == {("b",)}
     assert remains(table.lake.root) == []
+
+
+def test_an_undo_to_deletes_of_the_persons_keys_counts_them_as_erased(tmp_path: Path, declared: Declare) -> None:
+    write(tmp_path / "all", {1: [order("e", ANNA, 12)], 2: [order("e", None, 21, op="d"), order("b", BERT, 22)]})
+    table = loaded(declared("all"), 1, 2)
+    write(tmp_path / "all", {2: [order("g", BERT, 23)]})
+    assert erase(loaded(table, 2)).is_proven
+    undo = Undo(actor="somebody")
+    report = undo_window(table.spark, table.table, table.lake, window_of(table.table.partitions_def, day(2)), undo)
+    assert (report.evidence.rows_read, report.evidence.erased, report.evidence.pending) == (2, 1, 0)
+    assert table.rows("id") == {("b",)}
