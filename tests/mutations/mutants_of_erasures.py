@@ -5,6 +5,7 @@ from tests.mutations.mutant import BINS, PROTECTION, Mutant
 ERASE = "tests/recovery/test_erase.py::test_"
 INTERRUPTED = "tests/recovery/test_erase_interrupted.py::test_"
 CLAIMS = "tests/progress/test_claims.py::test_"
+KINDS = "tests/recovery/test_erase_kinds.py::test_"
 GONE = f"{ERASE}a_person_is_gone_from_every_file_and_all_other_rows_stay[json-1]"
 BACK = f"{ERASE}neither_loads_nor_an_undo_nor_a_replay_bring_a_person_back"
 
@@ -23,6 +24,12 @@ MUTANTS_OF_ERASURES = [
     Mutant("erasure: rows that no log explains", PROTECTION, "recovery.erase_rows:erase_rows",
            "_sweep(load, deny)", "pass",
            (f"{ERASE}rows_that_are_no_longer_in_the_log_are_erased_from_the_table",)),
+    Mutant("erasure: rows without keys that no log explains", PROTECTION, "recovery.erase_rows:_sweep",
+           "delete_rows(load.spark, load.lake.sql_name(load.uri), left, columns, note=note)", "pass",
+           (f"{KINDS}a_person_is_gone_from_adopted_partitions_that_no_window_was_loaded_of",)),
+    Mutant("erasure: an undo of the first load", PROTECTION, "recovery.erase_rows:_land",
+           "erasing=True,", "erasing=True, former=before.landing,",
+           (f"{KINDS}a_person_is_gone_from_the_rows_that_an_adopted_table_had",)),
     Mutant("erasure: commits of old versions", PROTECTION, "recovery.old_versions:remove_old_versions",
            "for info in old:", "for info in []:", (GONE,)),
     Mutant("erasure: files of old versions", PROTECTION, "recovery.old_versions:remove_old_versions",
