@@ -39,7 +39,7 @@ from incload_assets.ingest.erased_counts import counts_by_kind, without_erased_r
 from incload_assets.progress.audit import AuditEntry, record
 from incload_assets.recovery.alone import alone, holder_of, wait_for_runs
 from incload_assets.recovery.erase_rows import ErasedRows, erase_rows, rows_found, table_rows_found
-from incload_assets.recovery.erasure import Erasure, tables_of
+from incload_assets.recovery.erasure import Erasure, derived_without_subject, tables_of
 from incload_assets.recovery.old_versions import Removed, remove_old_versions
 from incload_assets.recovery.traces import Search
 from incload_assets.sources.upstream.tables import Tables
@@ -224,18 +224,14 @@ class Eraser:
     def _unreached(self) -> list[str]:
         """What may hold the person, and is no file of the lake or of another declaration."""
         found = tables_of(self.tables, self.kind)
-        paths = {tuple(table.key.path): table.name for table in found}
         left = [
             f"the source of {table.name}: {table.source}" for table in found if not isinstance(table.source, Tables)
         ]
-        for table in self.tables:
-            if table not in found and isinstance(table.source, Tables):
-                read = sorted(paths[each.path] for each in table.source.of if each.path in paths)
-                if read:
-                    left.append(
-                        f"{table.name}, which is derived from {', '.join(read)} and declares no subject: its next load "
-                        "follows, its older versions stay until the vacuum"
-                    )
+        for table, above in derived_without_subject(self.tables, found):
+            left.append(
+                f"{table.name}, which is derived from {', '.join(above)} and declares no subject: its next load "
+                "follows, its older versions stay until the vacuum"
+            )
         return [*left, "backups, other copies of the lake, Dagster's storage, and logs of processes"]
 
     def _refuse_shadows(self) -> None:

@@ -30,6 +30,10 @@ MUTANTS_OF_ERASURES = [
     Mutant("erasure: an undo of the first load", PROTECTION, "recovery.erase_rows:_land",
            "erasing=True,", "erasing=True, former=before.landing,",
            (f"{KINDS}a_person_is_gone_from_the_rows_that_an_adopted_table_had",)),
+    Mutant("erasure: tables derived from derived ones", PROTECTION, "recovery.erasure:derived_without_subject",
+           "reached[tuple(table.key.path)] = table.name", "pass",
+           ("tests/recovery/test_erase_derived.py::test_"
+            "a_person_is_gone_from_all_tables_and_what_is_derived_without_a_subject_is_named",)),
     Mutant("erasure: commits of old versions", PROTECTION, "recovery.old_versions:remove_old_versions",
            "for info in old:", "for info in []:", (GONE,)),
     Mutant("erasure: files of old versions", PROTECTION, "recovery.old_versions:remove_old_versions",
