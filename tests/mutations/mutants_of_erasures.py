@@ -6,6 +6,7 @@ ERASE = "tests/recovery/test_erase.py::test_"
 INTERRUPTED = "tests/recovery/test_erase_interrupted.py::test_"
 CLAIMS = "tests/progress/test_claims.py::test_"
 KINDS = "tests/recovery/test_erase_kinds.py::test_"
+TRACES = "tests/recovery/test_traces.py::test_"
 GONE = f"{ERASE}a_person_is_gone_from_every_file_and_all_other_rows_stay[json-1]"
 BACK = f"{ERASE}neither_loads_nor_an_undo_nor_a_replay_bring_a_person_back"
 
@@ -30,6 +31,12 @@ MUTANTS_OF_ERASURES = [
     Mutant("erasure: an undo of the first load", PROTECTION, "recovery.erase_rows:_land",
            "erasing=True,", "erasing=True, former=before.landing,",
            (f"{KINDS}a_person_is_gone_from_the_rows_that_an_adopted_table_had",)),
+    Mutant("erasure: compressed files", PROTECTION, "recovery.traces:Search._has_trace",
+           "unpacked(data).decode", "data.decode",
+           (f"{TRACES}compressed_files_are_read_whatever_their_names_are",)),
+    Mutant("erasure: files that cannot be read", PROTECTION, "recovery.unpacked:unpacked",
+           'raise CannotUnpack(f"{closed} is not read")', "return data",
+           (f"{TRACES}files_in_which_no_text_can_be_read_are_told_and_prove_nothing",)),
     Mutant("erasure: tables derived from derived ones", PROTECTION, "recovery.erasure:derived_without_subject",
            "reached[tuple(table.key.path)] = table.name", "pass",
            ("tests/recovery/test_erase_derived.py::test_"
