@@ -163,6 +163,11 @@ def _rows(lake: Lake, table: Table) -> list[dict[str, Any]]:
     return [] if delta is None else delta.to_pyarrow_table(filters=[("table", "=", table.name)]).to_pylist()
 
 
+def decided_rows(lake: Lake, table: Table) -> list[str]:
+    """The identifiers of the rows of a table that people have ever decided about, undone decisions included."""
+    return sorted({row["row"] for row in _rows(lake, table) if row["row"] is not None})
+
+
 def forget_decisions(lake: Lake, rows: Collection[str]) -> int:
     """Removes the decisions about rows, with the values that people gave; returns their number.
 

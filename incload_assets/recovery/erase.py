@@ -11,7 +11,8 @@ An erasure that was interrupted is repeated from the beginning; what is done alr
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import dagster as dg
@@ -21,7 +22,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import CHANGES, REJECTED
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.decisions import decisions_uri, forget_decisions, rejected_row_id
+from incload_assets.change_log.decisions import decided_rows, decisions_uri, forget_decisions, rejected_row_id
 from incload_assets.change_log.erasures import (
     DenyList,
     check_fingerprints,
@@ -36,7 +37,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.ingest.erased import IS_ERASED, fingerprints_of_keys, marked_erased
 from incload_assets.ingest.erased_counts import counts_by_kind, without_erased_records
-from incload_assets.progress.audit import AuditEntry, record
+from incload_assets.progress.audit import FAILED, AuditEntry, record
 from incload_assets.recovery.alone import alone, holder_of, wait_for_runs
 from incload_assets.recovery.erase_rows import ErasedRows, erase_rows, rows_found, table_rows_found
 from incload_assets.recovery.erasure import Erasure, derived_without_subject, tables_of
@@ -114,11 +115,24 @@ class Eraser:
         self._refuse_shadows()
         tables = tables_of(self.tables, self.kind)
         holder = holder_of(self.kind, self.fingerprints)
-        with alone(self.lake, tables, self.kind, holder, because=because, actor=actor, run_id=self.run_id):
-            wait_for_runs(instance, tables, but=self.run_id, patience=self.patience, info=self.info)
-            made = self._erased()
-        action = AuditEntry(action="erase", actor=actor, because=because, run_id=self.run_id, details=made.details())
-        record(self.lake, action)
+        steps = ["its beginning"]
+
+        def tell(step: str) -> None:
+            steps.append(step)
+            self.info(step)
+
+        action = AuditEntry(action="erase", actor=actor, because=because, run_id=self.run_id)
+        try:
+            with alone(self.lake, tables, self.kind, holder, because=because, actor=actor, run_id=self.run_id):
+                wait_for_runs(instance, tables, but=self.run_id, patience=self.patience, info=self.info)
+                made = replace(self, info=tell)._erased()
+        except BaseException as error:  # also of an interrupted run: from now on somebody has to repeat it
+            # the text of the error is left out, as those of others may have values
+            failed = {"kind": self.kind, FAILED: type(error).__name__, "at": steps[-1]}
+            with suppress(Exception):  # else the error of a lake that is out of reach would hide this one
+                record(self.lake, replace(action, details=failed))
+            raise
+        record(self.lake, replace(action, details=made.details()))
         return made
 
     def _erased(self) -> Erasure:
@@ -129,7 +143,7 @@ class Eraser:
             name = load.table.name
             self.info(f"{name}: looks for rows of the {self.kind}")
             listed = self._barred(load)
-            decisions += forget_decisions(self.lake, self._rejected_ids(load, listed))
+            decisions += forget_decisions(self.lake, self._decided_rows(load, listed))
             rewritten += self._rewrite_former(load, listed)
             tables[name] = erase_rows(load, listed)
             forgotten += self._forget_former(load)
@@ -173,12 +187,15 @@ class Eraser:
             remedy="repeat the erasure",
         )
 
-    def _rejected_ids(self, load: LoadContext, listed: DenyList) -> set[str]:
-        """The identifiers of the person's rows that other people may have decided about."""
+    def _decided_rows(self, load: LoadContext, listed: DenyList) -> list[str]:
+        """The identifiers of the person's rows that people have decided about."""
+        if not (decided := decided_rows(self.lake, load.table)):
+            return []
         rows = load.log.read(self.spark, load.log.open().version()).filter(F.col("_payload").isNotNull())
         marked = marked_erased(rows, load.table, listed, rejected=F.col("_kind") == REJECTED)
-        ids = marked.filter(F.col(IS_ERASED)).select(rejected_row_id().alias("row")).distinct().head(MOST_KEYS)
-        return {row["row"] for row in ids}
+        these = self.spark.createDataFrame([(one,) for one in decided], "row string")
+        ids = marked.filter(F.col(IS_ERASED)).select(rejected_row_id().alias("row")).join(these, "row", "semi")
+        return [row["row"] for row in ids.distinct().head(len(decided))]
 
     def _rewrite_former(self, load: LoadContext, listed: DenyList) -> int:
         """Writes former landings again without the person, as far as their files are kept."""

@@ -1,6 +1,6 @@
 """Mutants of erasures: what brings a person back, and what would stay of one."""
 
-from tests.mutations.mutant import BINS, PROTECTION, Mutant
+from tests.mutations.mutant import BINS, EXPLAIN, PROTECTION, Mutant
 
 ERASE = "tests/recovery/test_erase.py::test_"
 INTERRUPTED = "tests/recovery/test_erase_interrupted.py::test_"
@@ -37,6 +37,13 @@ MUTANTS_OF_ERASURES = [
     Mutant("erasure: files that cannot be read", PROTECTION, "recovery.unpacked:unpacked",
            'raise CannotUnpack(f"{closed} is not read")', "return data",
            (f"{TRACES}files_in_which_no_text_can_be_read_are_told_and_prove_nothing",)),
+    Mutant("erasure: decisions about many rows", PROTECTION, "recovery.erase:Eraser._decided_rows",
+           "head(len(decided))", "head(MOST_KEYS)",
+           (f"{ERASE}what_people_decided_about_rejected_rows_of_the_person_goes_with_them_however_many_there_are",)),
+    Mutant("erasure: one that failed is in the audit", EXPLAIN, "recovery.erase:Eraser.erase",
+           "record(self.lake, replace(action, details=failed))", "pass",
+           (f"{INTERRUPTED}an_erasure_that_dies_is_completed_by_the_next_one_whatever_is_loaded_in_between"
+            "[before the barrier]",)),
     Mutant("erasure: tables derived from derived ones", PROTECTION, "recovery.erasure:derived_without_subject",
            "reached[tuple(table.key.path)] = table.name", "pass",
            ("tests/recovery/test_erase_derived.py::test_"

@@ -24,6 +24,7 @@ from incload_assets.load.replay import replay_window
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo, plan_undo
 from incload_assets.progress.pause import pause_of
+from incload_assets.recovery import erase as erase_module
 from incload_assets.recovery.erase import Eraser
 from incload_assets.recovery.erasure import Erasure, fingerprints_of
 from incload_assets.sources.files.files import Files
@@ -301,9 +302,10 @@ def test_a_fill_after_an_erasure_counts_the_erased_records(tmp_path: Path, decla
     assert remains(table.lake.root) == []
 
 
-def test_what_people_decided_about_rejected_rows_of_the_person_goes_with_them(
-    tmp_path: Path, declared: Declare
+def test_what_people_decided_about_rejected_rows_of_the_person_goes_with_them_however_many_there_are(
+    tmp_path: Path, declared: Declare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(erase_module, "MOST_KEYS", 1)
     write(tmp_path / "all", {1: [*CONTENT[1], order("x", BERT, 9, state="no such state")]})
     table = loaded(declared("all"), 1)
     log = table.spark.read.format("delta").load(table.lake.log_uri(["items"])).filter("_kind = 'rejected'")

@@ -15,6 +15,7 @@ from dagster._core.test_utils import create_run_for_test  # has no public name
 from pyspark.errors import PySparkException
 
 from incload_assets.ingest import ingest as ingest_module
+from incload_assets.progress.audit_chain import chain_of
 from incload_assets.progress.pause import pause_of
 from incload_assets.recovery import erase as erase_module
 from incload_assets.recovery import erase_rows as rows_module
@@ -88,6 +89,9 @@ def test_an_erasure_that_dies_is_completed_by_the_next_one_whatever_is_loaded_in
         patched.setattr(module, name, dying(at, getattr(module, name)))
         with pytest.raises(Killed):
             erase(table)
+    failed = chain_of(table.lake).entries[-1]
+    assert (failed.action, failed.because, failed.details["kind"]) == ("erase", "asked for", "person")
+    assert (failed.details["failed"], failed.details["at"].startswith("items")) == ("Killed", True)
     loaded(table, 1, 2, 3)  # each load proves that log and table agree
     made = erase(table)
     assert made.is_proven, [*made.lines()]
