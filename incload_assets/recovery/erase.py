@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import CHANGES, REJECTED
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.decisions import decided_rows, decisions_uri, forget_decisions, rejected_row_id
+from incload_assets.change_log.decisions import decisions_uri, forget_decisions, rejected_row_id, values_by_row
 from incload_assets.change_log.erasures import (
     DenyList,
     check_fingerprints,
@@ -187,15 +187,19 @@ class Eraser:
             remedy="repeat the erasure",
         )
 
-    def _decided_rows(self, load: LoadContext, listed: DenyList) -> list[str]:
-        """The identifiers of the person's rows that people have decided about."""
-        if not (decided := decided_rows(self.lake, load.table)):
-            return []
+    def _decided_rows(self, load: LoadContext, listed: DenyList) -> set[str]:
+        """The identifiers of rows that people have decided about: the person's, and those that they gave to the person.
+
+        A row that was given to the person need not be in the log any longer.
+        """
+        if not (decided := values_by_row(self.lake, load.table)):
+            return set()
         rows = load.log.read(self.spark, load.log.open().version()).filter(F.col("_payload").isNotNull())
         marked = marked_erased(rows, load.table, listed, rejected=F.col("_kind") == REJECTED)
-        these = self.spark.createDataFrame([(one,) for one in decided], "row string")
+        these = self.spark.createDataFrame([(one,) for one in sorted(decided)], "row string")
         ids = marked.filter(F.col(IS_ERASED)).select(rejected_row_id().alias("row")).join(these, "row", "semi")
-        return [row["row"] for row in ids.distinct().head(len(decided))]
+        given = {row for row, several in decided.items() if any(map(self._search().is_in, several))}
+        return given | {row["row"] for row in ids.distinct().head(len(decided))}
 
     def _rewrite_former(self, load: LoadContext, listed: DenyList) -> int:
         """Writes former landings again without the person, as far as their files are kept."""

@@ -8,7 +8,7 @@ apart, so they are compared in the columns that subjects are named by, and nowhe
 
 import hmac
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -93,6 +93,14 @@ class Search:
                     found.append(info.path)
                 done(number, len(here))
         return Traces(count, size, tuple(found), tuple(unreadable))
+
+    def is_in(self, values: Mapping[str, str | None]) -> bool:
+        """Whether values, by column, have a trace."""
+        is_trace = self._recogniser()
+        given = {name: value for name, value in values.items() if value is not None}
+        return any(map(is_trace, _words(given.values()))) or any(
+            is_trace(value) for name, value in given.items() if name in self.columns
+        )
 
     def _recogniser(self) -> Callable[[str], bool]:
         key = erasure_key()

@@ -40,6 +40,9 @@ MUTANTS_OF_ERASURES = [
     Mutant("erasure: decisions about many rows", PROTECTION, "recovery.erase:Eraser._decided_rows",
            "head(len(decided))", "head(MOST_KEYS)",
            (f"{ERASE}what_people_decided_about_rejected_rows_of_the_person_goes_with_them_however_many_there_are",)),
+    Mutant("erasure: decisions that name the person", PROTECTION, "recovery.erase:Eraser._decided_rows",
+           "return given | {", "return {",
+           (f"{ERASE}what_people_decided_about_rejected_rows_of_the_person_goes_with_them_however_many_there_are",)),
     Mutant("erasure: one that failed is in the audit", EXPLAIN, "recovery.erase:Eraser.erase",
            "record(self.lake, replace(action, details=failed))", "pass",
            (f"{INTERRUPTED}an_erasure_that_dies_is_completed_by_the_next_one_whatever_is_loaded_in_between"
