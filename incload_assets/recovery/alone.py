@@ -7,7 +7,7 @@ that has died is thus taken over when it is repeated, and only then.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from time import monotonic, sleep
 
@@ -58,17 +58,13 @@ def alone(
         IncrementalLoadError: Another person is being erased from a table; nothing was changed.
     """
     why = f"a {kind} is erased" + (f": {because}" if because else "")
-    claimed: list[Pause] = []
-    try:
+    with ExitStack() as claims:
         for table in tables:
             made = claim(lake, table.name, now() + _WHILE, why, holder=holder, actor=actor, run_id=run_id)
             if made is None:
                 raise _busy(table, kind, claimed_by_others(lake, table.name, holder))
-            claimed.append(made)
+            claims.callback(end_claim, lake, made, "the erasure has ended", actor=actor, run_id=run_id)
         yield
-    finally:
-        for one in claimed:
-            end_claim(lake, one, "the erasure has ended", actor=actor, run_id=run_id)
 
 
 def wait_for_runs(
