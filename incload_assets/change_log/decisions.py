@@ -163,6 +163,20 @@ def _rows(lake: Lake, table: Table) -> list[dict[str, Any]]:
     return [] if delta is None else delta.to_pyarrow_table(filters=[("table", "=", table.name)]).to_pylist()
 
 
+def values_by_row(lake: Lake, table: Table) -> dict[str, list[Mapping[str, str | None]]]:
+    """The rows of a table that people have ever decided about, each with the values that they gave, undone ones, too.
+
+    Args:
+        lake: The lake.
+        table: The declaration.
+    """
+    found: dict[str, list[Mapping[str, str | None]]] = {}
+    for row in _rows(lake, table):
+        if row["row"] is not None:
+            found.setdefault(row["row"], []).append(json.loads(row["values"] or "{}"))
+    return found
+
+
 def forget_decisions(lake: Lake, rows: Collection[str]) -> int:
     """Removes the decisions about rows, with the values that people gave; returns their number.
 

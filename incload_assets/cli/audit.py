@@ -34,6 +34,7 @@ def audit(
     from incload_assets.cli.status_view import as_iso
     from incload_assets.declaration.window import now
     from incload_assets.monitoring.telemetry.emitters import collect_and_send
+    from incload_assets.progress.audit import FAILED
     from incload_assets.progress.audit_chain import chain_of, chosen
     from incload_assets.progress.pause import parse_since
     from resources.lake import Lake
@@ -61,7 +62,7 @@ def audit(
                 f"{entry.at:%Y-%m-%d %H:%M:%S}",
                 escape(entry.actor),
                 escape(entry.host),
-                entry.action,
+                f"{entry.action}, failed" if FAILED in entry.details else entry.action,
                 escape(entry.table),
                 escape(_some(entry.partitions)),
                 entry.run_id[:8],

@@ -25,7 +25,8 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.tuning import tune_ingest
 from incload_assets.ingest.carry_over import replaced_rows
-from incload_assets.ingest.erased import without_erased
+from incload_assets.ingest.erased import IS_ERASED, marked_erased
+from incload_assets.ingest.erased_counts import counts_by_kind, without_erased_records
 from incload_assets.ingest.facts import facts_of
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.load.apply import apply_changes
@@ -123,7 +124,11 @@ def _land_once(
     try:
         content = FormerLandings(log).read(load.spark, former) if former else present.limit(0)
         content = content.filter(F.col("_kind") != REPLACED)
-        content = without_erased(content, table, deny_list_of(load.lake, table), rejected=F.col("_kind") == REJECTED)
+        deny = deny_list_of(load.lake, table)
+        marked = marked_erased(content, table, deny, rejected=F.col("_kind") == REJECTED)
+        # the erasure has counted the rows that it found by their person, and not those that only their key tells
+        erased = counts_by_kind(marked.filter(IS_ERASED)) if deny and former else {}
+        content = marked.filter(~F.col(IS_ERASED)).drop(IS_ERASED)
         if former is not None and former.files:
             staged.write(content, log.validated)
             content = staged.read()
@@ -132,7 +137,7 @@ def _land_once(
         facts = facts_of(staged.read(), table, [window])[key]
         number = max(record.landing, fence) + 1
         now = replace(
-            former.record if former else _nothing(table),
+            without_erased_records(former.record, erased) if former else _nothing(table),
             landing=number,
             run_id=load.run_id,
             landed_at=windows.now(),

@@ -51,6 +51,8 @@ Action = Literal[
 ]
 WRITER = "incload/audit"
 """The identifier of the fence of entries."""
+FAILED = "failed"
+"""The detail with the error's class in an entry about what was begun and not finished."""
 ATTEMPTS = 20
 FILES = 100
 """After so many entries their files are put together."""

@@ -2,6 +2,8 @@
 
 A pause is an entry of the audit, and so is its end, so that who paused what and why is written down by the same commit
 that makes it so. A pause ends by itself at its time.
+
+A pause may have a holder, see :mod:`incload_assets.progress.claims`. It stands beside the pause of a person.
 """
 
 import re
@@ -19,6 +21,8 @@ from resources.errors import IncrementalLoadError, TablePaused
 from resources.lake import Lake
 
 _UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+UNTIL, HOLDER = "until", "holder"
+"""Names of details of the audit's entries."""
 _DURATION = re.compile(r"(\d+)\s*(min|h|d|w)")
 
 
@@ -32,6 +36,8 @@ class Pause:
         because: Why.
         since: From when, aware.
         until: Until when, aware.
+        holder: The work that has claimed the table; empty for the pause of a person.
+        number: The number of its entry in the audit.
     """
 
     table: str
@@ -39,6 +45,8 @@ class Pause:
     because: str
     since: datetime
     until: datetime
+    holder: str = ""
+    number: int = 0
 
     def __str__(self) -> str:
         return (
@@ -47,8 +55,8 @@ class Pause:
         )
 
 
-def pauses(lake: Lake, at: datetime) -> dict[str, Pause]:
-    """The pauses in force at an instant, by table name.
+def pauses_in_force(lake: Lake, at: datetime) -> list[Pause]:
+    """The pauses in force at an instant, oldest first.
 
     As long as nothing is written to the audit, this costs one look at the version of its Delta table.
 
@@ -58,7 +66,7 @@ def pauses(lake: Lake, at: datetime) -> dict[str, Pause]:
     """
     delta = lake.delta(audit_uri(lake))
     if delta is None:
-        return {}
+        return []
     version = (str(delta.metadata().id), delta.version())
     with _remembering:
         known = _remembered.get(lake.root)
@@ -66,7 +74,17 @@ def pauses(lake: Lake, at: datetime) -> dict[str, Pause]:
         known = (version, _read(delta))
         with _remembering:
             _remembered[lake.root] = known
-    return {name: pause for name, pause in known[1].items() if pause.since <= at < pause.until}
+    return [pause for pause in known[1] if pause.since <= at < pause.until]
+
+
+def pauses(lake: Lake, at: datetime) -> dict[str, Pause]:
+    """The pauses in force at an instant, by table name; of several of a table the newest.
+
+    Args:
+        lake: The lake with the audit.
+        at: The instant, aware.
+    """
+    return {pause.table: pause for pause in pauses_in_force(lake, at)}
 
 
 def pause_of(lake: Lake, table_name: str, at: datetime | None = None) -> Pause | None:
@@ -89,7 +107,7 @@ def expect_not_paused(lake: Lake, table_name: str) -> None:
 
 
 def pause(lake: Lake, table_name: str, until: datetime, because: str, *, actor: str = "", run_id: str = "") -> Pause:
-    """Pauses the loads of a table; a pause in force is replaced.
+    """Pauses the loads of a table; the pause of a person that is in force is replaced.
 
     Args:
         lake: The lake with the audit.
@@ -117,15 +135,19 @@ def pause(lake: Lake, table_name: str, until: datetime, because: str, *, actor: 
             rule="a pause ends in the future",
             remedy="name a later time, or a duration such as 2h",
         )
-    details = {"until": until.astimezone(UTC).isoformat()}
     entry = AuditEntry(
-        action="pause", table=table_name, actor=actor, because=because.strip(), run_id=run_id, details=details
+        action="pause",
+        table=table_name,
+        actor=actor,
+        because=because.strip(),
+        run_id=run_id,
+        details={UNTIL: until.astimezone(UTC).isoformat()},
     )
-    return _pause_of(record(lake, entry), until)
+    return pause_by(record(lake, entry))
 
 
 def resume(lake: Lake, table_name: str, because: str = "", *, actor: str = "", run_id: str = "") -> Pause:
-    """Ends the pause of a table; returns the pause.
+    """Ends the pause of a table, claims included; returns the newest pause.
 
     Args:
         lake: The lake with the audit.
@@ -183,29 +205,36 @@ def _instant(text: str, at: datetime, sign: int, example: str) -> datetime:
     return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
-def _read(delta: DeltaTable) -> dict[str, Pause]:
-    """The tables whose last pause was not resumed, whether or not its time is over."""
+def _read(delta: DeltaTable) -> tuple[Pause, ...]:
+    """The pauses that were not resumed, whether or not their time is over, oldest first."""
     wanted = pc.field("action").isin(["pause", "resume"])
     columns = ["number", "at", "action", "table", "actor", "because", "details"]
     rows = delta.to_pyarrow_dataset().to_table(columns=columns, filter=wanted).to_pylist()
-    last = {row["table"]: row for row in sorted(rows, key=lambda row: row["number"])}
-    return {
-        name: Pause(
-            table=name,
-            actor=row["actor"],
-            because=row["because"],
-            since=row["at"],
-            until=datetime.fromisoformat(loads(row["details"])["until"]),
-        )
-        for name, row in last.items()
-        if row["action"] == "pause"
-    }
+    found: dict[str, dict[str, Pause]] = {}
+    for row in sorted(rows, key=lambda row: row["number"]):
+        details, of_table = loads(row["details"]), found.setdefault(row["table"], {})
+        holder = details.get(HOLDER, "")
+        of_table.pop(holder, None)
+        if row["action"] == "pause":
+            of_table[holder] = pause_by(AuditEntry(**row | {"details": details}))
+        elif not holder:
+            of_table.clear()
+    return tuple(sorted((one for several in found.values() for one in several.values()), key=lambda one: one.number))
 
 
-def _pause_of(entry: AuditEntry, until: datetime) -> Pause:
+def pause_by(entry: AuditEntry) -> Pause:
+    """The pause that an entry of the audit begins."""
     assert entry.at is not None
-    return Pause(table=entry.table, actor=entry.actor, because=entry.because, since=entry.at, until=until)
+    return Pause(
+        table=entry.table,
+        actor=entry.actor,
+        because=entry.because,
+        since=entry.at,
+        until=datetime.fromisoformat(entry.details[UNTIL]),
+        holder=entry.details.get(HOLDER, ""),
+        number=entry.number,
+    )
 
 
-_remembered: dict[str, tuple[tuple[str, int], dict[str, Pause]]] = {}
+_remembered: dict[str, tuple[tuple[str, int], tuple[Pause, ...]]] = {}
 _remembering = Lock()

@@ -11,10 +11,9 @@ An erasure that was interrupted is repeated from the beginning; what is done alr
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from time import monotonic, sleep
 
 import dagster as dg
 import pyarrow.fs as pafs
@@ -23,7 +22,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import CHANGES, REJECTED
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.decisions import decisions_uri, forget_decisions, rejected_row_id
+from incload_assets.change_log.decisions import decisions_uri, forget_decisions, rejected_row_id, values_by_row
 from incload_assets.change_log.erasures import (
     DenyList,
     check_fingerprints,
@@ -38,11 +37,11 @@ from incload_assets.change_log.person_keys import files_with_keys, forget_person
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.ingest.erased import IS_ERASED, fingerprints_of_keys, marked_erased
-from incload_assets.progress.audit import AuditEntry, record
-from incload_assets.progress.checkpoint import loading_now
-from incload_assets.progress.pause import pause, pause_of, resume
-from incload_assets.recovery.erase_rows import ErasedRows, counts_by_kind, erase_rows, rows_found, table_rows_found
-from incload_assets.recovery.erasure import Erasure, tables_of
+from incload_assets.ingest.erased_counts import counts_by_kind, without_erased_records
+from incload_assets.progress.audit import FAILED, AuditEntry, record
+from incload_assets.recovery.alone import alone, holder_of, wait_for_runs
+from incload_assets.recovery.erase_rows import ErasedRows, erase_rows, rows_found, table_rows_found
+from incload_assets.recovery.erasure import Erasure, derived_without_subject, tables_of
 from incload_assets.recovery.old_versions import Removed, remove_old_versions
 from incload_assets.recovery.traces import Search
 from incload_assets.sources.upstream.tables import Tables
@@ -52,10 +51,6 @@ from resources.lake import SHADOW_FOLDER, Lake
 ATTEMPTS = 5
 MOST_KEYS = 100_000
 """Most keys of one person whose changes may lack their subject."""
-_POLL = 2.0
-"""Seconds between two looks at runs under way."""
-_WHILE = timedelta(hours=12)
-"""The longest time that tables are paused for."""
 
 
 @dataclass(frozen=True)
@@ -112,17 +107,34 @@ class Eraser:
             actor: Who asked for it; default: the operating system's user.
 
         Raises:
-            IncrementalLoadError: A run may be loading a table, or a table has a shadow; nothing was changed.
+            IncrementalLoadError: A run may be loading a table, another person is being erased from it, or it has a
+                shadow; nothing was changed.
             ConcurrentLoad: Others wrote first in every attempt.
             SourceUnreadable: The fingerprints are of another key, or the key is missing.
         """
         check_fingerprints(self.fingerprints)
         store_of(self.lake)  # refuses if the keys of persons are elsewhere
         self._refuse_shadows()
-        with self._paused(instance, because, actor):
-            made = self._erased()
-        action = AuditEntry(action="erase", actor=actor, because=because, run_id=self.run_id, details=made.details())
-        record(self.lake, action)
+        tables = tables_of(self.tables, self.kind)
+        holder = holder_of(self.kind, self.fingerprints)
+        steps = ["its beginning"]
+
+        def tell(step: str) -> None:
+            steps.append(step)
+            self.info(step)
+
+        action = AuditEntry(action="erase", actor=actor, because=because, run_id=self.run_id)
+        try:
+            with alone(self.lake, tables, self.kind, holder, because=because, actor=actor, run_id=self.run_id):
+                wait_for_runs(instance, tables, but=self.run_id, patience=self.patience, info=self.info)
+                made = replace(self, info=tell)._erased()
+        except BaseException as error:  # also of an interrupted run: from now on somebody has to repeat it
+            # the text of the error is left out, as those of others may have values
+            failed = {"kind": self.kind, FAILED: type(error).__name__, "at": steps[-1]}
+            with suppress(Exception):  # else the error of a lake that is out of reach would hide this one
+                record(self.lake, replace(action, details=failed))
+            raise
+        record(self.lake, replace(action, details=made.details()))
         return made
 
     def _erased(self) -> Erasure:
@@ -134,7 +146,7 @@ class Eraser:
             name = load.table.name
             self.info(f"{name}: looks for rows of the {self.kind}")
             listed = self._barred(load)
-            decisions += forget_decisions(self.lake, self._rejected_ids(load, listed))
+            decisions += forget_decisions(self.lake, self._decided_rows(load, listed))
             rewritten += self._rewrite_former(load, listed)
             tables[name] = erase_rows(load, listed)
             forgotten += self._forget_former(load)
@@ -190,12 +202,19 @@ class Eraser:
             remedy="repeat the erasure",
         )
 
-    def _rejected_ids(self, load: LoadContext, listed: DenyList) -> set[str]:
-        """The identifiers of the person's rows that other people may have decided about."""
+    def _decided_rows(self, load: LoadContext, listed: DenyList) -> set[str]:
+        """The identifiers of rows that people have decided about: the person's, and those that they gave to the person.
+
+        A row that was given to the person need not be in the log any longer.
+        """
+        if not (decided := values_by_row(self.lake, load.table)):
+            return set()
         rows = load.log.read(self.spark, load.log.open().version()).filter(F.col("_payload").isNotNull())
         marked = marked_erased(rows, load.table, listed, rejected=F.col("_kind") == REJECTED)
-        ids = marked.filter(F.col(IS_ERASED)).select(rejected_row_id().alias("row")).distinct().head(MOST_KEYS)
-        return {row["row"] for row in ids}
+        these = self.spark.createDataFrame([(one,) for one in sorted(decided)], "row string")
+        ids = marked.filter(F.col(IS_ERASED)).select(rejected_row_id().alias("row")).join(these, "row", "semi")
+        given = {row for row, several in decided.items() if any(map(self._search().is_in, several))}
+        return given | {row["row"] for row in ids.distinct().head(len(decided))}
 
     def _rewrite_former(self, load: LoadContext, listed: DenyList) -> int:
         """Writes former landings again without the person, as far as their files are kept."""
@@ -206,12 +225,8 @@ class Eraser:
             rows = former.read(self.spark, landing)
             marked = marked_erased(rows, load.table, listed, rejected=F.col("_kind") == REJECTED)
             erased = counts_by_kind(marked.filter(F.col(IS_ERASED)))
-            record = replace(
-                landing.record,
-                rejected=landing.record.rejected - erased.get(REJECTED, 0),
-                erased=landing.record.erased + sum(erased.values()),
-            )
-            former.rewrite(landing, marked.filter(~F.col(IS_ERASED)).drop(IS_ERASED), record)
+            left = marked.filter(~F.col(IS_ERASED)).drop(IS_ERASED)
+            former.rewrite(landing, left, without_erased_records(landing.record, erased))
             count += 1
         if count:
             former.prune(now(), abandoned=timedelta(0))
@@ -245,18 +260,14 @@ class Eraser:
     def _unreached(self) -> list[str]:
         """What may hold the person, and is no file of the lake or of another declaration."""
         found = tables_of(self.tables, self.kind)
-        paths = {tuple(table.key.path): table.name for table in found}
         left = [
             f"the source of {table.name}: {table.source}" for table in found if not isinstance(table.source, Tables)
         ]
-        for table in self.tables:
-            if table not in found and isinstance(table.source, Tables):
-                read = sorted(paths[each.path] for each in table.source.of if each.path in paths)
-                if read:
-                    left.append(
-                        f"{table.name}, which is derived from {', '.join(read)} and declares no subject: its next load "
-                        "follows, its older versions stay until the vacuum"
-                    )
+        for table, above in derived_without_subject(self.tables, found):
+            left.append(
+                f"{table.name}, which is derived from {', '.join(above)} and declares no subject: its next load "
+                "follows, its older versions stay until the vacuum"
+            )
         return [*left, "backups, other copies of the lake, Dagster's storage, and logs of processes"]
 
     def _refuse_shadows(self) -> None:
@@ -270,36 +281,3 @@ class Eraser:
                     rule="a shadow is a copy of the table, which an erasure does not know",
                     remedy=f"remove it: incload shadow {load.table.name} --drop",
                 )
-
-    @contextmanager
-    def _paused(self, instance: dg.DagsterInstance, because: str, actor: str) -> Iterator[None]:
-        """Pauses the tables within the block, in which no run loads them."""
-        begin = f"a {self.kind} is erased"
-        pauses = {load.table.name: pause_of(self.lake, load.table.name) for load in self._loads()}
-        # a pause of an erasure that was killed is taken over
-        mine = [name for name, found in pauses.items() if found is None or found.because.startswith(begin)]
-        why = begin + (f": {because}" if because else "")
-        begun: list[str] = []
-        try:
-            for name in mine:
-                pause(self.lake, name, now() + _WHILE, why, actor=actor, run_id=self.run_id)
-                begun.append(name)
-            self._wait_for_runs(instance)
-            yield
-        finally:
-            for name in begun:
-                resume(self.lake, name, "the erasure has ended", actor=actor, run_id=self.run_id)
-
-    def _wait_for_runs(self, instance: dg.DagsterInstance) -> None:
-        """Waits until no run loads the tables; a paused table gets no new ones."""
-        until = monotonic() + self.patience.total_seconds()
-        for load in self._loads():
-            while runs := [run for run in loading_now(instance, load.table.key) if run != self.run_id]:
-                if monotonic() > until:
-                    raise IncrementalLoadError(
-                        f"{load.table.name}: runs that may load it are under way: {', '.join(sorted(runs))}",
-                        rule=f"no run loads a table while a person is erased from it; waited for {self.patience}",
-                        remedy="wait until they have ended, or cancel them, and repeat the erasure",
-                    )
-                self.info(f"{load.table.name}: waits for {len(runs)} runs under way")
-                sleep(min(_POLL, self.patience.total_seconds()))

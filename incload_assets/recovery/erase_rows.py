@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.change import CONTROL, REJECTED, REPLACED, SNAPSHOT
+from incload_assets.change_log.change import CONTROL, REJECTED, REPLACED
 from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.erasures import DenyList
@@ -24,26 +24,23 @@ from incload_assets.change_log.former import FormerLandings
 from incload_assets.change_log.payloads import payloads_read_at
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import BASE, WindowRecord
-from incload_assets.declaration import window as windows
 from incload_assets.declaration.window import Window
 from incload_assets.delta.counts import Counts
+from incload_assets.delta.deletion import delete_rows
 from incload_assets.delta.sql import col
 from incload_assets.ingest.carry_over import replaced_rows
 from incload_assets.ingest.erased import IS_ERASED, marked_erased, without_erased
+from incload_assets.ingest.erased_counts import MOST_KINDS, counts_by_kind, records_in, without_erased_records
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.load.apply import apply_changes
 from incload_assets.load.compacted import hold_off
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges, range_app_id
 from incload_assets.recovery.base_rows import base_window
 from incload_assets.writes.merge_into import INGESTION_SHIFT, app_id
-from resources.errors import ConcurrentLoad, IncrementalLoadError
+from resources.errors import ConcurrentLoad
 from resources.lake import data_files, files_in
 
 ATTEMPTS = 5
-MOST_KINDS = 16
-"""More than there are kinds of rows."""
-NO_RECORDS = (REPLACED, SNAPSHOT)
-"""Kinds of rows that are not counted as records of the source."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +81,6 @@ def table_rows_found(load: LoadContext, deny: DenyList) -> int:
     return marked_erased(load.newest_rows(), load.table, deny).filter(F.col(IS_ERASED)).count()
 
 
-def counts_by_kind(rows: DataFrame) -> dict[str, int]:
-    """The number of rows of each kind."""
-    return {row["_kind"]: row["count"] for row in rows.groupBy("_kind").count().head(MOST_KINDS)}
-
-
 def erase_rows(load: LoadContext, deny: DenyList) -> ErasedRows:
     """Removes the rows of subjects from log and table. Repeated it does nothing more.
 
@@ -98,7 +90,6 @@ def erase_rows(load: LoadContext, deny: DenyList) -> ErasedRows:
 
     Raises:
         ConcurrentLoad: Loads committed first in every attempt.
-        IncrementalLoadError: The table has rows of a subject that its log does not explain, and is not written by key.
     """
     done = ErasedRows(rows=table_rows_found(load, deny))
     for _ in range(ATTEMPTS):
@@ -162,17 +153,12 @@ def _land(load: LoadContext, window: Window, before: WindowRecord, deny: DenyLis
         staged.write(kept.filter(F.col("_kind").isin(*counts) & (F.col("_kind") != REPLACED)), log.validated)
         if (markers := replaced_rows(load, ingestion, former, kept)) is not None:
             staged.write(markers)
-        records = sum(count for kind, count in counts.items() if kind not in NO_RECORDS)
-        rejected = counts.get(REJECTED, 0)
+        records = records_in(counts)
         number = max(before.landing, fence) + 1
+        # no load of the window: an undo of what was loaded since an instant does not find it
         now = replace(
-            before,
+            without_erased_records(before, counts),
             landing=number,
-            former=before.landing,
-            run_id=load.run_id,
-            landed_at=windows.now(),
-            rejected=before.rejected - rejected,
-            erased=before.erased + records,
             replaced=sum(file.rows for file in staged.files if file.kind == REPLACED),
             erasing=True,
         )
@@ -190,7 +176,7 @@ def _land(load: LoadContext, window: Window, before: WindowRecord, deny: DenyLis
             anew=[*({*counts} | {REPLACED})],
             read_at=payloads_read_at(at, [key]),
         )
-        return landed, ErasedRows(windows=1, changes=records, rejected=rejected)
+        return landed, ErasedRows(windows=1, changes=records, rejected=counts.get(REJECTED, 0))
     finally:
         staged.discard()
 
@@ -218,7 +204,6 @@ def _merge_and_strip(load: LoadContext, window: Window, before: WindowRecord) ->
     now = replace(
         merged,
         landing=number,
-        former=merged.landing,
         partitions=before.partitions,
         replaced=0,
         erasing=False,
@@ -252,26 +237,27 @@ def _call_off_all_merges(load: LoadContext, records: Mapping[str, WindowRecord])
 
 
 def _sweep(load: LoadContext, deny: DenyList) -> None:
-    """Replaces rows of subjects that the table still has by what the log says of their keys."""
+    """Replaces rows of subjects that the table still has by what the log says of their keys.
+
+    Where rows have no keys, they are deleted: the log has neither them nor others in their place.
+    """
     table = load.table
     for _ in range(ATTEMPTS):
         left = marked_erased(load.newest_rows(), table, deny).filter(F.col(IS_ERASED))
         if not (count := left.count()):
             return
-        names = table.write.marked(table.contract, table.changes)
-        known = [key for key in load.log.records(load.log.open()) if not key.startswith(BASE)]
-        if not names or not known:
-            raise IncrementalLoadError(
-                f"{table.name}: {count} rows of erased subjects are in the table, and its log does not explain them",
-                rule="rows of the table are the fold of its log",
-                remedy=f"load the table again: incload load {table.name} --partitions A..B, then repeat the erasure",
-            )
+        names, records = table.write.marked(table.contract, table.changes), load.log.records(load.log.open())
+        if not names or not records:
+            load.info(f"{table.name}: {count} rows that its log does not explain are deleted")
+            assert table.subject is not None
+            columns, note = [table.subject.by, *table.changes.keys], f"deleted erased rows, run {load.run_id}"
+            delete_rows(load.spark, load.lake.sql_name(load.uri), left, columns, note=note)
+            continue
         load.info(f"{table.name}: {count} rows of the table are no longer in its log; their keys are folded again")
-        [window] = _windows(load, [max(known)])
-        before = load.log.control(window.key)
-        assert before is not None
-        if _land_markers(load, window, before, left.select(*map(col, names)).distinct()):
-            _merge_and_strip(load, window, before)
+        # a base window only if there is no other
+        [window] = _windows(load, [max(records, key=lambda key: (not key.startswith(BASE), key))])
+        if _land_markers(load, window, records[window.key], left.select(*map(col, names)).distinct()):
+            _merge_and_strip(load, window, records[window.key])
     raise _others_first(load, "the table")
 
 
@@ -282,7 +268,7 @@ def _land_markers(load: LoadContext, window: Window, before: WindowRecord, keys:
         staged.write(keys.withColumns({"_kind": F.lit(REPLACED), "_window": F.lit(window.key)}))
         number = max(before.landing, load.log.open().transaction_version(fence) or 0) + 1
         # their keys may be in any partition
-        now = replace(before, landing=number, former=before.landing, partitions=None, erasing=True)
+        now = replace(before, landing=number, partitions=None, erasing=True)
         note = f"marked keys of erased rows, run {load.run_id}"
         return commit(load, staged, {window.key: now}, fence, number, note=note, base=before, keep=False)
     finally:

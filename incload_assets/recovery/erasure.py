@@ -12,6 +12,7 @@ from incload_assets.ingest.protect import token
 from incload_assets.recovery.erase_rows import ErasedRows
 from incload_assets.recovery.old_versions import Removed
 from incload_assets.recovery.traces import Traces
+from incload_assets.sources.upstream.tables import Tables
 from resources.errors import DeclarationError
 
 SHOWN = 20
@@ -127,3 +128,31 @@ def tables_of(tables: Iterable[Table], kind: str) -> list[Table]:
         rule="a person is found by the column that a table names as its subject",
         remedy=f'declare it at each table with such rows: subject=Subject("{kind}", by="…")',
     )
+
+
+def derived_without_subject(tables: Sequence[Table], found: Sequence[Table]) -> Iterator[tuple[Table, list[str]]]:
+    """The tables derived from those with such persons, directly or not, that are not among them.
+
+    Args:
+        tables: All tables.
+        found: The tables with such persons.
+
+    Yields:
+        A table, and the names of those that it is derived from.
+    """
+    reached = {tuple(table.key.path): table.name for table in found}
+    left = [table for table in tables if table not in found]
+    while True:
+        due = {table.name: above for table in left if (above := _above(table, reached))}
+        if not due:
+            return
+        for table in [table for table in left if table.name in due]:
+            yield table, due[table.name]
+            reached[tuple(table.key.path)] = table.name
+        left = [table for table in left if table.name not in due]
+
+
+def _above(table: Table, reached: Mapping[tuple[str, ...], str]) -> list[str]:
+    if not isinstance(table.source, Tables):
+        return []
+    return sorted(reached[each.path] for each in table.source.of if each.path in reached)

@@ -1,13 +1,14 @@
 """Traces of erased subjects in files: words whose fingerprints are those of a subject.
 
 Parquet files are decoded: all columns with their nested members, and the ranges in their footers. Of other files all
-bytes are read as text. Words are told apart as in :mod:`incload_assets.ingest.erased`. Numbers, and words of fewer than
-six digits, tell nobody apart, so they are compared in the columns that subjects are named by, and nowhere else.
+bytes are read as text, decompressed if they are compressed; a file that cannot be decompressed counts as not read.
+Words are told apart as in :mod:`incload_assets.ingest.erased`. Numbers, and words of fewer than six digits, tell nobody
+apart, so they are compared in the columns that subjects are named by, and nowhere else.
 """
 
 import hmac
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from incload_assets.ingest.erased import SEPARATORS
+from incload_assets.recovery.unpacked import CannotUnpack, is_parquet, unpacked
 from resources.lake import Lake
 from resources.protection_keys import ERASURE, erasure_key, token_prefix
 
@@ -78,6 +80,8 @@ class Search:
                     return self._has_trace(files, info.path, is_trace)
                 except FileNotFoundError:
                     return False
+                except CannotUnpack as why:
+                    return f"{info.path}: {why}"
                 except (OSError, pa.ArrowException) as error:
                     return f"{info.path}: {type(error).__name__}"
 
@@ -90,6 +94,14 @@ class Search:
                 done(number, len(here))
         return Traces(count, size, tuple(found), tuple(unreadable))
 
+    def is_in(self, values: Mapping[str, str | None]) -> bool:
+        """Whether values, by column, have a trace."""
+        is_trace = self._recogniser()
+        given = {name: value for name, value in values.items() if value is not None}
+        return any(map(is_trace, _words(given.values()))) or any(
+            is_trace(value) for name, value in given.items() if name in self.columns
+        )
+
     def _recogniser(self) -> Callable[[str], bool]:
         key = erasure_key()
         prefix = token_prefix(ERASURE, key)
@@ -98,10 +110,13 @@ class Search:
 
     def _has_trace(self, files: pafs.FileSystem, path: str, is_trace: Callable[[str], bool]) -> bool:
         with files.open_input_file(path) as source:
+            content: pa.NativeFile = source
             if not path.endswith(".parquet"):
-                text = source.read().decode(errors="ignore")
-                return any(map(is_trace, _words([text])))
-            with pq.ParquetFile(source) as parquet:
+                data = source.read()
+                if not is_parquet(data):
+                    return any(map(is_trace, _words([unpacked(data).decode(errors="ignore")])))
+                content = pa.BufferReader(data)
+            with pq.ParquetFile(content) as parquet:
                 if any(map(is_trace, _words(_ranges(parquet.metadata)))):
                     return True
                 for batch in parquet.iter_batches(BATCH):

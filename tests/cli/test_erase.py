@@ -1,11 +1,15 @@
 """``incload erase``, as a person runs it."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
+from incload_assets.declaration.window import now
+from incload_assets.progress.claims import claim
+from resources.lake import Lake
 from tests.support.project_copy import Clone, readme_files
 
 PLAIN = {"INCLOAD_SAMPLES": "false", "COLUMNS": "160"}
@@ -31,6 +35,11 @@ def test_a_payer_is_erased_with_a_proof_in_the_audit_and_a_load_does_not_bring_t
     assert clone.incload("load", "payments", "--partitions", "2026-01-05", **PLAIN).returncode == 0
 
     unknown = clone.incload("erase", "customer", "Grace Hopper-4711", **PLAIN)
+    lake = Lake(str(clone.root / ".incload/lake"))
+    claim(lake, "payments", now() + timedelta(hours=1), "a payer is erased", holder="another", actor="ada")
+    refused = clone.incload("erase", "payer", "Grace Hopper-4711", **PLAIN)
+    resumed = clone.incload("resume", "payments", **PLAIN)
+    shown = clone.incload("audit", **PLAIN).stdout
     planned = clone.incload("erase", "payer", "Grace Hopper-4711", "--plan", **PLAIN)
     erased = clone.incload("erase", "payer", "Grace Hopper-4711", "--because", "request 17", **PLAIN)
     (clone.root / FILE).touch()
@@ -39,12 +48,16 @@ def test_a_payer_is_erased_with_a_proof_in_the_audit_and_a_load_does_not_bring_t
 
     assert unknown.returncode == 1
     assert "no table has persons of the kind 'customer'; there are: payer. Rule: " in unknown.stderr
+    assert (refused.returncode, resumed.returncode) == (1, 0)
+    assert "payments: another payer is being erased from it; it is paused by ada" in " ".join(refused.stderr.split())
+    assert "erase, failed" in shown
     assert "payments: 1 row of the table, 1 change in 1 window of its log, 0 of them rejected" in planned.stdout
     assert erased.returncode == 0 and ": 0 with a trace" in erased.stdout
     assert again.returncode == 0 and "1 erased" in again.stdout
     rows = DeltaTable(clone.root / ".incload/lake/payments").to_pyarrow_table(columns=["payer"])
     assert "Grace Hopper-4711" not in rows["payer"].to_pylist()
-    [proof] = [entry for entry in audited if entry["action"] == "erase"]
+    [failed, proof] = [entry for entry in audited if entry["action"] == "erase"]
+    assert failed["details"] == {"at": "its beginning", "failed": "IncrementalLoadError", "kind": "payer"}
     assert (proof["because"], proof["details"]["hits"]) == ("request 17", "0")
     assert int(proof["details"]["files"]) > 10
     left = [path for path in (clone.root / ".incload/lake").rglob("*") if path.is_file()]

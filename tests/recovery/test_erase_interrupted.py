@@ -15,6 +15,7 @@ from dagster._core.test_utils import create_run_for_test  # has no public name
 from pyspark.errors import PySparkException
 
 from incload_assets.ingest import ingest as ingest_module
+from incload_assets.progress.audit_chain import chain_of
 from incload_assets.progress.pause import pause_of
 from incload_assets.recovery import erase as erase_module
 from incload_assets.recovery import erase_rows as rows_module
@@ -22,7 +23,19 @@ from incload_assets.recovery.erase import Eraser
 from incload_assets.recovery.erasure import fingerprints_of
 from incload_assets.writes.merge import Merge
 from resources.errors import DeclarationError, IncrementalLoadError, SourceUnreadable
-from tests.recovery.test_erase import ANNA, CONTENT, Declare, declared, erase, key, loaded, remains, without_anna, write
+from tests.recovery.test_erase import (
+    ANNA,
+    BERT,
+    CONTENT,
+    Declare,
+    declared,
+    erase,
+    key,
+    loaded,
+    remains,
+    without_anna,
+    write,
+)
 from tests.support.tables import Loaded
 
 __all__ = ["declared", "key"]
@@ -76,6 +89,9 @@ def test_an_erasure_that_dies_is_completed_by_the_next_one_whatever_is_loaded_in
         patched.setattr(module, name, dying(at, getattr(module, name)))
         with pytest.raises(Killed):
             erase(table)
+    failed = chain_of(table.lake).entries[-1]
+    assert (failed.action, failed.because, failed.details["kind"]) == ("erase", "asked for", "person")
+    assert (failed.details["failed"], failed.details["at"].startswith("items")) == ("Killed", True)
     loaded(table, 1, 2, 3)  # each load proves that log and table agree
     made = erase(table)
     assert made.is_proven, [*made.lines()]
@@ -163,10 +179,35 @@ def test_an_erasure_whose_process_was_killed_leaves_the_table_paused_and_the_nex
     assert remains(table.lake.root)
     paused = pause_of(table.lake, "items")
     assert paused is not None and paused.because == "a person is erased: asked for"
+    with pytest.raises(IncrementalLoadError, match="if it has died, repeat it first"):
+        erase(table, BERT)
     assert erase(table).is_proven
     assert pause_of(table.lake, "items") is None
     assert table.rows() == oracle.rows()
     assert remains(table.lake.root) == []
+
+
+def test_while_a_person_is_erased_the_erasure_of_another_one_is_refused(tmp_path: Path, declared: Declare) -> None:
+    write(tmp_path / "all", CONTENT)
+    table, told = loaded(declared("all"), 1), list[str]()
+
+    def beside(step: str) -> None:
+        if not told:
+            told.append(step)
+            with pytest.raises(
+                IncrementalLoadError,
+                match=r"items: another person is being erased from it; it is paused by .*: a person is erased",
+            ):
+                erase(table, BERT)
+            assert pause_of(table.lake, "items") is not None
+
+    found = fingerprints_of([table.table], "person", ANNA)
+    eraser = Eraser(table.spark, table.lake, [table.table], "person", found, info=beside)
+    with dg.instance_for_test() as instance:
+        assert eraser.erase(instance, because="asked for").is_proven
+    assert told and pause_of(table.lake, "items") is None
+    assert erase(table, BERT).is_proven
+    assert table.rows() == set()
 
 
 def test_an_erasure_refuses_what_it_could_not_finish_and_leaves_no_table_paused(

@@ -1,0 +1,77 @@
+"""Claims: pauses of work that must be alone with a table, as an erasure is.
+
+A claim is a pause with a *holder*, which tells the work from other work and is the same when it is repeated. So work
+that has died is taken over by its repetition, and other work is refused while a claim is in force. The end of a claim
+ends no other pause; ``incload resume`` ends all of a table.
+"""
+
+from datetime import UTC, datetime
+
+from incload_assets.declaration.window import now
+from incload_assets.progress.audit import ATTEMPTS, AuditEntry, append_after, last_entry, written_by_others
+from incload_assets.progress.pause import HOLDER, UNTIL, Pause, pause_by, pauses_in_force
+from resources.lake import Lake
+
+
+def claim(
+    lake: Lake, table_name: str, until: datetime, because: str, *, holder: str, actor: str = "", run_id: str = ""
+) -> Pause | None:
+    """Pauses a table for work that must be alone with it; None if other work has the table.
+
+    Work of the same holder that has died, or that was started twice, loses its claim to this one.
+
+    Args:
+        lake: The lake with the audit.
+        table_name: The table's name.
+        until: When the claim ends by itself, aware.
+        because: What is done.
+        holder: What tells the work from other work, and is the same when it is repeated.
+        actor: Who does it; default: the operating system's user.
+        run_id: The Dagster run that does it; empty if none.
+
+    Raises:
+        ConcurrentLoad: Others wrote to the audit first in every attempt.
+    """
+    details = {UNTIL: until.astimezone(UTC).isoformat(), HOLDER: holder}
+    entry = AuditEntry(action="pause", table=table_name, actor=actor, because=because, run_id=run_id, details=details)
+    for _ in range(ATTEMPTS):
+        last = last_entry(
+            lake
+        )  # before the look at other claims, so that of two claims made at once one is not written
+        if claimed_by_others(lake, table_name, holder) is not None:
+            return None
+        if (made := append_after(lake, last, entry)) is not None:
+            return pause_by(made)
+    raise written_by_others(lake)
+
+
+def claimed_by_others(lake: Lake, table_name: str, holder: str) -> Pause | None:
+    """The claim of another holder that a table has now; None if there is none."""
+    others = (one for one in pauses_in_force(lake, now()) if one.table == table_name and one.holder not in ("", holder))
+    return next(others, None)
+
+
+def end_claim(lake: Lake, claimed: Pause, because: str, *, actor: str = "", run_id: str = "") -> bool:
+    """Ends a claim, and no other pause; returns whether it was in force, as another may have taken its place.
+
+    Args:
+        lake: The lake with the audit.
+        claimed: The claim, from :func:`claim`.
+        because: Why.
+        actor: Who ends it; default: the operating system's user.
+        run_id: The Dagster run that ends it; empty if none.
+
+    Raises:
+        ConcurrentLoad: Others wrote to the audit first in every attempt.
+    """
+    details = {HOLDER: claimed.holder}
+    entry = AuditEntry(
+        action="resume", table=claimed.table, actor=actor, because=because, run_id=run_id, details=details
+    )
+    for _ in range(ATTEMPTS):
+        last = last_entry(lake)
+        if claimed.number not in {one.number for one in pauses_in_force(lake, now())}:
+            return False
+        if append_after(lake, last, entry) is not None:
+            return True
+    raise written_by_others(lake)
