@@ -5,6 +5,7 @@ from tests.mutations.mutant import BINS, PROTECTION, Mutant
 ERASE = "tests/recovery/test_erase.py::test_"
 INTERRUPTED = "tests/recovery/test_erase_interrupted.py::test_"
 GONE = f"{ERASE}a_person_is_gone_from_every_file_and_all_other_rows_stay[json-1]"
+EVENTS = "tests/integration/test_erasure_through_sources.py::test_a_person_is_erased_whose_rows_are_events_of_debezium"
 BACK = f"{ERASE}neither_loads_nor_an_undo_nor_a_replay_bring_a_person_back"
 
 MUTANTS_OF_ERASURES = [
@@ -15,6 +16,8 @@ MUTANTS_OF_ERASURES = [
            "table.subject is None or", "True or", (f"{BACK}[merge]",)),
     Mutant("erasure: changes that lack their subject", PROTECTION, "ingest.erased:subject_of",
            "if not keys or by in keys:", "if True:", (GONE,)),
+    Mutant("erasure: keys of rejected rows", PROTECTION, "recovery.erase:Eraser._barred",
+           "*CHANGES, REJECTED", "*CHANGES", (EVENTS,)),
     Mutant("erasure: records that cannot be read", PROTECTION, "ingest.erased:marked_erased",
            "unread = rejected & of.subject.isNull()", "unread = F.lit(False)", (GONE,)),
     Mutant("erasure: markers of keys", PROTECTION, "recovery.erase_rows:_merge_and_strip",
