@@ -183,7 +183,8 @@ class Eraser:
         raised = False
         for _ in range(ATTEMPTS):
             listed = deny_list_of(self.lake, load.table)
-            rows = load.log.read(self.spark, load.log.open().version()).filter(F.col("_kind").isin(*CHANGES))
+            # a rejected row's key, too, as its delete may be a valid change
+            rows = load.log.read(self.spark, load.log.open().version()).filter(F.col("_kind").isin(*CHANGES, REJECTED))
             keys = fingerprints_of_keys(rows, load.table, listed).head(MOST_KEYS + 1)
             if len(keys) > MOST_KEYS:
                 raise IncrementalLoadError(

@@ -8,6 +8,7 @@ CLAIMS = "tests/progress/test_claims.py::test_"
 KINDS = "tests/recovery/test_erase_kinds.py::test_"
 TRACES = "tests/recovery/test_traces.py::test_"
 GONE = f"{ERASE}a_person_is_gone_from_every_file_and_all_other_rows_stay[json-1]"
+EVENTS = "tests/integration/test_erasure_through_sources.py::test_a_person_is_erased_whose_rows_are_events_of_debezium"
 BACK = f"{ERASE}neither_loads_nor_an_undo_nor_a_replay_bring_a_person_back"
 
 MUTANTS_OF_ERASURES = [
@@ -18,6 +19,8 @@ MUTANTS_OF_ERASURES = [
            "table.subject is None or", "True or", (f"{BACK}[merge]",)),
     Mutant("erasure: changes that lack their subject", PROTECTION, "ingest.erased:subject_of",
            "if not keys or by in keys:", "if True:", (GONE,)),
+    Mutant("erasure: keys of rejected rows", PROTECTION, "recovery.erase:Eraser._barred",
+           "*CHANGES, REJECTED", "*CHANGES", (EVENTS,)),
     Mutant("erasure: records that cannot be read", PROTECTION, "ingest.erased:marked_erased",
            "unread = rejected & of.subject.isNull()", "unread = F.lit(False)", (GONE,)),
     Mutant("erasure: markers of keys", PROTECTION, "recovery.erase_rows:_merge_and_strip",
