@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -26,6 +27,7 @@ from incload_assets.change_log.erasures import NOBODY, DenyList, fingerprint
 from incload_assets.change_log.person_keys import (
     MANY,
     PERSON,
+    PersonKeys,
     compact_keys,
     files_with_keys,
     forget_persons,
@@ -33,6 +35,7 @@ from incload_assets.change_log.person_keys import (
 )
 from incload_assets.checks.source_comparison import Content, content_of, source_rows
 from incload_assets.declaration.window import window_of
+from incload_assets.ingest import protect
 from incload_assets.ingest.protect import token
 from incload_assets.load.detection import detect
 from incload_assets.monitoring.rows.reveal import revealed
@@ -347,6 +350,26 @@ def test_a_text_that_only_looks_like_a_token_is_protected_like_any_other(spark: 
     assert MARKER not in texts(tmp_path / "lake")
     assert table.log("rejected", "_reasons") == [(["email: *** does not contain @"],)]
     assert {id: person for id, (person, *_) in in_clear(table).items()} == {"b": token_like, "c": f"{MARKER}-2"}
+
+
+def test_a_person_who_comes_while_the_source_is_read_waits_in_quarantine_for_the_next_load(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def keys_before_the_person_came(*given: Any, **named: Any) -> Iterator[PersonKeys]:
+        with keys_of_persons(*given, **named) as found:
+            yield replace(found, rows=found.rows.filter("false"))
+
+    table = table_of(spark, tmp_path, {1: [member("a", "1", 1)]}, quarantine=Quarantine(max_share=1.0))
+    with monkeypatch.context() as race:
+        race.setattr(protect, "keys_of_persons", keys_before_the_person_came)
+        table.load(1)
+    ((reasons,),) = table.log("rejected", "_reasons")
+    assert all("the person came while the source was read; load again" in reason for reason in reasons)
+    assert MARKER not in texts(tmp_path / "lake")
+    (tmp_path / "landing" / f"{day(1)}.json").touch()
+    table.load(1)
+    assert set(in_clear(table)) == {"a"} and table.log("rejected", "_reasons") == []
 
 
 def test_loads_at_once_give_a_person_one_key(spark_settings: Settings, spark: SparkSession, tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """Mutants of erasures: what brings a person back, and what would stay of one."""
 
-from tests.mutations.mutant import BINS, EXPLAIN, PROTECTION, Mutant
+from tests.mutations.mutant import BINS, CONVERGENCE, EXPLAIN, PROTECTION, Mutant
 
 ERASE = "tests/recovery/test_erase.py::test_"
 INTERRUPTED = "tests/recovery/test_erase_interrupted.py::test_"
 CLAIMS = "tests/progress/test_claims.py::test_"
 KINDS = "tests/recovery/test_erase_kinds.py::test_"
 TRACES = "tests/recovery/test_traces.py::test_"
+BESIDE = "tests/recovery/test_erase_beside_loads.py::test_"
+VERSIONS = "tests/recovery/test_old_versions.py::test_"
+REFUSED = f"{INTERRUPTED}an_erasure_refuses_what_it_could_not_finish_and_leaves_no_table_paused"
 GONE = f"{ERASE}a_person_is_gone_from_every_file_and_all_other_rows_stay[json-1]"
 EVENTS = "tests/integration/test_erasure_through_sources.py::test_a_person_is_erased_whose_rows_are_events_of_debezium"
 BACK = f"{ERASE}neither_loads_nor_an_undo_nor_a_replay_bring_a_person_back"
@@ -14,7 +17,47 @@ BACK = f"{ERASE}neither_loads_nor_an_undo_nor_a_replay_bring_a_person_back"
 MUTANTS_OF_ERASURES = [
     Mutant("erasure: a landing that was staged before", PROTECTION, "change_log.commit:commit",
            "load.table.subject is not None and barrier_of(log_now) != staged.barrier", "False",
-           (f"{INTERRUPTED}a_load_that_has_staged_rows_of_the_person_starts_again_without_them",)),
+           (f"{BESIDE}a_first_load_that_has_staged_rows_of_the_person_starts_again_without_them",)),
+    Mutant("erasure: the barrier is raised before the search", PROTECTION, "recovery.erase:Eraser._barred",
+           "raise_barrier(self.spark, self.lake, load.log.uri)", "pass",
+           (f"{BESIDE}rows_that_were_staged_before_an_erasure_are_not_committed_while_it_searches",)),
+    Mutant("erasure: the deny list is read after the barrier", PROTECTION, "ingest.ingest:_stage",
+           "deny = deny_list_of(load.lake, table)",
+           "deny, staged = deny_list_of(load.lake, table), Staged(load.log, load.spark, list(at_source))",
+           (f"{BESIDE}a_person_who_is_denied_after_a_load_has_read_the_deny_list_is_not_landed",)),
+    Mutant("erasure: the second barrier of the log", CONVERGENCE, "recovery.old_versions:remove_old_versions",
+           "        bar()\n", "",
+           (f"{BESIDE}a_load_whose_staged_files_are_removed_with_old_versions_starts_again",)),
+    Mutant("erasure: the barrier of the table", CONVERGENCE, "recovery.erase:Eraser._without_old_versions",
+           "lambda: raise_barrier(self.spark, self.lake, uri)",
+           'lambda: "_changes" not in uri or raise_barrier(self.spark, self.lake, uri)',
+           (f"{BESIDE}an_erasure_raises_the_barriers_of_table_and_log_before_it_removes_their_files",)),
+    Mutant("erasure: files are listed before the barrier", CONVERGENCE, "recovery.old_versions:remove_old_versions",
+           "        listed = _data_files(files)\n        bar()\n",
+           "        bar()\n        listed = _data_files(files)\n",
+           (f"{VERSIONS}files_that_are_written_after_the_barrier_was_raised_stay_for_their_commit",)),
+    Mutant("erasure: an erasure that was killed before a merge", CONVERGENCE, "recovery.erase_rows:erase_rows",
+           "{key for key, record in records.items() if record.erasing}", "set[str]()",
+           (f"{BESIDE}an_erasure_that_dies_before_a_merge_is_completed_by_the_next_one_alone",)),
+    Mutant("erasure: a load that follows one is not settled", CONVERGENCE, "load.detection:look",
+           "before is not None and not before.erasing", "before is not None",
+           (f"{BESIDE}a_load_between_two_erasures_keeps_the_markers_of_the_first_whatever_its_checkpoint_says",)),
+    Mutant("erasure: markers of a killed load", CONVERGENCE, "recovery.erase_rows:_land",
+           "at.version(), False, fence", "at.version(), True, fence",
+           (f"{BESIDE}an_erasure_keeps_the_markers_of_a_load_that_was_killed_before_its_merge",)),
+    Mutant("erasure: only what was merged loses its markers", CONVERGENCE, "recovery.erase_rows:_merge_and_strip",
+           "base=merged", "base=load.log.control(window.key)",
+           (f"{BESIDE}a_window_that_is_loaded_while_its_markers_are_about_to_be_removed_keeps_its_record",)),
+    Mutant("erasure: merges are called off", PROTECTION, "recovery.erase_rows:erase_rows",
+           "_call_off_all_merges(load, records)", "pass",
+           (f"{BESIDE}a_merge_that_is_sent_after_the_last_landing_of_an_erasure_is_refused",)),
+    Mutant("erasure: fingerprints have a form", PROTECTION, "change_log.erasures:check_fingerprints",
+           "if wrong or not fingerprints:", "if not fingerprints:", (REFUSED,)),
+    Mutant("erasure: no fingerprint at all", EXPLAIN, "change_log.erasures:check_fingerprints",
+           "if wrong or not fingerprints:", "if wrong:", (REFUSED,)),
+    Mutant("erasure: a deny list of another key", PROTECTION, "change_log.erasures:deny_list_of",
+           "if not one.startswith(mine)}", "if False}",
+           (f"{INTERRUPTED}loads_stop_where_the_key_of_the_deny_list_is_another_one",)),
     Mutant("erasure: the deny list", PROTECTION, "change_log.erasures:deny_list_of",
            "table.subject is None or", "True or", (f"{BACK}[merge]",)),
     Mutant("erasure: changes that lack their subject", PROTECTION, "ingest.erased:subject_of",
