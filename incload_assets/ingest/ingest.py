@@ -29,7 +29,7 @@ from incload_assets.ingest.facts import Facts, asked, facts_of, has_torn_keys, t
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.gains import gain_of, with_before
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
-from incload_assets.ingest.protect import person_keys_of, protected
+from incload_assets.ingest.protect import check_keys, person_keys_of, protected
 from incload_assets.ingest.quarantine import check_threshold, check_unknown_fields, is_tolerated
 from incload_assets.ingest.required_fields import required_fields
 from incload_assets.ingest.source_errors import read_error
@@ -186,6 +186,8 @@ def _stage(
         validated = validate(extracted, table, positions, places=places, corrections=corrections, deny=deny)
         observed = validated.observe(seen, *asked(table)) if len(positions) == 1 else validated
         staged.write(observed, load.log.validated)
+        if keys is not None:
+            check_keys(staged.read(), table)
         facts = _facts(staged, table, positions, seen)
     rows, values = sum(fact.rows for fact in facts.values()), read.get
     unseen = tuple(name for at, name in zip(fields_seen, table.control_fields, strict=True) if values.get(at) is False)

@@ -39,6 +39,7 @@ from incload_assets.ingest.tokens import Person, opened_column, sealed_column, t
 from incload_assets.sources.files.csv import csv_payloads
 from incload_assets.sources.kafka.framed import FRAMED
 from incload_assets.sources.upstream.tables import Tables
+from resources.errors import SourceChanged
 from resources.lake import Lake
 from resources.protection_keys import ERASURE, erasure_key, protection_key, sealed
 from resources.protection_keys import token as token_of_value
@@ -47,6 +48,7 @@ JUDGED = "_judged"
 """The column with the reasons of checks of protected columns; a record that has it is protected."""
 OF_PERSON = "_of_person"
 """The column that tells whether the person of a record was erased, and the person as the table has it."""
+_LATE = f"{UNENCRYPTED}, as the person has no key"
 MARK = "_protected"
 """The member of a kept payload that tells that its values are protected."""
 _NOT_KEPT = "the record cannot be parsed, and its text is not kept, as the table has protected columns"
@@ -123,6 +125,25 @@ def person_keys_of(
     persons = _with_person(_with_own_keys(extracted, table, deny), table).select(PERSON)
     with keys_of_persons(lake, table.subject.kind, persons, deny, create=create and lake.is_written) as found:
         yield found
+
+
+def check_keys(validated: DataFrame, table: Table) -> None:
+    """Refuses rows of persons who had no key yet when the records were read.
+
+    Args:
+        validated: The rows, as :func:`incload_assets.ingest.validate.validate` returns them.
+        table: The declaration.
+
+    Raises:
+        SourceChanged: There are such rows.
+    """
+    late = validated.filter(F.exists("_reasons", lambda reason: reason.endswith(_LATE))).limit(1)
+    if late.count():
+        raise SourceChanged(
+            f"{table.name}: persons came to the source between the look for persons and the reading of their records",
+            rule="a value is encrypted under a key that its person has before",
+            remedy="the load is tried again",
+        )
 
 
 def _with_own_keys(extracted: DataFrame, table: Table, deny: DenyList) -> DataFrame:
@@ -279,10 +300,9 @@ def _broken(
     if isinstance(protection, Encrypted) and persons is not None:
         assert table.subject is not None
         nobody = f"{name}: {MASK} {UNENCRYPTED}, as {table.subject.by} is NULL or not given"
-        late = f"{name}: {MASK} {UNENCRYPTED}, as the person came while the source was read; load again"
         without = F.when(F.col(PERSON).isNull(), nobody)
         if persons.are_complete:
-            without = without.when(F.col(SECRET).isNull(), late)
+            without = without.when(F.col(SECRET).isNull(), f"{name}: {MASK} {_LATE}")
         broken = F.coalesce(F.when(texts[name].isNotNull(), without), broken)
     return F.when(~_stays(protection, texts[name], table), broken)
 

@@ -43,7 +43,7 @@ from incload_assets.monitoring.rows.row_key import key_of
 from incload_assets.recovery.erase import Eraser
 from incload_assets.recovery.erasure import fingerprints_of
 from incload_assets.recovery.preview import preview
-from resources.errors import ConcurrentLoad, DeclarationError, IncrementalLoadError, SourceUnreadable
+from resources.errors import ConcurrentLoad, DeclarationError, IncrementalLoadError, SourceChanged, SourceUnreadable
 from resources.lake import Lake
 from resources.protection_keys import protection_key, sealed
 from resources.settings import Settings
@@ -179,8 +179,8 @@ def test_a_repeated_load_changes_nothing_and_the_source_is_found_to_be_the_same(
     table = table_of(spark, tmp_path, {1: [member("a", "1", 1), member("b", "2", 2)]})
     report = table.load(1)
     before, keys = table.rows(), secrets(tmp_path / "lake")
-    (tmp_path / "landing" / f"{day(1)}.json").touch()
-    again = table.load(1)
+    again = table_of(spark, tmp_path, {}, code_version="another").load(1)
+    assert again.ingested
     assert (table.rows(), secrets(tmp_path / "lake")) == (before, keys)
     assert (again.merged.inserted, again.merged.updated, again.merged.deleted) == (0, 0, 0)
     with compared(table, 1) as same:
@@ -310,8 +310,8 @@ def test_a_persons_other_names_do_not_bring_the_person_back(
     after = table_of(spark, tmp_path, days)  # the person is tokenized now, so the token is another one
     assert after.load(2).control.erased == 1
     monkeypatch.setenv("INCLOAD_KEY_CRM", "a new key of at least 32 characters, made up")
-    (tmp_path / "landing" / f"{day(2)}.json").touch()
-    assert after.load(2).control.erased == 1
+    again = table_of(spark, tmp_path, days, code_version="another").load(2)
+    assert again.ingested and again.control.erased == 1
     assert {id for (id,) in after.rows("id")} == {"b", "d"}
     assert secrets(tmp_path / "lake") == {one: keys[one] for one in [fingerprint(f"{MARKER}-2")]}
 
@@ -352,7 +352,7 @@ def test_a_text_that_only_looks_like_a_token_is_protected_like_any_other(spark: 
     assert {id: person for id, (person, *_) in in_clear(table).items()} == {"b": token_like, "c": f"{MARKER}-2"}
 
 
-def test_a_person_who_comes_while_the_source_is_read_waits_in_quarantine_for_the_next_load(
+def test_a_person_who_comes_while_the_source_is_read_fails_the_load_which_is_tried_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
@@ -360,16 +360,15 @@ def test_a_person_who_comes_while_the_source_is_read_waits_in_quarantine_for_the
         with keys_of_persons(*given, **named) as found:
             yield replace(found, rows=found.rows.filter("false"))
 
-    table = table_of(spark, tmp_path, {1: [member("a", "1", 1)]}, quarantine=Quarantine(max_share=1.0))
+    table = table_of(spark, tmp_path, {1: [member("a", "1", 1)]})
     with monkeypatch.context() as race:
         race.setattr(protect, "keys_of_persons", keys_before_the_person_came)
-        table.load(1)
-    ((reasons,),) = table.log("rejected", "_reasons")
-    assert all("the person came while the source was read; load again" in reason for reason in reasons)
+        with pytest.raises(SourceChanged, match="persons came to the source between") as told:
+            table.load(1)
+    assert told.value.transient
     assert MARKER not in texts(tmp_path / "lake")
-    (tmp_path / "landing" / f"{day(1)}.json").touch()
     table.load(1)
-    assert set(in_clear(table)) == {"a"} and table.log("rejected", "_reasons") == []
+    assert set(in_clear(table)) == {"a"}
 
 
 def test_loads_at_once_give_a_person_one_key(spark_settings: Settings, spark: SparkSession, tmp_path: Path) -> None:

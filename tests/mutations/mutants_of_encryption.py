@@ -99,7 +99,7 @@ MUTANTS_OF_ENCRYPTION = [
         "ingest.protect:_broken",
         "if persons.are_complete:",
         "if False:",
-        (f"{ENCRYPTED}a_person_who_comes_while_the_source_is_read_waits_in_quarantine_for_the_next_load",),
+        (f"{ENCRYPTED}a_person_who_comes_while_the_source_is_read_fails_the_load_which_is_tried_again",),
     ),
     Mutant(
         "encryption: the key goes with the person",
