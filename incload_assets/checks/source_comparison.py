@@ -15,7 +15,8 @@ from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.ingest.corrections import corrections_of
-from incload_assets.ingest.protect import person_keys_of, protected
+from incload_assets.ingest.person import person_keys_of
+from incload_assets.ingest.protect import protected
 from incload_assets.ingest.validate import validate
 from incload_assets.load.reconcile import Evidence, examine
 from incload_assets.writes.merge_into import app_id

@@ -29,7 +29,8 @@ from incload_assets.ingest.facts import Facts, asked, facts_of, has_torn_keys, t
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.gains import gain_of, with_before
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
-from incload_assets.ingest.protect import check_keys, person_keys_of, protected
+from incload_assets.ingest.person import check_keys, person_keys_of
+from incload_assets.ingest.protect import protected
 from incload_assets.ingest.quarantine import check_threshold, check_unknown_fields, is_tolerated
 from incload_assets.ingest.required_fields import required_fields
 from incload_assets.ingest.source_errors import read_error

@@ -10,15 +10,14 @@ As a record may hold personal values elsewhere, too, a table with protected colu
 The checks of protected columns are made here, on the values themselves.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.erasures import NOBODY, DenyList
-from incload_assets.change_log.person_keys import ID, PERSON, SECRET, PersonKeys, keys_of_persons
+from incload_assets.change_log.person_keys import ID, PERSON, SECRET, PersonKeys
 from incload_assets.contract.contract import MASK
 from incload_assets.contract.conversion import NESTED, as_text, convert
 from incload_assets.contract.protection import (
@@ -35,20 +34,16 @@ from incload_assets.contract.protection import (
 from incload_assets.declaration.source import PRESENT
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col
-from incload_assets.ingest.tokens import Person, opened_column, sealed_column, token_column, with_keys, without_keys
+from incload_assets.ingest.person import LATE, person_of, raw_types, with_erased, with_own_keys, with_person
+from incload_assets.ingest.tokens import Person, opened_column, sealed_column, token_column, without_keys
 from incload_assets.sources.files.csv import csv_payloads
 from incload_assets.sources.kafka.framed import FRAMED
 from incload_assets.sources.upstream.tables import Tables
-from resources.errors import SourceChanged
-from resources.lake import Lake
-from resources.protection_keys import ERASURE, erasure_key, protection_key, sealed
+from resources.protection_keys import protection_key, sealed
 from resources.protection_keys import token as token_of_value
 
 JUDGED = "_judged"
 """The column with the reasons of checks of protected columns; a record that has it is protected."""
-OF_PERSON = "_of_person"
-"""The column that tells whether the person of a record was erased, and the person as the table has it."""
-_LATE = f"{UNENCRYPTED}, as the person has no key"
 MARK = "_protected"
 """The member of a kept payload that tells that its values are protected."""
 _NOT_KEPT = "the record cannot be parsed, and its text is not kept, as the table has protected columns"
@@ -75,10 +70,12 @@ def protected(
     protections = table.contract.protections
     if not protections or JUDGED in extracted.columns:
         return extracted
-    types = _raw_types(extracted)
-    extracted = _with_own_keys(extracted, table, deny)
+    types = raw_types(extracted)
+    extracted = with_own_keys(extracted, table, deny)
     if table.subject is not None and (deny or persons is not None):
-        extracted = _with_erased(_with_person(extracted, table), table, deny)
+        by, person = table.subject.by, person_of(extracted, table)
+        as_kept = _protected(by, person, table) if by in protections else person
+        extracted = with_erased(with_person(extracted, table), as_kept, deny)
     if persons is not None:
         extracted = extracted.join(persons.rows, PERSON, "left")
     texts = {name: as_text(F.col("_raw").getField(name), kind) for name, kind in types.items()}
@@ -99,104 +96,6 @@ def protected(
         ),
     }
     return without_keys(out.withColumns(kept)).drop(PERSON, ID, SECRET)
-
-
-@contextmanager
-def person_keys_of(
-    extracted: DataFrame, table: Table, lake: Lake, deny: DenyList, *, create: bool
-) -> Iterator[PersonKeys | None]:
-    """The keys of the persons of records; None if the table encrypts no column.
-
-    Args:
-        extracted: Records as a source's ``extract`` returns them; they are read for this.
-        table: The declaration.
-        lake: The lake.
-        deny: Erased persons.
-        create: Whether new persons get a key.
-
-    Raises:
-        SourceUnreadable: A key is missing.
-        ConcurrentLoad: Others created keys first in every attempt.
-    """
-    if not any(isinstance(each, Encrypted) for each in table.contract.protections.values()):
-        yield None
-        return
-    assert table.subject is not None
-    persons = _with_person(_with_own_keys(extracted, table, deny), table).select(PERSON)
-    with keys_of_persons(lake, table.subject.kind, persons, deny, create=create and lake.is_written) as found:
-        yield found
-
-
-def check_keys(validated: DataFrame, table: Table) -> None:
-    """Refuses rows of persons who had no key yet when the records were read.
-
-    Args:
-        validated: The rows, as :func:`incload_assets.ingest.validate.validate` returns them.
-        table: The declaration.
-
-    Raises:
-        SourceChanged: There are such rows.
-    """
-    late = validated.filter(F.exists("_reasons", lambda reason: reason.endswith(_LATE))).limit(1)
-    if late.count():
-        raise SourceChanged(
-            f"{table.name}: persons came to the source between the look for persons and the reading of their records",
-            rule="a value is encrypted under a key that its person has before",
-            remedy="the load is tried again",
-        )
-
-
-def _with_own_keys(extracted: DataFrame, table: Table, deny: DenyList) -> DataFrame:
-    protections = table.contract.protections.values()
-    named = sorted({each.key for each in protections if isinstance(each, Tokens | Encrypted)})
-    keys = {name: protection_key(name) for name in named}
-    if table.subject is not None and (deny or any(isinstance(each, Encrypted) for each in protections)):
-        keys[ERASURE] = erasure_key()
-    return with_keys(extracted, keys)
-
-
-def _with_person(extracted: DataFrame, table: Table) -> DataFrame:
-    """The records, each with the fingerprint of its person: of the value as the source has it, not of its token."""
-    return extracted.withColumn(PERSON, token_column(ERASURE, _person_of(extracted, table)))
-
-
-def _person_of(extracted: DataFrame, table: Table) -> Column:
-    """The person of a record as text; NULL if the record does not have it."""
-    assert table.subject is not None
-    by, types = table.subject.by, _raw_types(extracted)
-    if by not in types:
-        return F.lit(None).cast("string")
-    value, declared, unavailable = F.col("_raw").getField(by), table.type_of(by), table.changes.unavailable
-    text = as_text(convert(value, types[by], declared), declared)
-    return text if unavailable is None else F.when(as_text(value, types[by]) != unavailable, text)
-
-
-def _with_erased(extracted: DataFrame, table: Table, deny: DenyList) -> DataFrame:
-    """The records with ``_of_person``: whether the person was erased, and the person as the table has it.
-
-    A token tells less than the value: another key, and another protection, make another token of it.
-    """
-    assert table.subject is not None
-    by, person = table.subject.by, _person_of(extracted, table)
-    kept = _protected(by, person, table) if by in table.contract.protections else person
-    is_erased = F.lit(False)
-    if deny:
-        listed = [(one,) for one in sorted(deny.fingerprints)]
-        denied = F.broadcast(extracted.sparkSession.createDataFrame(listed, "_denied string"))
-        extracted = extracted.join(denied, F.col(PERSON) == F.col("_denied"), "left")
-        is_erased = F.col("_denied").isNotNull()
-    return extracted.withColumn(OF_PERSON, F.struct(is_erased.alias("is_erased"), kept.alias("kept"))).drop("_denied")
-
-
-def of_nobody() -> Column:
-    """The column ``_of_person`` where nothing is known of the person."""
-    return F.lit(None).cast("struct<is_erased: boolean, kept: string>").alias(OF_PERSON)
-
-
-def _raw_types(extracted: DataFrame) -> dict[str, T.DataType]:
-    raw_type = extracted.schema["_raw"].dataType
-    assert isinstance(raw_type, T.StructType)
-    return {field.name: field.dataType for field in raw_type.fields}
 
 
 def protected_records(kept: DataFrame, table: Table) -> DataFrame:
@@ -302,7 +201,7 @@ def _broken(
         nobody = f"{name}: {MASK} {UNENCRYPTED}, as {table.subject.by} is NULL or not given"
         without = F.when(F.col(PERSON).isNull(), nobody)
         if persons.are_complete:
-            without = without.when(F.col(SECRET).isNull(), f"{name}: {MASK} {_LATE}")
+            without = without.when(F.col(SECRET).isNull(), f"{name}: {MASK} {LATE}")
         broken = F.coalesce(F.when(texts[name].isNotNull(), without), broken)
     return F.when(~_stays(protection, texts[name], table), broken)
 

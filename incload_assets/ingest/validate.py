@@ -32,7 +32,8 @@ from incload_assets.declaration.window import Window as LoadWindow
 from incload_assets.delta.sql import all_of, col, content_hash_sql
 from incload_assets.ingest.corrections import ACCEPTED, CORRECTED, corrected
 from incload_assets.ingest.erased import KNOWN_ERASED, binned
-from incload_assets.ingest.protect import JUDGED, OF_PERSON, names_alone, of_nobody, protected
+from incload_assets.ingest.person import OF_PERSON, of_nobody
+from incload_assets.ingest.protect import JUDGED, names_alone, protected
 from incload_assets.ingest.set_columns import Raw, known, told_by_record, unset
 from resources.errors import DeclarationError
 

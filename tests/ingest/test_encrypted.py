@@ -35,7 +35,7 @@ from incload_assets.change_log.person_keys import (
 )
 from incload_assets.checks.source_comparison import Content, content_of, source_rows
 from incload_assets.declaration.window import window_of
-from incload_assets.ingest import protect
+from incload_assets.ingest import person
 from incload_assets.ingest.protect import token
 from incload_assets.load.detection import detect
 from incload_assets.monitoring.rows.reveal import revealed
@@ -362,7 +362,7 @@ def test_a_person_who_comes_while_the_source_is_read_fails_the_load_which_is_tri
 
     table = table_of(spark, tmp_path, {1: [member("a", "1", 1)]})
     with monkeypatch.context() as race:
-        race.setattr(protect, "keys_of_persons", keys_before_the_person_came)
+        race.setattr(person, "keys_of_persons", keys_before_the_person_came)
         with pytest.raises(SourceChanged, match="persons came to the source between") as told:
             table.load(1)
     assert told.value.transient

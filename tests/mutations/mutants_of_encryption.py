@@ -128,7 +128,7 @@ MUTANTS_OF_ENCRYPTION = [
     Mutant(
         "encryption: previews",
         PROTECTION,
-        "ingest.protect:person_keys_of",
+        "ingest.person:person_keys_of",
         "create and lake.is_written",
         "create",
         (f"{ENCRYPTED}a_preview_gives_nobody_a_key",),
