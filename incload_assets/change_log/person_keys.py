@@ -153,7 +153,7 @@ def files_with_keys(lake: Lake, fingerprints: Collection[str]) -> list[str]:
         for info in files.get_file_info(pafs.FileSelector("", recursive=True)):
             if info.path.endswith(".parquet") and not info.path.startswith("_delta_log/"):
                 with files.open_input_file(info.path) as file:
-                    kept = pq.read_table(file, columns=["fingerprint"])["fingerprint"]
+                    kept = pq.read_table(file, columns=["fingerprint"])["fingerprint"].cast(pa.string())
                 if pc.any(pc.is_in(kept, value_set=pa.array([*fingerprints], pa.string()))).as_py():
                     found.append(f"{uri}/{info.path}")
     return found

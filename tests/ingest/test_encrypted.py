@@ -416,6 +416,9 @@ def test_many_small_files_of_keys_are_put_together_at_night(spark: SparkSession,
     before = secrets(tmp_path / "lake")
     assert compact_keys(lake) == MANY and compact_keys(lake) == 0
     assert secrets(tmp_path / "lake") == before and set(before) == set(people)
+    assert forget_persons(lake, "person", people[:1]) == 1  # the file is written again, with the others
+    [used] = files_with_keys(lake, people[1:])[-1:]
+    assert len(files_with_keys(lake, people[1:])) == MANY + 1 and used not in files_with_keys(lake, people[:1])
 
 
 def test_another_key_of_erasures_is_refused_before_a_person_gets_a_second_key(
