@@ -82,7 +82,7 @@ class Lake:
 
     root: str
     is_written: ClassVar[bool] = True
-    """Whether loads may write into it."""
+    """False for a lake that is only looked at."""
 
     @classmethod
     def of(cls, settings: Settings) -> "Lake":

@@ -20,7 +20,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 ERASURE = "erasure"
 """The name of the key under which the fingerprints of erased subjects are made."""
 TOKENIZED, ENCRYPTED = "t", "e"
-"""What a sealed value has after the key's prefix: whether equal values are equal everywhere, or for one person."""
+"""The marks after the key's prefix: of values encrypted alike for everybody, and for one person."""
 SEALING_KEY, SEALING_NONCE = b"\xffkey\xff", b"\xffnonce\xff"
 """The purposes for which keys and nonces are derived; no text in UTF-8 begins so, and so no value that is hashed."""
 NONCE_BYTES = 12
@@ -92,7 +92,7 @@ def token(name: str, key: bytes, value: str) -> str:
 
 
 def sealing(purpose: bytes, name: str) -> bytes:
-    """What a message begins with from which a key or a nonce is derived.
+    """The beginning of a message from which a key or a nonce is derived.
 
     Args:
         purpose: :data:`SEALING_KEY` or :data:`SEALING_NONCE`.

@@ -130,6 +130,11 @@ class Settings(BaseSettings):
         return _root(self.lake or str(self.home_root / "lake"))
 
     @property
+    def person_keys_root(self) -> str | None:
+        """URI of the Delta table with the keys of persons, without a trailing slash; None: it is in the lake."""
+        return _root(self.person_keys) if self.person_keys else None
+
+    @property
     def backups_root(self) -> Path:
         """Folder of the backups of Dagster's storage."""
         return (self.backups or self.home_root / "backups").absolute()
@@ -137,7 +142,8 @@ class Settings(BaseSettings):
     @property
     def uses_s3(self) -> bool:
         """Whether Spark needs the S3 jars."""
-        return self.s3 or any(root.startswith(("s3://", "s3a://")) for root in (self.landing_root, self.lake_root))
+        roots = (self.landing_root, self.lake_root, self.person_keys_root or "")
+        return self.s3 or any(root.startswith(("s3://", "s3a://")) for root in roots)
 
     @property
     def spark_mode(self) -> SparkMode:

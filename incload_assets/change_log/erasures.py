@@ -10,13 +10,14 @@ committed. ``tests/model/erasure.py`` explores this protocol.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
@@ -46,6 +47,16 @@ class DenyList:
 
     def __bool__(self) -> bool:
         return bool(self.fingerprints)
+
+    def rows(self, spark: SparkSession, column: str) -> DataFrame:
+        """The fingerprints as rows of one column, for joins.
+
+        Args:
+            spark: The session.
+            column: The column's name.
+        """
+        listed = [(one,) for one in sorted(self.fingerprints)]
+        return F.broadcast(spark.createDataFrame(listed, f"{column} string"))
 
 
 NOBODY = DenyList()
@@ -102,14 +113,27 @@ def deny_list_of(lake: Lake, table: Table) -> DenyList:
     found = delta.to_pyarrow_table(columns=["fingerprint"], filters=[("scope", "in", scopes)])
     listed = frozenset(found["fingerprint"].to_pylist())
     if listed:
-        mine = token_prefix(ERASURE, erasure_key())
-        if others := sorted({one.partition(":")[0] for one in listed if not one.startswith(mine)}):
-            raise SourceUnreadable(
-                f"{table.name}: subjects were erased under the key {', '.join(others)}, here it is {mine[:-1]}",
-                rule="rows of erased subjects are recognised by the key of their erasure",
-                remedy="give the same key to all that load: INCLOAD_KEY_ERASURE, or INCLOAD_KEY_ERASURE_FILE",
-            )
+        refuse_other_keys(listed, f"{table.name}: subjects were erased")
     return DenyList(listed)
+
+
+def refuse_other_keys(fingerprints: Iterable[str], what: str) -> None:
+    """Refuses stored fingerprints that were made under another key of erasures, as nobody could be recognised.
+
+    Args:
+        fingerprints: The fingerprints.
+        what: What was done under their key, for the message.
+
+    Raises:
+        SourceUnreadable: With the identifiers of the keys; or there is no key.
+    """
+    mine = token_prefix(ERASURE, erasure_key())
+    if others := sorted({one.partition(":")[0] for one in fingerprints if not one.startswith(mine)}):
+        raise SourceUnreadable(
+            f"{what} under the key {', '.join(others)}, here it is {mine[:-1]}",
+            rule="persons are recognised by fingerprints under the key of erasures",
+            remedy="give the same key to all that load: INCLOAD_KEY_ERASURE, or INCLOAD_KEY_ERASURE_FILE",
+        )
 
 
 def deny(lake: Lake, scope: str, fingerprints: Collection[str]) -> bool:

@@ -1,7 +1,7 @@
 """Keys of persons: one secret for each person whose values are encrypted, so that its deletion makes them unreadable.
 
 They are in the Delta table ``_person_keys`` of the lake, or where ``INCLOAD_PERSON_KEYS`` says, so that a backup of the
-lake need not contain them. A key that encrypts is derived of a person's secret and of the key that a secret store
+lake need not contain them. A key that encrypts is derived from a person's secret and of the key that a secret store
 keeps: neither alone reads anything. Persons stand there by the fingerprints that erasures use.
 
 A person has one secret, whatever loads at once: Delta rejects an append that has read its part of the table, if others
@@ -13,10 +13,6 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 import pyspark.sql.types as T
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
@@ -24,13 +20,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.erasures import DenyList
+from incload_assets.change_log.erasures import DenyList, refuse_other_keys
 from incload_assets.delta.sql import literal
 from incload_assets.delta.tables import ensure_table, lost_the_race
 from resources.errors import ConcurrentLoad, SourceUnreadable
 from resources.lake import PERSON_KEYS_FOLDER, SHADOW_FOLDER, Lake
-from resources.protection_keys import ERASURE, erasure_key, token_prefix
-from resources.settings import Settings
+from resources.settings import current_settings
 
 ATTEMPTS = 20
 MANY = 16
@@ -83,14 +78,12 @@ def keys_of_persons(lake: Lake, kind: str, persons: DataFrame, deny: DenyList, *
     spark = persons.sparkSession
     wanted = persons.filter(F.col(PERSON).isNotNull()).distinct()
     if deny:
-        erased = spark.createDataFrame([(one,) for one in sorted(deny.fingerprints)], f"{PERSON} string")
-        wanted = wanted.join(F.broadcast(erased), PERSON, "left_anti")
+        wanted = wanted.join(deny.rows(spark, PERSON), PERSON, "left_anti")
     wanted = wanted.persist()
     try:
         found = wanted.agg(F.collect_set(_part(F.col(PERSON))).alias("parts")).first()
         parts: list[str] = found["parts"] if found is not None else []
-        if store_of(lake) is not None or (create and parts):
-            _check_key(lake)
+        _check_key(lake)
         if create and parts:
             _create_missing(spark, lake, kind, wanted, parts)
         yield PersonKeys(stored_keys(spark, lake, kind, parts), create)
@@ -139,26 +132,6 @@ def stored_keys(spark: SparkSession, lake: Lake, kind: str, parts: Collection[st
     return rows.select(F.col("fingerprint").alias(PERSON), F.col("id").alias(ID), F.col("secret").alias(SECRET))
 
 
-def files_with_keys(lake: Lake, fingerprints: Collection[str]) -> list[str]:
-    """The files that have keys of persons, whether the table of keys uses them or not.
-
-    Args:
-        lake: The lake.
-        fingerprints: Fingerprints of the persons.
-    """
-    if store_of(lake) is None:
-        return []
-    found, uri = [], person_keys_uri(lake)
-    with lake.files(uri) as files:
-        for info in files.get_file_info(pafs.FileSelector("", recursive=True)):
-            if info.path.endswith(".parquet") and not info.path.startswith("_delta_log/"):
-                with files.open_input_file(info.path) as file:
-                    kept = pq.read_table(file, columns=["fingerprint"])["fingerprint"].cast(pa.string())
-                if pc.any(pc.is_in(kept, value_set=pa.array([*fingerprints], pa.string()))).as_py():
-                    found.append(f"{uri}/{info.path}")
-    return found
-
-
 def compact_keys(lake: Lake) -> int:
     """Puts the small files of crowded parts together, and removes files that were replaced a week ago.
 
@@ -179,7 +152,7 @@ def compact_keys(lake: Lake) -> int:
 
 def person_keys_uri(lake: Lake) -> str:
     """The URI of the table of keys; a shadow has those of its lake."""
-    return Settings().person_keys or _own_uri(lake)
+    return current_settings().person_keys_root or _own_uri(lake)
 
 
 def store_of(lake: Lake) -> DeltaTable | None:
@@ -225,7 +198,7 @@ def _create_missing(spark: SparkSession, lake: Lake, kind: str, wanted: DataFram
         ensure_table(spark, lake, _own_uri(lake), _SCHEMA, (_PART,), "the place of keys of persons", place)
     for _ in range(ATTEMPTS):
         missing = wanted.join(stored_keys(spark, lake, kind, parts), PERSON, "left_anti")
-        if missing.head(1) == []:
+        if not missing.head(1):
             return
         new = missing.select(
             F.lit(kind).alias("kind"),
@@ -260,17 +233,11 @@ def _part(fingerprint: Column) -> Column:
 
 def _check_key(lake: Lake) -> None:
     """Refuses another key of erasures, under which each person would get a second key."""
-    mine = token_prefix(ERASURE, erasure_key())
-    if (store := store_of(lake)) is None:
-        return
-    files = store.get_add_actions(flatten=True)
-    ends = [files.column(name).to_pylist() for name in ("min.fingerprint", "max.fingerprint") if files.num_rows]
-    if others := sorted({str(end).partition(":")[0] for found in ends for end in found if not end.startswith(mine)}):
-        raise SourceUnreadable(
-            f"keys of persons are kept under {', '.join(others)}, here the key of erasures is {mine[:-1]}",
-            rule="a person is recognised by a fingerprint under the key of erasures",
-            remedy="give the same key to all that load: INCLOAD_KEY_ERASURE, or INCLOAD_KEY_ERASURE_FILE",
-        )
+    if (store := store_of(lake)) is not None:
+        files = store.get_add_actions(flatten=True)
+        ends = ("min.fingerprint", "max.fingerprint") if files.num_rows else ()
+        kept = [end for name in ends for end in files.column(name).to_pylist()]
+        refuse_other_keys(kept, "keys of persons are kept")
 
 
 def _others_first(lake: Lake) -> ConcurrentLoad:

@@ -64,7 +64,7 @@ def marked_erased(rows: DataFrame, table: Table, deny: DenyList, *, rejected: Co
     spark = rows.sparkSession
     of = subject_of(table)
     keyed = with_keys(rows, {ERASURE: erasure_key()})
-    listed = F.broadcast(spark.createDataFrame([(one,) for one in sorted(deny.fingerprints)], "_listed string"))
+    listed = deny.rows(spark, "_listed")
     own = token_column(ERASURE, F.coalesce(of.subject, of.key))
     found = keyed.withColumn("_fingerprint", own).join(listed, F.col("_fingerprint") == F.col("_listed"), "left")
     is_erased = F.col("_listed").isNotNull()

@@ -113,8 +113,7 @@ def with_erased(extracted: DataFrame, kept: Column, deny: DenyList) -> DataFrame
     """
     is_erased = F.lit(False)
     if deny:
-        listed = [(one,) for one in sorted(deny.fingerprints)]
-        denied = F.broadcast(extracted.sparkSession.createDataFrame(listed, "_denied string"))
+        denied = deny.rows(extracted.sparkSession, "_denied")
         extracted = extracted.join(denied, F.col(PERSON) == F.col("_denied"), "left")
         is_erased = F.col("_denied").isNotNull()
     return extracted.withColumn(OF_PERSON, F.struct(is_erased.alias("is_erased"), kept.alias("kept"))).drop("_denied")

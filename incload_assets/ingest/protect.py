@@ -46,6 +46,7 @@ JUDGED = "_judged"
 """The column with the reasons of checks of protected columns; a record that has it is protected."""
 MARK = "_protected"
 """The member of a kept payload that tells that its values are protected."""
+_MASKED = "****"
 _NOT_KEPT = "the record cannot be parsed, and its text is not kept, as the table has protected columns"
 
 
@@ -157,14 +158,14 @@ def _protected(name: str, text: Column, table: Table) -> Column:
         return F.lit(None).cast("string")
     if isinstance(protection, Masked):
         longer, tail = F.length(text) > protection.keep, F.right(text, F.lit(protection.keep))
-        made = F.concat(F.lit("****"), F.when(longer, tail).otherwise(""))
+        made = F.concat(F.lit(_MASKED), F.when(longer, tail).otherwise(""))
     elif isinstance(protection, Hashed):
         made = token_column(protection.key, text)
     elif isinstance(protection, Tokenized):
         made = sealed_column(protection.key, text)
     else:  # without a key the record is rejected, or compared with none
         of_person = Person(F.col(ID), F.col(SECRET))
-        made = F.coalesce(sealed_column(protection.key, text, of_person), F.lit(f"*{MASK}"))
+        made = F.coalesce(sealed_column(protection.key, text, of_person), F.lit(_MASKED))
     return F.when(_stays(protection, text, table), text).when(text.isNotNull(), made)
 
 
@@ -172,8 +173,9 @@ def _stays(protection: Tokens | Encrypted | Masked, text: Column, table: Table) 
     """Whether a text is protected already, or no value but the text that stands for one."""
     stays, unavailable = _has_form(text, protection), table.changes.unavailable
     if isinstance(protection, Sealed) and not isinstance(table.source, Tables):  # a form is easily made up
-        is_ours = isinstance(protection, Tokenized)
-        stays &= opened_column(protection.key, text).isNotNull() if is_ours else F.lit(False)
+        stays = F.lit(False)
+        if isinstance(protection, Tokenized):
+            stays = opened_column(protection.key, text).isNotNull()
     return stays if unavailable is None else stays | (text == unavailable)
 
 

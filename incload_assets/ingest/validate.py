@@ -276,10 +276,8 @@ def _with_reasons(
 def _contract_reasons(kind: Column, table: Table, *, checks: bool = True) -> Column:
     """The contract's reasons for a row; deletes need only key and sequence, truncates only the sequence."""
     contract, sequence = table.contract, table.changes.sequence_by
-    needed, of = (
-        {*table.identity, *sequence},
-        partial(contract.reasons, checks=checks, judged=partial(_judged, table=table)),
-    )
+    needed = {*table.identity, *sequence}
+    of = partial(contract.reasons, checks=checks, judged=partial(_judged, table=table))
     reasons = of(given=lambda name: F.lit(True) if name in needed else sets(name)) if table.by_column else of()
     if table.changes.truncate_when:
         reasons = F.when(kind == TRUNCATE, of(only=sequence)).otherwise(reasons)

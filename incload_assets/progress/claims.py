@@ -35,9 +35,8 @@ def claim(
     details = {UNTIL: until.astimezone(UTC).isoformat(), HOLDER: holder}
     entry = AuditEntry(action="pause", table=table_name, actor=actor, because=because, run_id=run_id, details=details)
     for _ in range(ATTEMPTS):
-        last = last_entry(
-            lake
-        )  # before the look at other claims, so that of two claims made at once one is not written
+        # before the look at other claims, so that of two claims made at once one is not written
+        last = last_entry(lake)
         if claimed_by_others(lake, table_name, holder) is not None:
             return None
         if (made := append_after(lake, last, entry)) is not None:

@@ -33,7 +33,7 @@ from incload_assets.change_log.erasures import (
     subjects_scope,
 )
 from incload_assets.change_log.former import FormerLanding, FormerLandings
-from incload_assets.change_log.person_keys import files_with_keys, forget_persons, person_keys_uri, store_of
+from incload_assets.change_log.person_keys import forget_persons, person_keys_uri, store_of
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.ingest.erased import IS_ERASED, fingerprints_of_keys, marked_erased
@@ -43,7 +43,7 @@ from incload_assets.recovery.alone import alone, holder_of, wait_for_runs
 from incload_assets.recovery.erase_rows import ErasedRows, erase_rows, rows_found, table_rows_found
 from incload_assets.recovery.erasure import Erasure, derived_without_subject, tables_of
 from incload_assets.recovery.old_versions import Removed, remove_old_versions
-from incload_assets.recovery.traces import Search
+from incload_assets.recovery.traces import Search, files_with_keys
 from incload_assets.sources.upstream.tables import Tables
 from resources.errors import ConcurrentLoad, IncrementalLoadError
 from resources.lake import SHADOW_FOLDER, Lake

@@ -43,7 +43,7 @@ def remove_old_versions(lake: Lake, uri: str, bar: Callable[[], object]) -> Remo
         bar: Makes a commit that rejects all commits which have begun before.
     """
     with lake.files(uri) as files:
-        listed = _data_files(files)
+        listed = files_of_data(files)
         bar()
         now = lake.delta(uri)
         assert now is not None
@@ -59,7 +59,7 @@ def remove_old_versions(lake: Lake, uri: str, bar: Callable[[], object]) -> Remo
     return Removed(len(unused), sum(info.size for info in unused), len(old))
 
 
-def _data_files(files: pafs.FileSystem) -> list[pafs.FileInfo]:
+def files_of_data(files: pafs.FileSystem) -> list[pafs.FileInfo]:
     """The Parquet files of the table, without those of Delta tables in folders below it."""
     infos = files.get_file_info(pafs.FileSelector("", recursive=True))
     inner = {

@@ -8,7 +8,7 @@ apart, so they are compared in the columns that subjects are named by, and nowhe
 
 import hmac
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -17,7 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from incload_assets.change_log.person_keys import person_keys_uri, store_of
 from incload_assets.ingest.erased import SEPARATORS
+from incload_assets.recovery.old_versions import files_of_data
 from incload_assets.recovery.unpacked import CannotUnpack, is_parquet, unpacked
 from resources.lake import Lake
 from resources.protection_keys import ERASURE, erasure_key, token_prefix
@@ -95,7 +97,7 @@ class Search:
         return Traces(count, size, tuple(found), tuple(unreadable))
 
     def is_in(self, values: Mapping[str, str | None]) -> bool:
-        """Whether values, by column, have a trace."""
+        """Returns True if values, by column, have a trace."""
         is_trace = self._recogniser()
         given = {name: value for name, value in values.items() if value is not None}
         return any(map(is_trace, _words(given.values()))) or any(
@@ -172,3 +174,22 @@ def _ranges(footer: pq.FileMetaData) -> Iterator[str]:
             found = group.column(number).statistics
             if found is not None and found.has_min_max:
                 yield from (bound for bound in (found.min, found.max) if isinstance(bound, str))
+
+
+def files_with_keys(lake: Lake, fingerprints: Collection[str]) -> list[str]:
+    """The files that have keys of persons, whether the table of keys uses them or not.
+
+    Args:
+        lake: The lake.
+        fingerprints: Fingerprints of the persons.
+    """
+    if store_of(lake) is None:
+        return []
+    found, uri = [], person_keys_uri(lake)
+    with lake.files(uri) as files:
+        for info in files_of_data(files):
+            with files.open_input_file(info.path) as file:  # Delta writes texts of two Arrow types
+                kept = pq.read_table(file, columns=["fingerprint"])["fingerprint"].cast(pa.string())
+            if pc.any(pc.is_in(kept, value_set=pa.array([*fingerprints], pa.string()))).as_py():
+                found.append(f"{uri}/{info.path}")
+    return found

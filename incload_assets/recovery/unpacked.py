@@ -42,7 +42,7 @@ _LAYERS = 8
 
 
 def is_parquet(start: bytes) -> bool:
-    """Whether these are the first bytes of a Parquet file.
+    """Returns True for the first bytes of a Parquet file.
 
     Example:
         >>> is_parquet(b"PAR1")

@@ -29,7 +29,6 @@ from incload_assets.change_log.person_keys import (
     PERSON,
     PersonKeys,
     compact_keys,
-    files_with_keys,
     forget_persons,
     keys_of_persons,
 )
@@ -43,6 +42,7 @@ from incload_assets.monitoring.rows.row_key import key_of
 from incload_assets.recovery.erase import Eraser
 from incload_assets.recovery.erasure import fingerprints_of
 from incload_assets.recovery.preview import preview
+from incload_assets.recovery.traces import files_with_keys
 from resources.errors import ConcurrentLoad, DeclarationError, IncrementalLoadError, SourceChanged, SourceUnreadable
 from resources.lake import Lake
 from resources.protection_keys import protection_key, sealed
@@ -56,7 +56,7 @@ TOLERANT = Quarantine(max_share=0.9)
 
 
 class Member(pa.DataFrameModel):
-    """What is known of a person, who is identified by a token."""
+    """A member, whose person is a token."""
 
     id: T.StringType = pa.Field(nullable=False)
     person: T.StringType = pa.Field(nullable=True, metadata={"personal": Tokenized(key="crm")})
@@ -92,7 +92,7 @@ def table_of(spark: SparkSession, folder: Path, days: dict[int, list[dict[str, A
 
 
 def in_clear(table: Loaded, root: str | None = None) -> dict[str, tuple[Any, ...]]:
-    """What whoever has the keys reads of the table, by id."""
+    """The rows of the table by id, with their values in clear."""
     lake = Lake(root or table.lake.root)
     rows = table.spark.read.format("delta").load(lake.table_uri(table.table.key.path))
     shown = revealed(rows, table.table, lake).select("id", "person", "email", "city")
@@ -109,7 +109,7 @@ def opened(kept: str, value_of: bytes) -> str:
 
 @contextmanager
 def compared(table: Loaded, number: int) -> Iterator[Content]:
-    """What a comparison finds at the source."""
+    """The content that a comparison finds at the source."""
     window = window_of(table.table.partitions_def, day(number))
     position = detect(LoadContext(table.spark, table.table, table.lake), [window])[window.key]
     with source_rows(table.spark, table.table, table.lake, window, position) as rows:
@@ -417,7 +417,8 @@ def test_many_small_files_of_keys_are_put_together_at_night(spark: SparkSession,
     assert compact_keys(lake) == MANY and compact_keys(lake) == 0
     assert secrets(tmp_path / "lake") == before and set(before) == set(people)
     assert forget_persons(lake, "person", people[:1]) == 1  # the file is written again, with the others
-    [used] = files_with_keys(lake, people[1:])[-1:]
+    [used] = DeltaTable(tmp_path / "lake/_person_keys").file_uris()
+    assert used in files_with_keys(lake, people[1:])
     assert len(files_with_keys(lake, people[1:])) == MANY + 1 and used not in files_with_keys(lake, people[:1])
 
 
@@ -428,7 +429,7 @@ def test_another_key_of_erasures_is_refused_before_a_person_gets_a_second_key(
     table.load(1)
     keys = secrets(tmp_path / "lake")
     monkeypatch.setenv("INCLOAD_KEY_ERASURE", "a third key of at least 32 characters")
-    with pytest.raises(SourceUnreadable, match=r"keys of persons are kept under erasure-.*give the same key"):
+    with pytest.raises(SourceUnreadable, match=r"keys of persons are kept under the key erasure-.*give the same key"):
         table.load(2)
     assert secrets(tmp_path / "lake") == keys
 

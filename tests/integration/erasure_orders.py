@@ -60,7 +60,7 @@ class DatedOrder(Order):
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where everything is that the test's loads leave."""
+    """The folder of all that the test's loads leave."""
     monkeypatch.setenv("INCLOAD_KEY_ERASURE", "k" * 40)
     monkeypatch.setenv("INCLOAD_KEY_CRM", "c" * 40)
     monkeypatch.setenv("INCLOAD_HOME", str(tmp_path / "all" / "home"))

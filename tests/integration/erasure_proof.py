@@ -1,4 +1,4 @@
-"""What proves that a person is gone: a table loaded through Dagster, and a search of each file for marks of the person.
+"""The proof that a person is gone: a table loaded through Dagster, and a search of each file for marks of the person.
 
 The search shares nothing with the product's own: it reads raw bytes, and each value of each Parquet file.
 """
@@ -20,7 +20,7 @@ from incload_assets.load.replay import replay_window
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
 from incload_assets.recovery.erase import Eraser
-from incload_assets.recovery.erasure import Erasure, fingerprints_of
+from incload_assets.recovery.erasure import fingerprints_of
 from incload_assets.recovery.rebuild import rebuild
 from resources.lake import Lake
 from resources.settings import Settings
@@ -103,13 +103,23 @@ class Proof:
         with dg.DagsterInstance.local_temp(_made(self.folder / "rebuilt")) as instance:
             return rebuild(LoadContext(self.spark, self.kept.table, self.kept.lake), instance).proven
 
-    def erase(self) -> Erasure:
-        """Erases the person."""
+    def erase(self, expected: set[str], *more: str) -> None:
+        """Erases the person, whose marks are found before and not after.
+
+        Args:
+            expected: Places of marks before, as :meth:`marked` tells them; there may be others, but none of Dagster.
+            more: As for :meth:`marked`.
+        """
+        before = self.marked(*more)
+        assert before >= expected, before
+        assert [place for place in before if place.startswith("dagster")] == []
         found = fingerprints_of([self.kept.table], "person", str(PERSON))
-        return Eraser(self.spark, self.kept.lake, [self.kept.table], "person", found).erase(self.instance)
+        made = Eraser(self.spark, self.kept.lake, [self.kept.table], "person", found).erase(self.instance)
+        assert made.is_proven, [*made.lines()]
+        assert self.marked(*more) == set()
 
     def marked(self, *more: str) -> set[str]:
-        """Where marks are: ``table.COLUMN``, ``KIND.COLUMN`` of the log, or the path of a file that is not Parquet.
+        """The places of marks: ``table.COLUMN``, ``KIND.COLUMN`` of the log, or the path of a file that is not Parquet.
 
         Args:
             more: Marks beside the identifier and the mark, such as the identifier's token.
@@ -148,7 +158,7 @@ def _has(value: Any, marks: tuple[str, ...]) -> bool:
 
 
 def _of(name: str) -> str:
-    """What a Parquet file is part of: the kind of rows of a change log, or a folder of the lake."""
+    """The whole that a Parquet file is part of: the kind of rows of a change log, or a folder of the lake."""
     kinds = [part.removeprefix("_kind=") for part in name.split("/") if part.startswith("_kind=")]
     folder = name.split("/")[1]
     return kinds[0] if kinds and folder == "_changes" else "table" if not folder.startswith("_") else folder

@@ -106,13 +106,8 @@ def test_a_person_is_erased_whose_rows_are_events_of_debezium(
         window_ends(2, 8)
         clock(2)  # a check stores the bounds of all windows that have ended
         proof.load(1, 2)
-        before = proof.marked()
         expected = {f"table.{column}" for column in ("id", "person", "value", "doc")}
-        assert before >= expected | {"upsert._rescued", "rejected._payload"}, before
-        assert [place for place in before if place.startswith("dagster")] == []
-        made = proof.erase()
-        assert made.is_proven, [*made.lines()]
-        assert proof.marked() == set()
+        proof.erase(expected | {"upsert._rescued", "rejected._payload"})
         assert rows(proof) == others("b", "g")
         # a change, a new key, a delete that has nothing but the key, a new row
         postgres.run(
@@ -171,13 +166,8 @@ def test_a_person_is_erased_whose_rows_are_of_a_table_of_postgresql(
         inserted(of_another("g"), changed=f"{day(2)} 11:00Z"),
     )
     proof.load(2)
-    before = proof.marked()
     expected = {f"{place}.{column}" for place in ("table", "_former") for column in ("id", "person", "value", "doc")}
-    assert before >= expected | {"upsert.person", "rejected._payload"}, before
-    assert [place for place in before if place.startswith("dagster")] == []
-    made = proof.erase()
-    assert made.is_proven, [*made.lines()]
-    assert proof.marked() == set()
+    proof.erase(expected | {"upsert.person", "rejected._payload"})
     assert rows(proof) == others("b", "g")
     # a change, a new row, a row that is marked as deleted and names nobody any more
     postgres.run(
