@@ -23,8 +23,8 @@ from incload_assets.declaration.layout import place_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.sql import col
+from incload_assets.ingest.compared import tearing_column
 from incload_assets.ingest.full_extracts import Extract
-from incload_assets.ingest.validate import tearing_column
 
 
 @dataclass(frozen=True)

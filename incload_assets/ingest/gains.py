@@ -16,9 +16,9 @@ from incload_assets.change_log.read_view import MAX_PARTITIONS, oldest_sql
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
+from incload_assets.ingest.compared import tearing_column
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Ingestion
-from incload_assets.ingest.validate import tearing_column
 from resources.lake import data_files, files_in
 
 MOST_FILES = 24

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.declaration.table import Table
-from incload_assets.ingest.validate import RECORD
+from incload_assets.ingest.function_output import RECORD
 
 _GIVEN = "incload.given"
 

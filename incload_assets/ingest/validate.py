@@ -5,19 +5,15 @@ from functools import partial
 
 import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import (
     DELETE,
     MOVED,
-    NOT_KEPT,
-    REJECTED,
     SKIPPED,
     TRUNCATE,
     UPSERT,
     UPSERTS,
-    order_sql,
     sets,
 )
 from incload_assets.change_log.decisions import Decision
@@ -26,19 +22,17 @@ from incload_assets.contract.contract import MASK, not_null, unless_said
 from incload_assets.contract.conversion import as_text
 from incload_assets.contract.protection import UNENCRYPTED, Encrypted
 from incload_assets.declaration import source as base
-from incload_assets.declaration.layout import ingested, misplaced
+from incload_assets.declaration.layout import misplaced
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window as LoadWindow
 from incload_assets.delta.sql import all_of, col, content_hash_sql
+from incload_assets.ingest.compared import compared
 from incload_assets.ingest.corrections import ACCEPTED, CORRECTED, corrected
 from incload_assets.ingest.erased import KNOWN_ERASED, binned
+from incload_assets.ingest.function_output import RECORD, check_output
 from incload_assets.ingest.person import OF_PERSON, of_nobody
 from incload_assets.ingest.protect import JUDGED, names_alone, protected
 from incload_assets.ingest.set_columns import Raw, known, told_by_record, unset
-from resources.errors import DeclarationError
-
-RECORD = "_record"
-"""The column that carries the raw record through the author's function."""
 
 
 def validate(
@@ -80,29 +74,18 @@ def validate(
         if corrections:
             accepted = accepted.withColumn(CORRECTED, F.lit(False))
         rows = rows.unionByName(accepted.select(*map(col, rows.columns)))
-    return _unique(rows, table, places=places, may_be_corrected=bool(corrections))
+    return compared(rows, table, places=places, may_be_corrected=bool(corrections))
 
 
 def with_reasons(typed: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> DataFrame:
     """Typed rows with the reasons that each has by itself, as ``beside`` of :func:`validate` takes them.
 
     Args:
-        typed: The table's columns, and the record that :data:`RECORD` carries through the function.
+        typed: The table's columns, and ``_record``, which is carried through the function.
         table: The declaration.
         windows: The windows of the rows.
     """
     return _with_reasons(typed, table, windows, NOBODY, may_be_corrected=False)
-
-
-def compared(rows: DataFrame, table: Table) -> DataFrame:
-    """The rows of :func:`with_reasons` with the reasons that they give each other, as :func:`validate` returns them."""
-    return _unique(rows, table, places=True, may_be_corrected=False)
-
-
-def tearing_column(table: Table) -> str | None:
-    """The partition column if one key could be in two partitions; None if the column is part of the key."""
-    keys, partition = table.changes.keys, table.write.partition_by
-    return partition if keys and partition not in keys else None
 
 
 def fields_of(extracted: DataFrame, table: Table) -> DataFrame:
@@ -180,46 +163,6 @@ def rescued_with(nested: Column | None) -> Column:
 
 def _condition(sql: str | None) -> Column:
     return F.expr(sql) if sql else F.lit(False)  # NULL selects no kind
-
-
-def check_output(out: DataFrame, table: Table) -> None:
-    """Checks what a table's function returns.
-
-    Raises:
-        DeclarationError: A column is missing, unknown or of another type.
-    """
-    if RECORD not in out.columns:
-        raise DeclarationError(
-            f"{table.name}: its function returns no column {RECORD!r}",
-            rule="the raw record is carried through the function, so that the source of a rejected row is known",
-            remedy="use withColumn, withColumns, withColumnRenamed or drop in the function; with select, add '*'",
-        )
-    returned = set(out.columns) - {RECORD, *table.control_fields}
-    if missing := [name for name in table.columns if name not in returned]:
-        raise DeclarationError(
-            f"{table.name}: its function returns no column {', '.join(map(repr, missing))}",
-            rule=f"the function returns the columns of {table.contract.model_name}",
-            remedy="keep the column, or remove it from the contract",
-        )
-    if extra := sorted(returned - set(table.columns)):
-        raise DeclarationError(
-            f"{table.name}: its function returns {', '.join(map(repr, extra))}, unknown to {table.contract.model_name}",
-            rule="the contract names every column of the table",
-            remedy="add the column to the contract, or drop it in the function",
-        )
-    types = {field.name: field.dataType for field in out.schema.fields}
-    for field in table.contract.fields:
-        if types[field.name] != field.data_type and not _same_type(types[field.name], field.data_type):
-            raise DeclarationError(
-                f"{table.name}: its function returns {field.name!r} as {types[field.name].simpleString()}",
-                rule=f"{table.contract.model_name} declares {field.data_type.simpleString()}",
-                remedy=f"cast it in the function: F.col({field.name!r}).cast({field.data_type.simpleString()!r})",
-            )
-
-
-def _same_type(left: T.DataType, right: T.DataType) -> bool:
-    """Whether types are equal, ignoring the nullability of nested members, which expressions change freely."""
-    return left.simpleString() == right.simpleString()
 
 
 def _with_reasons(
@@ -309,70 +252,3 @@ def _identity_reasons(table: Table) -> Column:
     )
     place = [misplaced(field) for field in table.contract.fields if field.name == table.write.partition_by]
     return F.concat(absent, *(not_null(*reasons) for reasons in place if reasons))
-
-
-def _unique(validated: DataFrame, table: Table, *, places: bool, may_be_corrected: bool) -> DataFrame:
-    """Rejects rows of a window that share a unique value, or whose key is in two partitions; then sets the kind.
-
-    All colliding rows are rejected, because the loader cannot know which one is correct. A unique value belongs to the
-    key whose newest change in the window has it: older changes and deletes have given it up.
-    """
-    accepted = F.size("_reasons") == 0
-    collisions = []
-    unique = table.contract.unique
-    keys = table.changes.keys
-    if unique and keys and not set(keys) <= set(unique):
-        validated = validated.withColumn("_owner", _owner(accepted, table))
-        same_value = Over.partitionBy("_window", *map(col, unique))
-        taken = F.min("_owner").over(same_value) != F.max("_owner").over(same_value)
-        collisions.append(
-            F.when(
-                F.col("_owner").isNotNull() & taken,
-                F.lit(f"{', '.join(unique)}: the same value under two keys, but it is unique"),
-            )
-        )
-    if places and (partition := tearing_column(table)) is not None:
-        place = F.when(accepted, col(partition))
-        same_key = Over.partitionBy("_window", *map(col, keys))
-        collisions.append(
-            F.when(
-                accepted & (F.min(place).over(same_key) != F.max(place).over(same_key)),
-                F.lit(f"{partition}: two values for one key, but a row never changes its partition"),
-            )
-        )
-    if collisions:
-        validated = validated.withColumn("_reasons", F.concat("_reasons", not_null(*collisions)))
-    rejected = (F.size("_reasons") > 0) & ~F.col("_kind").isin(*NOT_KEPT)
-    if together := table.write.together():
-        torn = F.max(rejected).over(Over.partitionBy("_window", *map(col, together)))
-        reason = F.lit(f"{', '.join(together)}: another row of the group is quarantined, and a group is never split")
-        validated = validated.withColumn(
-            "_reasons", F.when(torn & ~rejected, F.array(reason)).otherwise(F.col("_reasons"))
-        )
-    partition = table.write.partition_by
-    return validated.select(
-        *(ingested(field) if field.name == partition else col(field.name) for field in table.contract.fields),
-        F.when(rejected, REJECTED).otherwise(F.col("_kind")).alias("_kind"),
-        "_window",
-        "_hash",
-        "_source",
-        "_reasons",
-        F.when(rejected | F.col(CORRECTED) if may_be_corrected else rejected, F.col("_payload")).alias("_payload"),
-        "_rescued",
-        *(["_unset"] if table.by_column else []),
-        # an unreadable record may be part of a full extract, unless its source excludes that
-        *([F.coalesce("_is_snapshot", rejected).alias("_is_snapshot")] if table.changes.snapshot_when else []),
-    )
-
-
-def _owner(accepted: Column, table: Table) -> Column:
-    """A hash of the key if the row is the key's newest change in the window and has a unique value, otherwise NULL."""
-    sets_all = map(sets, table.contract.unique) if table.by_column else ()
-    holds = all_of([F.col("_kind").isin(*UPSERTS), *sets_all])
-    order = F.lit(0)
-    if table.write.ordered:
-        order = F.expr(order_sql(table, is_delete=f"_kind = '{DELETE}'", content_hash="_hash"))
-    decides = accepted & (holds | (F.col("_kind") == DELETE))
-    newest = F.max(F.when(decides, order)).over(Over.partitionBy("_window", *map(col, table.changes.keys)))
-    key = F.expr(content_hash_sql(table.changes.keys))
-    return F.when(accepted & holds & (order == newest), key)

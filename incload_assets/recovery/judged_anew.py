@@ -15,11 +15,12 @@ from incload_assets.checks.observation import several, some
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col
+from incload_assets.ingest.compared import compared
 from incload_assets.ingest.condition_errors import broken_condition_named
 from incload_assets.ingest.corrections import corrections_of
 from incload_assets.ingest.landed import judged_from_log
 from incload_assets.ingest.quarantine import is_tolerated
-from incload_assets.ingest.validate import compared, validate
+from incload_assets.ingest.validate import validate
 from incload_assets.load.judgeable import can_be_judged, records_of_payloads
 from incload_assets.load.replay import unreplayable
 

@@ -463,7 +463,7 @@ MUTANTS = [
     Mutant("delete insert: an older set comes back", CONVERGENCE, "writes.delete_insert:DeleteInsert.plan",
            "full = full or any(control.landing > 1 for control in at.controls.values())", "pass",
            (f"{DELETE_INSERT}a_set_that_comes_again_changes_nothing_and_a_window_taken_back_gives_way_to_the_older_set",)),
-    Mutant("delete insert: half a set is no set", CONVERGENCE, "ingest.validate:_unique",
+    Mutant("delete insert: half a set is no set", CONVERGENCE, "ingest.compared:compared",
            "if together := table.write.together():", "if together := ():",
            (f"{DELETE_INSERT}one_bad_row_keeps_its_whole_set_out",)),
     Mutant("delete insert: one set of a window", CONVERGENCE, "writes.delete_insert:_actions",

@@ -3,6 +3,7 @@
 from tests.mutations.mutant import PROTECTION, Mutant
 
 ENCRYPTED = "tests/ingest/test_encrypted.py::test_"
+PERSON_KEYS = "tests/change_log/test_person_keys.py::test_"
 
 MUTANTS_OF_ENCRYPTION = [
     Mutant(
@@ -67,7 +68,7 @@ MUTANTS_OF_ENCRYPTION = [
         "change_log.person_keys:_random",
         'F.concat(different, F.lit(f" {draws} {each}"))',
         'F.lit("x")',
-        (f"{ENCRYPTED}keys_of_persons_are_random_and_deleted_one_by_one",),
+        (f"{PERSON_KEYS}keys_of_persons_are_random_and_deleted_one_by_one",),
     ),
     Mutant(
         "encryption: one key of a person",
@@ -75,7 +76,7 @@ MUTANTS_OF_ENCRYPTION = [
         "change_log.person_keys:_create_missing",
         'wanted.join(stored_keys(spark, lake, kind, parts), PERSON, "left_anti")',
         "wanted",
-        (f"{ENCRYPTED}loads_at_once_give_a_person_one_key",),
+        (f"{PERSON_KEYS}loads_at_once_give_a_person_one_key",),
     ),
     Mutant(
         "encryption: no key for erased persons",
@@ -83,7 +84,7 @@ MUTANTS_OF_ENCRYPTION = [
         "change_log.person_keys:keys_of_persons",
         "if deny:",
         "if False:",
-        (f"{ENCRYPTED}keys_of_persons_are_random_and_deleted_one_by_one",),
+        (f"{PERSON_KEYS}keys_of_persons_are_random_and_deleted_one_by_one",),
     ),
     Mutant(
         "encryption: values without a person",

@@ -22,7 +22,7 @@ from pyspark.sql.connect.proto import Expression, Join, Relation, SetOperation
 from sqlglot import exp
 
 from incload_assets.declaration.table import Table
-from incload_assets.ingest.validate import RECORD
+from incload_assets.ingest.function_output import RECORD
 from incload_assets.sources.upstream.tables import Tables
 
 Use = Literal[
