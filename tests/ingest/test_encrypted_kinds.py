@@ -1,12 +1,18 @@
 """Tables of every kind whose persons are tokenized and whose values are encrypted: in clear they equal a plain twin."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pandera.pyspark as pa
 import pyspark.sql.types as T
 import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from incload_assets.assets import Debezium, Files, Quarantine, Subject, Upstream, derived_asset, incremental_asset
+from incload_assets.assets.incremental import table_of
 from incload_assets.change_log.context import LoadContext
 from incload_assets.contract.protection import Encrypted, Tokenized
 from incload_assets.declaration.changes import Changes
@@ -14,11 +20,15 @@ from incload_assets.load.replay import replay_window
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
 from incload_assets.monitoring.rows.reveal import revealed
+from incload_assets.recovery.erase import Eraser
+from incload_assets.recovery.erasure import fingerprints_of
 from incload_assets.recovery.shadow import drop, shadow
 from incload_assets.writes.fold import Fold
 from incload_assets.writes.merge import Merge
 from incload_assets.writes.overwrite import Overwrite
+from resources.lake import Lake
 from tests.recovery.test_erase import (
+    ANNA,
     BERT,
     CONTENT,
     LATE,
@@ -36,8 +46,13 @@ from tests.recovery.test_erase import (
     without_anna,
     write,
 )
+from tests.recovery.test_erase_derived import placed as placed_by_key
 from tests.recovery.test_erase_kinds import Placed, Tally, counted, each, without_deletes
-from tests.support.tables import Loaded, day
+from tests.sources.debezium.test_debezium import MARKER as UNAVAILABLE
+from tests.sources.debezium.test_debezium import event
+from tests.sources.debezium.test_debezium import files as event_files
+from tests.sources.debezium.test_debezium import write as write_events
+from tests.support.tables import DAYS, Loaded, day, make
 
 __all__ = ["declared", "key"]
 
@@ -117,47 +132,174 @@ KINDS: dict[str, dict[str, Any]] = {name: PLAIN | options for name, options in W
 }
 
 
+class Twins:
+    """An encrypted table, one of the same content in clear, and one that never had the person who is erased."""
+
+    def __init__(self, name: str, folder: Path, declared: Declare) -> None:
+        options, self.folder = dict(KINDS[name]), folder
+        contract, sealed, self._record, self._deletes = (
+            options.pop(each) for each in ("contract", "sealed", "record", "deletes")
+        )
+        self.content = {number: self.content_of(rows) for number, rows in CONTENT.items()}
+        self.right = {number: self.content_of(without_anna(rows)) for number, rows in CONTENT.items()}
+        corrected = self.content_of([order("g", BERT, 15, f"corrected {MARK}")])
+        before = self.content | {1: self.content[1][:3], 2: [*self.content[2], *corrected]}
+        for area, of in (("all", before), ("twin", before), ("oracle", self.right)):
+            write(folder / area, of)
+        self.table = InClear(**vars(declared("all", contract=sealed, **options)))
+        self.twin, self.oracle = (declared(area, contract=contract, **options) for area in ("twin", "oracle"))
+
+    def content_of(self, rows: list[Any]) -> list[Any]:
+        return each(rows if self._deletes else without_deletes(rows), self._record)
+
+    def load(self) -> None:
+        """All windows are loaded, and those that had other content before once more."""
+        loaded(self.table, *self.content), loaded(self.twin, *self.content)
+        self.are_equal()
+        for area in ("all", "twin"):
+            write(self.folder / area, self.content)
+        loaded(self.table, 1, 2), loaded(self.twin, 1, 2)
+        self.are_equal()
+
+    def are_equal(self) -> None:
+        assert self.table.rows() == self.twin.rows()
+        assert remains(self.table.lake.root) == []
+
+
 @pytest.mark.parametrize("name", KINDS)
-def test_an_encrypted_table_is_its_plain_twin_for_whoever_has_the_keys_and_loses_a_person_for_ever(
+def test_an_encrypted_table_is_its_twin_in_clear_for_whoever_has_the_keys(
     name: str, tmp_path: Path, declared: Declare
 ) -> None:
-    options = dict(KINDS[name])
-    contract, sealed, record = (options.pop(each) for each in ("contract", "sealed", "record"))
-    has_deletes = options.pop("deletes")
-
-    def content_of(rows: list[Any]) -> list[Any]:
-        return each(rows if has_deletes else without_deletes(rows), record)
-
-    content = {number: content_of(rows) for number, rows in CONTENT.items()}
-    right = {number: content_of(without_anna(rows)) for number, rows in CONTENT.items()}
-    before = content | {1: content[1][:3], 2: [*content[2], *content_of([order("g", BERT, 15, f"corrected {MARK}")])]}
-    for area, of in (("all", before), ("twin", before), ("oracle", right)):
-        write(tmp_path / area, of)
-    table = InClear(**vars(loaded(declared("all", contract=sealed, **options), *content)))
-    twin, oracle = (loaded(declared(area, contract=contract, **options), *content) for area in ("twin", "oracle"))
-
-    def is_right() -> None:
-        assert table.rows() == twin.rows()
-        assert remains(table.lake.root) == []
-
-    is_right()
-    for area in ("all", "twin"):
-        write(tmp_path / area, content)
-    loaded(table, 1, 2), loaded(twin, 1, 2)
-    is_right()
-    window = table.table.window_of(day(2))
-    for one in (table, twin):
+    twins = Twins(name, tmp_path, declared)
+    twins.load()
+    window = twins.table.table.window_of(day(2))
+    for one in (twins.table, twins.twin):
         undo_window(one.spark, one.table, one.lake, window, Undo(actor="somebody"))
-    is_right()
-    for one in (table, twin):
+    twins.are_equal()
+    for one in (twins.table, twins.twin):
         one.load(2, if_held="release")
-    assert not replay_window(table.spark, table.table, table.lake, window).ingested
-    is_right()
-    context = LoadContext(table.spark, table.table, table.lake)
+    assert not replay_window(twins.table.spark, twins.table.table, twins.table.lake, window).ingested
+    twins.are_equal()
+
+
+@pytest.mark.parametrize("name", ["merge", "partial", "history", "fold", "another column partitions"])
+def test_a_shadow_of_an_encrypted_table_is_equal_and_an_erased_person_stays_erased(
+    name: str, tmp_path: Path, declared: Declare
+) -> None:
+    twins = Twins(name, tmp_path, declared)
+    twins.load()
+    loaded(twins.oracle, *twins.content)
+    context = LoadContext(twins.table.spark, twins.table.table, twins.table.lake)
     made = shadow(context)
     assert made.comparison.equal, [*made.lines("items")]
     drop(context)
+    assert erase(twins.table).is_proven
+    late = twins.content_of([*LATE])
+    stays_erased(twins.table, twins.oracle, tmp_path, twins.content, twins.right, late=late, erased=3)
 
-    assert erase(table).is_proven
-    late = content_of([*LATE])
-    stays_erased(table, oracle, tmp_path, content, right, late=late, erased=3)
+
+def test_values_that_change_events_do_not_carry_stay_encrypted_for_their_person(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    class Plain(pa.DataFrameModel):
+        id: T.LongType = pa.Field(nullable=False)
+        person: T.StringType = pa.Field(nullable=True)
+        body: T.StringType = pa.Field(nullable=True)
+        cdc_sequence: T.StringType = pa.Field(nullable=False)
+
+    class Boxed(Plain):
+        person: T.StringType = pa.Field(nullable=True, metadata=TOKEN)
+        body: T.StringType = pa.Field(nullable=True, metadata=BOX)
+
+    def row(id: int, person: str | None = None, body: str | None = None) -> dict[str, Any]:
+        return {"id": id, "person": person, "body": body}
+
+    days = {
+        1: [event("c", row(1, ANNA, f"one {MARK}"), 110), event("c", row(5, ANNA, f"five {MARK}"), 111)],
+        2: [
+            event("d", row(1), 120),  # the row gets the key 2
+            event("c", row(2, ANNA, UNAVAILABLE), 120),
+            event("u", row(5, ANNA, UNAVAILABLE), 121),
+            event("c", row(7, BERT, "seven"), 122),
+            event("u", row(7, BERT, UNAVAILABLE), 123),
+        ],
+        3: [event("u", row(2, BERT, f"taken over {MARK}"), 130)],
+    }
+    for number, events in days.items():
+        write_events(tmp_path, number, *events)
+    source = Debezium(event_files(tmp_path), table="public.orders", keys=["id"], keys_change=True)
+    usual: dict[str, Any] = {
+        "source": source,
+        "changes": source.changes(),
+        "subject": Subject("person", by="person"),
+        "quarantine": Quarantine(max_share=0.9),
+    }
+    plain = make(spark, tmp_path / "plain", contract=Plain, **usual)
+    boxed = InClear(**vars(make(spark, tmp_path / "lake", contract=Boxed, **usual)))
+    for number in (3, 2, 1):
+        for table in (plain, boxed):
+            table.load(number)
+    assert boxed.rows() == plain.rows()
+    names = ("id", "person", "body")
+    left = {(2, BERT, f"taken over {MARK}"), (7, BERT, "seven")}
+    assert boxed.rows(*names) == left | {(5, ANNA, f"five {MARK}")}
+    assert remains(boxed.lake.root) == []
+    assert erase(boxed).is_proven
+    for number in (1, 2, 3):
+        boxed.load(number)
+    assert boxed.rows(*names) == left
+
+
+def test_a_table_derived_from_an_encrypted_one_has_its_values_and_an_erasure_reaches_both(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tables(area: str, contract: type) -> list[Loaded]:
+        @incremental_asset(
+            partitions_def=DAYS,
+            source=Files(str(tmp_path / area / "{window:%Y-%m-%d}.json")),
+            contract=contract,
+            changes=Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd'"),
+            write=Merge(partition_by="day"),
+            quarantine=Quarantine(max_share=0.9),
+            subject=Subject("person", by="person"),
+        )
+        def orders(changes: DataFrame) -> DataFrame:
+            return changes
+
+        @derived_asset(
+            partitions_def=DAYS,
+            of={"orders": Upstream(orders, partition="day")},
+            contract=contract,
+            write=Overwrite(partition_by="day"),
+            keys=["id"],
+            absent="empty",
+            subject=Subject("person", by="person"),
+        )
+        def newest(orders: DataFrame) -> DataFrame:
+            return orders.withColumn("seq", F.col("seq") + 1)
+
+        lake = Lake(str(tmp_path / f"lake-{area}"))
+        found = [table_of(each) for each in (orders, newest)]
+        kind = Loaded if contract is Placed else InClear
+        return [kind(spark, each, lake, {}) for each in found if each is not None]
+
+    def load(loads: Sequence[Loaded]) -> list[set[tuple[Any, ...]]]:
+        monkeypatch.setenv("INCLOAD_LAKE", loads[0].lake.root)
+        for one in loads:
+            for number in (1, 2):
+                one.load(number)
+        return [one.rows() for one in loads]
+
+    rows = {number: placed_by_key(CONTENT[number]) for number in (1, 2)}
+    write(tmp_path / "all", rows), write(tmp_path / "twin", rows)
+    write(tmp_path / "oracle", {number: without_anna(each) for number, each in rows.items()})
+    boxed, twin, oracle = tables("all", SealedPlaced), tables("twin", Placed), tables("oracle", Placed)
+    found = load(boxed)
+    assert all(found) and found == load(twin)
+    assert remains(boxed[0].lake.root) == []
+    monkeypatch.setenv("INCLOAD_LAKE", boxed[0].lake.root)
+    prints = fingerprints_of([each.table for each in boxed], "person", ANNA)
+    with dg.instance_for_test() as instance:
+        done = Eraser(spark, boxed[0].lake, [each.table for each in boxed], "person", prints).erase(instance)
+    assert done.is_proven and done.tables["newest"].rows
+    assert load(boxed) == load(oracle)

@@ -11,6 +11,7 @@ from tests.benchmarks.rows.first import cold, days, first
 from tests.benchmarks.rows.memory import memory
 from tests.benchmarks.rows.metrics import metrics
 from tests.benchmarks.rows.other_tools import by_dlt, full_reload, without_spark
+from tests.benchmarks.rows.protect import protect
 from tests.benchmarks.rows.quiet import replay, sensor, tables
 from tests.benchmarks.rows.rebuild import rebuild
 from tests.benchmarks.rows.runs import backfill, run
@@ -30,6 +31,7 @@ ROWS: dict[str, Row] = {
     "days": days,
     "cold": cold,
     "growth": growth,
+    "protect": protect,
     "replay": replay,
     "sensor": sensor,
     "tables": tables,
