@@ -98,33 +98,37 @@ class InClear(Loaded):
         return set(found)
 
 
-def placed(row: dict[str, Any]) -> dict[str, Any]:
+Record = dict[str, Any]
+
+
+def by_key(row: Record, _: int) -> Record:
     """The row with a day, which is the key's for ever."""
     return row | {"day": f"2026-02-{ord(row['id']) - ord('a') + 1:02d}"}
 
 
-def as_it_is(row: dict[str, Any]) -> dict[str, Any]:
-    return row
+def by_window(row: Record, number: int) -> Record:
+    """The row with the day of its window."""
+    return row | {"day": day(number)}
 
 
-PLAIN: dict[str, Any] = {"contract": Order, "sealed": Sealed, "record": as_it_is, "deletes": True}
+PLAIN: dict[str, Any] = {"contract": Order, "sealed": Sealed, "record": lambda row, _: row, "deletes": True}
 KINDS: dict[str, dict[str, Any]] = {name: PLAIN | options for name, options in WRITES.items()} | {
     "fold": PLAIN
     | {
         "contract": Tally,
         "sealed": SealedTally,
-        "record": counted,
+        "record": lambda row, _: counted(row),
         "deletes": False,
         "changes": Changes(keys=["id"], sequence_by=["seq"]),
         "write": Fold(sums=["amount"]),
     },
     "another column partitions": PLAIN
-    | {"contract": Placed, "sealed": SealedPlaced, "record": placed, "write": Merge(partition_by="day")},
+    | {"contract": Placed, "sealed": SealedPlaced, "record": by_key, "write": Merge(partition_by="day")},
     "overwrite": PLAIN
     | {
         "contract": Placed,
         "sealed": SealedPlaced,
-        "record": placed,
+        "record": by_window,
         "deletes": False,
         "changes": Changes(),
         "write": Overwrite(partition_by="day"),
@@ -140,17 +144,17 @@ class Twins:
         contract, sealed, self._record, self._deletes = (
             options.pop(each) for each in ("contract", "sealed", "record", "deletes")
         )
-        self.content = {number: self.content_of(rows) for number, rows in CONTENT.items()}
-        self.right = {number: self.content_of(without_anna(rows)) for number, rows in CONTENT.items()}
-        corrected = self.content_of([order("g", BERT, 15, f"corrected {MARK}")])
+        self.content = {number: self.content_of(rows, number) for number, rows in CONTENT.items()}
+        self.right = {number: self.content_of(without_anna(rows), number) for number, rows in CONTENT.items()}
+        corrected = self.content_of([order("g", BERT, 15, f"corrected {MARK}")], 2)
         before = self.content | {1: self.content[1][:3], 2: [*self.content[2], *corrected]}
         for area, of in (("all", before), ("twin", before), ("oracle", self.right)):
             write(folder / area, of)
         self.table = InClear(**vars(declared("all", contract=sealed, **options)))
         self.twin, self.oracle = (declared(area, contract=contract, **options) for area in ("twin", "oracle"))
 
-    def content_of(self, rows: list[Any]) -> list[Any]:
-        return each(rows if self._deletes else without_deletes(rows), self._record)
+    def content_of(self, rows: list[Any], number: int) -> list[Any]:
+        return each(rows if self._deletes else without_deletes(rows), lambda row: self._record(row, number))
 
     def load(self) -> None:
         """All windows are loaded, and those that had other content before once more."""
@@ -194,7 +198,7 @@ def test_a_shadow_of_an_encrypted_table_is_equal_and_an_erased_person_stays_eras
     assert made.comparison.equal, [*made.lines("items")]
     drop(context)
     assert erase(twins.table).is_proven
-    late = twins.content_of([*LATE])
+    late = twins.content_of([*LATE], 1)
     stays_erased(twins.table, twins.oracle, tmp_path, twins.content, twins.right, late=late, erased=3)
 
 
