@@ -16,6 +16,7 @@ ERAS = "tests/declaration/test_eras.py::test_"
 WRONG_ERA = f"{ERAS}a_wrong_former_definition_fails_when_the_module_is_imported"
 CHANGED = "tests/load/test_eras.py::test_"
 WIDENING = "tests/load/test_widening.py::test_"
+REWRITTEN = "tests/load/test_rewritten.py::test_"
 ADAPTED = f"{STORED}what_a_declaration_allows_decides_about_additions_and_wider_types"
 
 ANEW = "tests/recovery/test_judged_anew.py::test_"
@@ -54,9 +55,27 @@ MUTANTS_OF_CONTRACTS = [
            'rows = spark.read.format("delta").load(',
            'rows = spark.read.format("delta").option("versionAsOf", delta.version()).load(',
            (f"{WIDENING}a_row_that_comes_between_the_look_at_a_table_and_its_rewrite_stays",)),
+    Mutant("evolution: strings beside a wider member", CONVERGENCE, "delta.tables:as_wider",
+           "col(one.name).cast(_sql_type(one.dataType))", "col(one.name).cast(one.dataType)",
+           (f"{REWRITTEN}a_table_whose_nested_types_become_wider_is_what_a_fresh_one_is[keys]",)),
     Mutant("evolution: members are widened by their names", CONVERGENCE, "delta.differences:_widened",
            "for one in was if one.name in now.names}", "for one in was if now.names == was.names}",
            (f"{STORED}members_are_widened_where_they_are_whatever_else_changes_beside_them",)),
+    Mutant("evolution: a rewrite leaves former landings their files", EXPLAIN, "change_log.rewrite:rewrite_log",
+           "FormerLandings(log).keep_named(", "(lambda *_: None)(",
+           (f"{REWRITTEN}a_landing_that_rows_were_added_to_can_be_undone_after_its_log_is_rewritten[wider type]",)),
+    Mutant("evolution: a rewrite makes no payload younger", PROTECTION, "change_log.rewrite:rewrite_log",
+           "file.as_added(_instant(read_at[file.window, file.kind]))", "file.as_added(datetime.now(UTC))",
+           (f"{REWRITTEN}a_log_that_is_rewritten_keeps_its_payloads_no_longer[wider type]",)),
+    Mutant("evolution: nothing is added while changes are marked", CONVERGENCE, "load.tables:leave_unset",
+           "alone=True", "alone=False",
+           (f"{REWRITTEN}a_change_that_leaves_a_new_column_unset_is_not_added_while_the_others_are_marked",)),
+    Mutant("evolution: former code leaves a new column unset", CONVERGENCE, "change_log.staged:Staged._unset",
+           "if not self.foreign:", "if True:",
+           (f"{REWRITTEN}code_without_a_column_leaves_it_unset_in_partial_changes",)),
+    Mutant("evolution: rows that were staged before a column was added", CONVERGENCE, "change_log.commit:commit",
+           "load.table.by_column and foreign_columns(log, log_now) != list(staged.foreign)", "False",
+           (f"{REWRITTEN}partial_changes_that_were_staged_before_a_column_was_added_are_staged_again",)),
     Mutant("evolution: unknown fields that stop a load", BINS, "ingest.quarantine:check_unknown_fields",
            "    if not found:", "    if True:",
            (f"{WIDENING}fields_outside_the_contract_stop_a_load_where_that_is_declared",)),
