@@ -20,6 +20,9 @@ from incload_assets.change_log.staged import FOLDER, StagedFile, remove_files, w
 from resources.errors import IncrementalLoadError
 from resources.lake import data_files, rows_of
 
+REWRITES = "rewrites the log: "
+"""Beginning of the messages of such commits in the log's history."""
+
 
 def rewrite_log(
     load: LoadContext,
@@ -40,7 +43,7 @@ def rewrite_log(
         changed: The rows as they become, with the columns of the log.
         columns: The columns that the log has from then on; None: the present ones.
         alone: Whether any other commit meanwhile makes it fail.
-        note: The message of the commit in the log's history.
+        note: What for, for the log's history.
 
     Returns:
         Whether this rewrite was committed.
@@ -64,7 +67,9 @@ def rewrite_log(
         FormerLandings(log).keep_named(None, [*map(unquote, files["path"].to_pylist())])
         added = [file.as_added(_instant(read_at[file.window, file.kind])) for file in written]
         is_given = True
-        load.lake.commit(at, added, _app_id(load), number, replaced={}, note=note, schema=schema, alone=alone)
+        load.lake.commit(
+            at, added, _app_id(load), number, replaced={}, note=REWRITES + note, schema=schema, alone=alone
+        )
         is_given = _is_there(log.open(), at, written)  # no matter how the commit ended: its answer may have been lost
         return is_given
     finally:

@@ -20,6 +20,7 @@ from incload_assets.load.replay import replay_window
 from incload_assets.load.tables import ensure_tables
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
+from incload_assets.monitoring.contract_history import contract_history
 from resources.errors import ConcurrentLoad
 from tests.load.test_evolution import LONG, TEXT, model
 from tests.support.tables import Loaded, day, make
@@ -215,3 +216,12 @@ def test_partial_changes_that_were_staged_before_a_column_was_added_are_staged_a
     present.load(1)
     assert ("a", "m") in present.rows("id", "more")
     assert present.log("upsert", "id", "n", "_unset") == [("a", 1, []), ("a", 2, ["more"]), ("b", 3, ["more"])]
+
+
+def test_the_history_of_a_contract_tells_types_that_loads_have_widened(files: DailyFiles) -> None:
+    files.deliver(1, {"id": "a", "n": 1})
+    narrow, wide = files.table(SMALL, "1"), files.table(model(n=LONG), "2", evolution=WIDEN)
+    narrow.load(1)
+    ensure_tables(LoadContext(wide.spark, wide.table, wide.lake))
+    told = [(one.place, one.what) for one in contract_history(wide.table, wide.lake) if one.did == "WRITE"]
+    assert sorted(told) == [(place, "type widened: n int → bigint") for place in ("log", "table")]
