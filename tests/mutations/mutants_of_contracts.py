@@ -29,6 +29,9 @@ IGNORED = "tests/declaration/test_evolution.py::test_"
 FILL = "tests/load/test_fill.py::test_"
 
 MUTANTS_OF_CONTRACTS = [
+    Mutant("eras: instants are compared in UTC", EXPLAIN, "declaration.eras:_check_era",
+           "last.end.astimezone(UTC) != era.end", "last.end != era.end",
+           (f"{ERAS}an_era_may_end_and_the_next_one_start_in_the_hour_that_the_clock_repeats",)),
     Mutant("evolution: a fill judges what it fills", BINS, "ingest.rescued:filled",
            'F.when(judging.getField("is_upsert"), reasons).otherwise(none)', "none",
            (f"{FILL}values_that_do_not_fit_are_quarantined_and_filled_when_the_contract_fits",)),
@@ -234,9 +237,9 @@ MUTANTS_OF_CONTRACTS = [
            'if kind == WINDOWS and now.startswith(f"{was}{UNTIL}"):', "if kind == WINDOWS:",
            (f"{STORED}windows_of_another_definition_stop_a_load_unless_the_former_one_is_declared",)),
     Mutant("eras: no gap and no overlap", CONVERGENCE, "declaration.eras:_check_era",
-           "if first is None or first.start != era.end:", "if False:", (f"{WRONG_ERA}[a gap]",)),
+           "if first is None or first.start.astimezone(UTC) != era.end:", "if False:", (f"{WRONG_ERA}[a gap]",)),
     Mutant("eras: a former definition counts until the end of a window", CONVERGENCE, "declaration.eras:_check_era",
-           "last is None or last.end != era.end or last.start < definition.start", "last is None",
+           "last is None or last.end.astimezone(UTC) != era.end or last.start < definition.start", "last is None",
            (f"{WRONG_ERA}[no bound of a window]",)),
     Mutant("eras: until has an offset", EXPLAIN, "declaration.eras:_check_era",
            "if not aware:", "if False:", (f"{WRONG_ERA}[no offset]",)),
