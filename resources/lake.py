@@ -221,6 +221,8 @@ class Lake:
         *,
         replaced: Mapping[str, Sequence[str]] | None = None,
         note: str = "",
+        schema: Schema | None = None,
+        alone: bool = False,
     ) -> bool:
         """Commits data files that are written already, without Spark, as commit ``number`` of ``app_id``.
 
@@ -229,8 +231,11 @@ class Lake:
             added: The files; if empty, the commit contains only the fence.
             app_id: Identifier of the fence.
             number: Number of the fence.
-            replaced: Values by partition column; all files with these values are removed. None: no file is removed.
+            replaced: Values by partition column; all files with these values are removed, or all files if no column is
+                given. None: no file is removed.
             note: Description of the commit for readers.
+            schema: The columns that the table has from then on, if all files are removed; by default its present ones.
+            alone: Whether the commit fails if there was any other commit since ``table`` was read.
 
         Returns:
             Whether the commit succeeded. False if this or a greater number was committed before, or if since ``table``
@@ -240,14 +245,19 @@ class Lake:
         uri = table.table_uri
         if (table.transaction_version(app_id) or 0) >= number:
             return False
-        fence = CommitProperties({"userMetadata": note}, app_transactions=[Transaction(app_id, number)])
+        fence = CommitProperties(
+            {"userMetadata": note},
+            max_commit_retries=0 if alone else None,
+            app_transactions=[Transaction(app_id, number)],
+        )
+        columns = table.schema() if schema is None else schema
         where = [(column, "in", [*values]) for column, values in (replaced or {}).items()]
         mode: Literal["append", "overwrite"] = "append" if replaced is None else "overwrite"
         by = table.metadata().partition_columns
         with _translated(uri):
             try:
                 table.create_write_transaction(
-                    [*added], mode, table.schema(), by, partition_filters=where or None, commit_properties=fence
+                    [*added], mode, columns, by, partition_filters=where or None, commit_properties=fence
                 )
             except CommitFailedError:
                 return False

@@ -25,7 +25,7 @@ from incload_assets.change_log.change import CONTROL
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.erasures import barrier_of
 from incload_assets.change_log.former import FormerLandings
-from incload_assets.change_log.staged import FOLDER, Staged, StagedFile
+from incload_assets.change_log.staged import FOLDER, Staged, StagedFile, foreign_columns
 from incload_assets.change_log.window_records import WINDOW_RECORD_TYPE, WindowRecord, window_records_of
 from incload_assets.declaration import window as windows
 from incload_assets.delta.fences import move_fence
@@ -67,6 +67,8 @@ def commit(
     log_now, replaced = log.open(), {"_window": list(controls)}
     if load.table.subject is not None and barrier_of(log_now) != staged.barrier:
         return False  # the rows were read before an erasure
+    if load.table.by_column and foreign_columns(log, log_now) != list(staged.foreign):
+        return False  # the rows do not tell that they leave a column unset that other code has added since
     if base is not None:
         if window_records_of(log_now, only=list(controls)) != dict.fromkeys(controls, base):
             return False

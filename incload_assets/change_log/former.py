@@ -127,15 +127,16 @@ class FormerLandings:
         if gone:
             self._copy(gone)
 
-    def keep_named(self, keys: Collection[str], paths: Collection[str]) -> None:
+    def keep_named(self, keys: Collection[str] | None, paths: Collection[str]) -> None:
         """Copies files of the log that former landings name, before they leave it.
 
         Args:
-            keys: The partition keys of the files.
+            keys: The partition keys of the files; None: of any window.
             paths: Their paths within the log.
         """
         leaving = set(paths)
-        named = {file for key in keys for landing in self.of(key) for file in landing.files if file.path in leaving}
+        landings = self.all() if keys is None else [landing for key in keys for landing in self.of(key)]
+        named = {file for landing in landings for file in landing.files if file.path in leaving}
         if named:
             self._copy(named)
 

@@ -9,7 +9,7 @@ are removed by a vacuum, like all files that are in no version.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,15 +19,17 @@ from uuid import uuid4
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pyspark.sql.types as T
+from deltalake import DeltaTable
 from deltalake.transaction import AddAction
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.change import NOT_KEPT
+from incload_assets.change_log.change import NOT_KEPT, UPSERTS
 from incload_assets.change_log.erasures import barrier_of
 from incload_assets.change_log.file_statistics import statistics_of
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.delta.sql import col, union_of
+from incload_assets.delta.tables import schema_of
 from resources.errors import IncrementalLoadError
 from resources.lake import Lake
 from resources.object_store import is_s3
@@ -86,6 +88,8 @@ class Staged:
         given: Windows whose files were passed to a commit. These files stay, because the commit may have succeeded even
             if its answer was lost.
         barrier: The log's barrier at the beginning, see :mod:`incload_assets.change_log.erasures`.
+        foreign: If changes may leave columns unset, the columns that the log had at the beginning and the declaration
+            lacks, because other code has added them: no change sets them.
     """
 
     log: ChangeLog
@@ -94,11 +98,14 @@ class Staged:
     files: list[StagedFile] = field(default_factory=list)
     given: set[str] = field(default_factory=set)
     barrier: int = field(init=False, default=0)
+    foreign: Sequence[str] = field(init=False, default=())
     _folders: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.log.table.subject is not None and (delta := self.log.lake.delta(self.log.uri)) is not None:
             object.__setattr__(self, "barrier", barrier_of(delta))
+        if self.log.table.by_column and (delta := self.log.lake.delta(self.log.uri)) is not None:
+            object.__setattr__(self, "foreign", foreign_columns(self.log, delta))
 
     def write(self, rows: DataFrame, columns: Collection[str] | None = None) -> bool:
         """Writes rows.
@@ -116,11 +123,9 @@ class Staged:
         here = [name for name in self._columns if name in known]
         # folders have the window's number in their names, because Hadoop would escape characters of a partition key
         number = F.array_position(F.array(*map(F.lit, self.windows)), F.col("_window")).alias("_window")
-        place = self.log.lake.spark_uri(f"{self.log.uri}/{folder}")
-        options = _WITHOUT_MARK if is_s3(self.log.uri) else _WITHOUT_MARK | _WITHOUT_CHECKSUMS
-        writer = rows.select(*map(col, here), number, "_kind").write.mode("append").options(**options)
-        writer.partitionBy("_window", "_kind").parquet(place)
-        written = self._written(folder)
+        values = [self._unset if name == "_unset" else col(name) for name in here]
+        write_parquet(self.log, rows.select(*values, number, "_kind"), folder)
+        written = [*written_files(self.log, folder, lambda number: self.windows[int(number) - 1])]
         self.files.extend(written)
         return bool(written)
 
@@ -143,35 +148,65 @@ class Staged:
     def discard(self) -> None:
         """Removes files that were not passed to a commit; files that cannot be removed are left to a vacuum."""
         kept = {file.path for file in self.committing()}
-        if self.given and len(kept) == len(self.files):
-            return
-        with suppress(OSError, IncrementalLoadError), self.log.lake.files(self.log.uri) as files:
-            for folder in self._folders:
-                for found in files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True)):
-                    if _is_of_data(found) and found.path not in kept:
-                        files.delete_file(found.path)
+        if not (self.given and len(kept) == len(self.files)):
+            remove_files(self.log, self._folders, kept)
 
     def committing(self) -> list[StagedFile]:
         """The files that a commit adds; rows that are no changes are never added."""
         return [file for file in self.files if file.window in self.given and file.kind not in NOT_KEPT]
 
     @property
+    def _unset(self) -> Column:
+        if not self.foreign:
+            return F.col("_unset")
+        none, more = F.array().cast("array<string>"), F.array(*map(F.lit, self.foreign))
+        unset = F.array_union(F.coalesce("_unset", none), more)
+        return F.when(F.col("_kind").isin(*UPSERTS), unset).otherwise(F.col("_unset")).alias("_unset")
+
+    @property
     def _columns(self) -> list[str]:
         return [name for name in self.log.schema.names if name not in ("_window", "_kind")]
 
-    def _written(self, folder: str) -> list[StagedFile]:
-        written = []
-        with self.log.lake.files(self.log.uri) as files:
+
+def foreign_columns(log: ChangeLog, at: DeltaTable) -> list[str]:
+    """The columns of a version of the log that the declaration lacks, without the loader's own."""
+    declared = set(log.schema.names)
+    return [name for name in schema_of(at).names if name not in declared and not name.startswith("_")]
+
+
+def write_parquet(log: ChangeLog, rows: DataFrame, folder: str) -> None:
+    """Writes rows into a folder within the log, with a folder for each value of their ``_window`` and ``_kind``."""
+    options = _WITHOUT_MARK if is_s3(log.uri) else _WITHOUT_MARK | _WITHOUT_CHECKSUMS
+    writer = rows.write.mode("append").options(**options).partitionBy("_window", "_kind")
+    writer.parquet(log.lake.spark_uri(f"{log.uri}/{folder}"))
+
+
+def written_files(log: ChangeLog, folder: str, window_of: Callable[[str], str]) -> Iterator[StagedFile]:
+    """The files of a folder that :func:`write_parquet` wrote.
+
+    Args:
+        log: The log.
+        folder: The folder.
+        window_of: The partition key for the text that stands for it in the names of folders.
+    """
+    with log.lake.files(log.uri) as files:
+        for found in files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True)):
+            if not _is_of_data(found):
+                continue
+            place = dict(part.split("=", 1) for part in found.path.split("/") if "=" in part)
+            with files.open_input_file(found.path) as source:
+                footer = pq.read_metadata(source)
+            statistics, window = statistics_of(footer, log.ranged), window_of(place["_window"])
+            yield StagedFile(found.path, found.size, window, place["_kind"], footer.num_rows, statistics)
+
+
+def remove_files(log: ChangeLog, folders: Collection[str], kept: Collection[str] = ()) -> None:
+    """Removes files of folders within the log; files that cannot be removed are left to a vacuum."""
+    with suppress(OSError, IncrementalLoadError), log.lake.files(log.uri) as files:
+        for folder in folders:
             for found in files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True)):
-                if not _is_of_data(found):
-                    continue
-                place = dict(part.split("=", 1) for part in found.path.split("/") if "=" in part)
-                with files.open_input_file(found.path) as source:
-                    footer = pq.read_metadata(source)
-                window = self.windows[int(place["_window"]) - 1]
-                statistics = statistics_of(footer, self.log.ranged)
-                written.append(StagedFile(found.path, found.size, window, place["_kind"], footer.num_rows, statistics))
-        return written
+                if _is_of_data(found) and found.path not in kept:
+                    files.delete_file(found.path)
 
 
 def _is_of_data(found: pafs.FileInfo) -> bool:

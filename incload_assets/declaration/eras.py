@@ -132,7 +132,8 @@ def _check_era(place: str, era: Era, after: dg.TimeWindowPartitionsDefinition) -
             remedy="write until='2026-03-01T00:00Z'",
         )
     last = definition.get_prev_partition_window(era.end.astimezone(definition.start.tzinfo), respect_bounds=False)
-    if last is None or last.end != era.end or last.start < definition.start:
+    # compared in UTC: in an hour that a clock repeats, Python takes equal instants of two zones for unequal (PEP 495)
+    if last is None or last.end.astimezone(UTC) != era.end or last.start < definition.start:
         nearest = f"; the nearest one before is {_shown(last.end)}" if last and last.end > definition.start else ""
         raise DeclarationError(
             f"{place}: until is {_shown(era.end)}, and no window of {definition_text(definition)} that starts at "
@@ -148,7 +149,7 @@ def _check_era(place: str, era: Era, after: dg.TimeWindowPartitionsDefinition) -
             remedy="write until as the end of the last window that there was",
         )
     first = after.get_next_partition_window(after.start, respect_bounds=False)
-    if first is None or first.start != era.end:
+    if first is None or first.start.astimezone(UTC) != era.end:
         starts = _shown(first.start) if first else "no window"
         kind = "gap" if first is None or first.start > era.end else "overlap"
         raise DeclarationError(

@@ -212,7 +212,8 @@ class Difference:
         was: What the table has; None: nothing.
         now: What is declared; None: nothing.
         added: The declared field, for a column or a member that a load adds.
-        within: The names of the structs around ``added``, from the outermost.
+        within: The names of the structs around the member, from the outermost, if it is added or has another type.
+        keeps_text: Whether every value of a type that changed is the same text in the declared one.
     """
 
     kind: Kind
@@ -221,6 +222,7 @@ class Difference:
     now: str | None = None
     added: T.StructField | None = field(default=None, repr=False, compare=False)
     within: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    keeps_text: bool = field(default=False, repr=False, compare=False)
 
     @property
     def stops(self) -> bool:
@@ -254,9 +256,23 @@ def widened_columns(has: T.StructType, declared: T.StructType, adaptation: Adapt
         if one.name not in has.names or one.name in adaptation.places:
             continue
         old = has[one.name].dataType
-        if old.simpleString() != one.dataType.simpleString() and _is_text_kept(old, one.dataType):
-            found[one.name] = one.dataType
+        if (wider := _widened(old, one.dataType)) != old:
+            found[one.name] = wider
     return found
+
+
+def _widened(was: T.DataType, now: T.DataType) -> T.DataType:
+    """A stored type with each part as wide as declared, if its values keep their text; members keep their places."""
+    if isinstance(was, T.StructType) and isinstance(now, T.StructType):
+        wider = {one.name: _widened(one.dataType, now[one.name].dataType) for one in was if one.name in now.names}
+        fields = [T.StructField(one.name, wider.get(one.name, one.dataType), one.nullable, one.metadata) for one in was]
+        return T.StructType(fields)
+    if isinstance(was, T.ArrayType) and isinstance(now, T.ArrayType):
+        return T.ArrayType(_widened(was.elementType, now.elementType), was.containsNull)
+    if isinstance(was, T.MapType) and isinstance(now, T.MapType):
+        kinds = _widened(was.keyType, now.keyType), _widened(was.valueType, now.valueType)
+        return T.MapType(*kinds, was.valueContainsNull)
+    return now if _holds_text(now, was) else was
 
 
 def _is_text_kept(was: T.DataType, now: T.DataType) -> bool:
@@ -272,19 +288,15 @@ def _holds_text(wide: T.DataType, narrow: T.DataType) -> bool:
     return type(wide) in _DIGITS
 
 
-def _adapted(
-    found: Iterator[Difference], has: Stored, declared: Stored, adaptation: Adaptation
-) -> Iterator[Difference]:
+def _adapted(found: Iterator[Difference], adaptation: Adaptation) -> Iterator[Difference]:
     """The differences, each with what is done about it where the declaration decides that."""
-    widened = widened_columns(has.columns, declared.columns, adaptation)
     for one in found:
-        column = one.within[0] if one.within else one.column
         kind = one.kind
         if not adaptation.add and kind in (ADDED, ADDED_UNSET, MEMBER_ADDED):
             kind = ADDED_NOT
         if adaptation.widen and kind == WIDENED:
-            top = column.split(".")[0] if column not in declared.columns.names else column
-            kind = WIDENED_PLACE if top in adaptation.places else WIDENED_BY_LOAD if top in widened else WIDENED_TEXT
+            is_place = (one.within[0] if one.within else one.column) in adaptation.places
+            kind = WIDENED_PLACE if is_place else WIDENED_BY_LOAD if one.keeps_text else WIDENED_TEXT
         yield replace(one, kind=kind)
 
 
@@ -315,7 +327,7 @@ def stored_differences(
         _of_properties(has.properties, declared.properties),
         _of_columns(has.columns, declared.columns, whole=whole, unset=unset),
     )
-    return iter(sorted(_adapted(found, has, declared, adaptation), key=lambda one: not one.stops))
+    return iter(sorted(_adapted(found, adaptation), key=lambda one: not one.stops))
 
 
 def _of_layout(has: Stored, declared: Stored) -> Iterator[Difference]:
@@ -350,7 +362,9 @@ def _of_columns(
             if isinstance(old, T.StructType) and isinstance(new, T.StructType):
                 yield from _of_columns(old, new, (*within, found), whole=whole, unset=unset)
             elif old.simpleString() != new.simpleString():
-                yield Difference(_retyped(old, new), path, old.simpleString(), new.simpleString())
+                kept = _is_text_kept(old, new)
+                was, now = old.simpleString(), new.simpleString()
+                yield Difference(_retyped(old, new), path, was, now, within=within, keeps_text=kept)
     for name in left.values():
         kind = MEMBER_DROPPED if within else DROPPED_CONTENT if whole else DROPPED
         yield Difference(kind, ".".join((*within, name)), has[name].dataType.simpleString(), None)

@@ -1,13 +1,14 @@
 """Creates Delta tables and adapts existing ones to their declaration."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import pyspark.sql.types as T
 from deltalake import DeltaTable
 from pyarrow.fs import FileSelector
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.delta.differences import (
     ADDED_NOT,
@@ -25,6 +26,9 @@ from incload_assets.delta.differences import (
 from incload_assets.delta.sql import col, literal, quoted
 from resources.errors import ConcurrentLoad, SchemaMismatch
 from resources.lake import Lake
+
+Rewrite = Callable[[DeltaTable, T.StructType], None]
+"""Rewrites a table with wider types, unless another writer commits first: the table, and its columns from then on."""
 
 
 def lost_the_race(error: PySparkException) -> bool:
@@ -45,6 +49,7 @@ def ensure_table(
     whole: bool = False,
     beside: str | None = None,
     adaptation: Adaptation = Adaptation(),  # noqa: B008 - immutable
+    rewrite: Rewrite | None = None,
 ) -> Sequence[str]:
     """Creates the table, or adds the columns it lacks and widens its types.
 
@@ -63,6 +68,7 @@ def ensure_table(
         beside: URI of another table with the same columns. Content is compared by a hash that depends on the order of
             struct members, so a new table gets the order of this other table, if that exists.
         adaptation: What may be changed.
+        rewrite: Rewrites the table where types are widened; None: its rows are overwritten by Delta.
 
     Returns:
         The columns and members that were added to an existing table, or widened.
@@ -82,7 +88,8 @@ def ensure_table(
             delta = lake.delta(uri)
         assert delta is not None
     check_table(delta, schema, partition_by, table_name, properties, uri=uri, whole=whole, adaptation=adaptation)
-    added = _widen(spark, lake, uri, delta, schema, adaptation) + _add_columns(spark, lake, uri, delta, schema)
+    overwrite = partial(_overwrite, spark, lake, uri)
+    added = _widen(uri, delta, schema, adaptation, rewrite or overwrite) + _add_columns(spark, lake, uri, delta, schema)
     known = delta.metadata().configuration
     if any(known.get(name) != value for name, value in properties.items()):
         try:
@@ -219,33 +226,19 @@ def _create_in_folder(
             raise
 
 
-def _widen(
-    spark: SparkSession, lake: Lake, uri: str, delta: DeltaTable, schema: T.StructType, adaptation: Adaptation
-) -> list[str]:
+def _widen(uri: str, delta: DeltaTable, schema: T.StructType, adaptation: Adaptation, rewrite: Rewrite) -> list[str]:
     """Rewrites a table with wider types, in one commit; returns the columns.
 
     Delta's own type widening would spare that, but adds a reader feature that deltalake does not have. Identifiers of
-    transactions stay, so killed loads are refused as before. The rows are read in the transaction that writes them: a
-    commit that replaces or merges rows meanwhile makes it fail, and rows that others append meanwhile stay.
+    transactions stay, so killed loads are refused as before.
     """
     here = schema_of(delta)
     if not (widened := widened_columns(here, schema, adaptation)):
         return []
-    rows = spark.read.format("delta").load(lake.spark_uri(uri))  # of a fixed version the transaction would not know
-    columns = [
-        (col(one.name).cast(widened[one.name]) if one.name in widened else col(one.name)).alias(
-            one.name, metadata=one.metadata or {}
-        )
-        for one in here.fields
+    fields = [
+        T.StructField(one.name, widened.get(one.name, one.dataType), one.nullable, one.metadata) for one in here.fields
     ]
-    by = delta.metadata().partition_columns
-    try:
-        rows.select(*columns).write.save(
-            lake.spark_uri(uri), format="delta", mode="overwrite", partitionBy=by, overwriteSchema="true"
-        )
-    except PySparkException as error:
-        if not lost_the_race(error):
-            raise
+    rewrite(delta, T.StructType(fields))
     delta.update_incremental()
     if left := widened_columns(schema_of(delta), schema, adaptation):
         raise ConcurrentLoad(
@@ -254,6 +247,42 @@ def _widen(
             remedy="the load is tried again",
         )
     return [*widened]
+
+
+def _overwrite(spark: SparkSession, lake: Lake, uri: str, delta: DeltaTable, columns: T.StructType) -> None:
+    """Rewrites a table with wider types; nothing happens if another writer commits first.
+
+    The rows are read in the transaction that writes them: a commit that replaces or merges rows meanwhile makes it
+    fail, and rows that others append meanwhile stay.
+    """
+    rows = spark.read.format("delta").load(lake.spark_uri(uri))  # of a fixed version the transaction would not know
+    by = delta.metadata().partition_columns
+    try:
+        as_wider(rows, schema_of(delta), columns).write.save(
+            lake.spark_uri(uri), format="delta", mode="overwrite", partitionBy=by, overwriteSchema="true"
+        )
+    except PySparkException as error:
+        if not lost_the_race(error):
+            raise
+
+
+def as_wider(rows: DataFrame, here: T.StructType, columns: T.StructType) -> DataFrame:
+    """Rows with wider types.
+
+    Args:
+        rows: The rows.
+        here: Their columns.
+        columns: The same columns with wider types.
+    """
+    # types as SQL: Spark Connect would give strings within a type an explicit collation, which deltalake cannot read
+    return rows.select(
+        *(
+            (col(one.name) if old == one.dataType else col(one.name).cast(_sql_type(one.dataType))).alias(
+                one.name, metadata=one.metadata or {}
+            )
+            for one, old in ((one, here[one.name].dataType) for one in columns.fields)
+        )
+    )
 
 
 def _add_columns(spark: SparkSession, lake: Lake, uri: str, delta: DeltaTable, schema: T.StructType) -> list[str]:

@@ -5,15 +5,18 @@ Where a contract has a new column, earlier changes in the log are marked as leav
 
 from collections.abc import Callable, Mapping, Sequence
 
-from pyspark.errors import PySparkException
+import pyspark.sql.types as T
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import UPSERTS
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.rewrite import rewrite_log
 from incload_assets.declaration.contract_of import WINDOWS, adaptation_of, stored_as
 from incload_assets.delta.differences import Stored
-from incload_assets.delta.sql import literal
-from incload_assets.delta.tables import ensure_table, lost_the_race, schema_of
+from incload_assets.delta.tables import as_wider, ensure_table, schema_of
 from incload_assets.load.closing import refuse_unfinished
 from incload_assets.load.placement import refuse_foreign
 from incload_assets.progress.audit import AuditEntry, record
@@ -87,10 +90,14 @@ def ensure_log(load: LoadContext, ensure: Ensure | None = None, more: Mapping[st
     log = load.log
     stored = log_stored_as(log)
     properties = {**stored.properties, **(more or {})}
-    if ensure is None:
-        leave_unset(load)
+    unset = leave_unset(load) if ensure is None else []
     by, make = stored.partitioned_by, ensure or ensure_table
-    return make(
+
+    def widen(at: DeltaTable, columns: T.StructType) -> None:
+        here = schema_of(at)
+        rewrite_log(load, at, lambda rows: as_wider(rows, here, columns), columns=columns, note="wider types")
+
+    added = make(
         load.spark,
         load.lake,
         log.uri,
@@ -100,7 +107,9 @@ def ensure_log(load: LoadContext, ensure: Ensure | None = None, more: Mapping[st
         properties,
         beside=load.uri,
         adaptation=adaptation_of(load.table),
+        rewrite=widen,
     )
+    return [*unset, *added]
 
 
 def log_stored_as(log: ChangeLog) -> Stored:
@@ -119,31 +128,37 @@ def _audit(load: LoadContext, of_table: Sequence[str], of_log: Sequence[str]) ->
         load.info(f"{load.table.name}: {', '.join(of_table or of_log)} added, which the audit does not record: {error}")
 
 
-def leave_unset(load: LoadContext) -> None:
-    """Marks new columns as unset in all changes of the log, if the table's changes may leave columns unset.
+def leave_unset(load: LoadContext) -> list[str]:
+    """Adds new columns to the log, and marks them as unset in all changes, if these may leave columns unset.
 
-    This happens before the log gets the column: afterwards its NULL would look like a change to NULL. It rewrites the
-    changes in the log, once per column.
+    Both in one commit: in a change that is not marked, NULL in the column would look like a change to NULL. It rewrites
+    the log, once per column.
+
+    Returns:
+        The columns.
 
     Raises:
         ConcurrentLoad: Another load committed to the log meanwhile.
     """
     log, table = load.log, load.table
     if not table.by_column or (delta := load.lake.delta(log.uri)) is None:
-        return
-    known = schema_of(delta).names
-    added = [name for name in table.columns if name not in known]
-    if not added or UNSET not in known:  # a log without this column has only changes that set all columns
-        return
-    names, kinds = (", ".join(map(literal, texts)) for texts in (added, UPSERTS))
-    unset = f"array_union(coalesce(_unset, array()), array({names}))"
-    try:
-        load.spark.sql(f"UPDATE {load.lake.sql_name(log.uri)} SET _unset = {unset} WHERE _kind IN ({kinds})").first()
-    except PySparkException as error:
-        if not lost_the_race(error):
-            raise
+        return []
+    here = schema_of(delta)
+    added = [name for name in table.columns if name not in here.names]
+    if not added or UNSET not in here.names:  # a log without this column has only changes that set all columns
+        return []
+    unset = F.array_union(F.coalesce(UNSET, F.array().cast("array<string>")), F.array(*map(F.lit, added)))
+
+    columns = T.StructType([*here.fields, *(log.schema[name] for name in added)])
+
+    def marked(rows: DataFrame) -> DataFrame:
+        return rows.withColumn(UNSET, F.when(F.col("_kind").isin(*UPSERTS), unset).otherwise(F.col(UNSET)))
+
+    # alone, as a change that is added meanwhile would not be marked
+    if not rewrite_log(load, delta, marked, columns=columns, alone=True, note=f"unset: {', '.join(added)}"):
         raise ConcurrentLoad(
             f"{table.name}: another load committed to the log while {', '.join(added)} was marked as a new column",
             rule="changes from before the declaration of a column leave it unset",
             remedy="the load is tried again",
-        ) from error
+        )
+    return added

@@ -1,11 +1,13 @@
 """The history of a table's contract: what Delta still knows of it, what loads recorded, and versions of the code."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from deltalake.exceptions import DeltaError
 
+from incload_assets.change_log.rewrite import REWRITES
 from incload_assets.declaration.table import Table
 from incload_assets.delta.differences import Difference, Stored, stored_differences
 from incload_assets.delta.tables import stored_of
@@ -14,7 +16,9 @@ from incload_assets.progress.audit_chain import chain_of, chosen
 from resources.lake import Lake
 
 _ROWS_ALONE = {"MERGE", "WRITE", "DELETE", "UPDATE", "OPTIMIZE", "VACUUM START", "VACUUM END"}
-"""Operations of Delta that change rows and files, and by which loads change nothing else."""
+"""Operations of Delta that change rows and files, and by which loads change nothing else but in rewrites."""
+_MAY_CHANGE_COLUMNS = ("canOverwriteSchema", "canMergeSchema")
+"""Parameters of such an operation if it was allowed to change columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,18 +66,28 @@ def contract_history(table: Table, lake: Lake) -> list[ContractEvent]:
 def _of_delta(lake: Lake, uri: str, place: str) -> Iterator[ContractEvent]:
     delta = lake.delta(uri)
     for commit in delta.history() if delta is not None else ():
-        if (operation := str(commit.get("operation", ""))) in _ROWS_ALONE:
+        operation = str(commit.get("operation", ""))
+        if (of_rows := operation in _ROWS_ALONE) and not _may_change_columns(commit):
             continue
         version = int(commit["version"])
         after, before = _at(lake, uri, version), _at(lake, uri, version - 1) if version else None
+        what = "" if after is None or before is None else _changes(before, after)
+        if of_rows and before is not None and not what:
+            continue
         yield ContractEvent(
             at=datetime.fromtimestamp(commit.get("timestamp", 0) / 1000, UTC),
             place=place,
             version=version,
             who=str(commit.get("userName") or commit.get("engineInfo", "")),
             did=operation,
-            what="" if after is None or before is None else _changes(before, after),
+            what=what,
         )
+
+
+def _may_change_columns(commit: Mapping[str, Any]) -> bool:
+    parameters = commit.get("operationParameters") or {}
+    allowed = any(str(parameters.get(name)).lower() == "true" for name in _MAY_CHANGE_COLUMNS)
+    return allowed or str(commit.get("userMetadata", "")).startswith(REWRITES)
 
 
 def _at(lake: Lake, uri: str, version: int) -> Stored | None:

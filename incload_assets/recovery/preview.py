@@ -23,7 +23,7 @@ from incload_assets.declaration.layout import touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.differences import Adaptation, widened_columns
-from incload_assets.delta.tables import check_table, schema_of
+from incload_assets.delta.tables import Rewrite, check_table, schema_of
 from incload_assets.ingest.ingest import ingest
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.load.apply import apply_changes
@@ -136,6 +136,7 @@ class PreviewContext(LoadContext):
         whole: bool = False,
         beside: str | None = None,
         adaptation: Adaptation = Adaptation(),  # noqa: B008 - immutable
+        rewrite: Rewrite | None = None,
     ) -> Sequence[str]:
         """Checks a table against its declaration; stands in for :func:`incload_assets.delta.tables.ensure_table`."""
         if (delta := self.lake.delta(uri)) is None:

@@ -38,6 +38,14 @@ def test_windows_of_an_era_are_closed_and_end_by_its_end() -> None:
         changed.window_of("2026-01-01")
 
 
+def test_an_era_may_end_and_the_next_one_start_in_the_hour_that_the_clock_repeats() -> None:
+    berlin = dg.HourlyPartitionsDefinition("2026-10-24-22:00", timezone="Europe/Berlin")
+    at = "2026-10-25T02:00+01:00"
+    leaving = table(Era(berlin, at), present=dg.HourlyPartitionsDefinition("2026-10-25T01:00", fmt="%Y-%m-%dT%H:%M"))
+    assert len(leaving.closed) == 5
+    assert list(leaving.closed.values())[-1].end.isoformat() == "2026-10-25T01:00:00+00:00"
+
+
 def test_the_property_names_all_definitions_and_begins_with_the_former_property() -> None:
     before = stored_as(table(present=DAYS)).properties["incload.windows"]
     after = stored_as(table(Era(DAYS, UNTIL))).properties["incload.windows"]

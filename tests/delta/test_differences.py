@@ -166,6 +166,19 @@ def test_what_a_declaration_allows_decides_about_additions_and_wider_types() -> 
     assert widened_columns(was, now, Adaptation()) == {}
 
 
+def test_members_are_widened_where_they_are_whatever_else_changes_beside_them() -> None:
+    was = struct(part=struct(a=INT, b=TEXT, c=INT), **{"odd.part": struct(a=INT)})
+    now = struct(part=struct(d=TEXT, c=LONG, b=TEXT, a=INT), **{"odd.part": struct(a=LONG)})
+    allowed = Adaptation(widen=True)
+    found = {one.column: one.kind for one in stored_differences(Stored(was), Stored(now), adaptation=allowed)}
+    wider = dict.fromkeys(("part.c", "odd.part.a"), kinds.WIDENED_BY_LOAD)
+    assert found == wider | {"part.d": kinds.MEMBER_ADDED, "part": kinds.MEMBER_ORDER}
+    assert widened_columns(was, now, allowed) == {
+        "part": struct(a=INT, b=TEXT, c=LONG),
+        "odd.part": struct(a=LONG),
+    }
+
+
 def test_windows_of_another_definition_stop_a_load_unless_the_former_one_is_declared() -> None:
     def kind(was: str, now: str) -> str:
         has, declared = (Stored(T.StructType(), (), {"incload.windows": text}) for text in (was, now))

@@ -16,6 +16,7 @@ ERAS = "tests/declaration/test_eras.py::test_"
 WRONG_ERA = f"{ERAS}a_wrong_former_definition_fails_when_the_module_is_imported"
 CHANGED = "tests/load/test_eras.py::test_"
 WIDENING = "tests/load/test_widening.py::test_"
+REWRITTEN = "tests/load/test_rewritten.py::test_"
 ADAPTED = f"{STORED}what_a_declaration_allows_decides_about_additions_and_wider_types"
 
 ANEW = "tests/recovery/test_judged_anew.py::test_"
@@ -28,6 +29,9 @@ IGNORED = "tests/declaration/test_evolution.py::test_"
 FILL = "tests/load/test_fill.py::test_"
 
 MUTANTS_OF_CONTRACTS = [
+    Mutant("eras: instants are compared in UTC", EXPLAIN, "declaration.eras:_check_era",
+           "last.end.astimezone(UTC) != era.end", "last.end != era.end",
+           (f"{ERAS}an_era_may_end_and_the_next_one_start_in_the_hour_that_the_clock_repeats",)),
     Mutant("evolution: a fill judges what it fills", BINS, "ingest.rescued:filled",
            'F.when(judging.getField("is_upsert"), reasons).otherwise(none)', "none",
            (f"{FILL}values_that_do_not_fit_are_quarantined_and_filled_when_the_contract_fits",)),
@@ -50,10 +54,34 @@ MUTANTS_OF_CONTRACTS = [
            " or one.name in adaptation.places", "", (ADAPTED,)),
     Mutant("evolution: columns that no load adds", EXPLAIN, "delta.differences:_adapted",
            "if not adaptation.add and", "if False and", (ADAPTED,)),
-    Mutant("evolution: rows of others while a table is widened", CONVERGENCE, "delta.tables:_widen",
+    Mutant("evolution: rows of others while a table is widened", CONVERGENCE, "delta.tables:_overwrite",
            'rows = spark.read.format("delta").load(',
            'rows = spark.read.format("delta").option("versionAsOf", delta.version()).load(',
            (f"{WIDENING}a_row_that_comes_between_the_look_at_a_table_and_its_rewrite_stays",)),
+    Mutant("evolution: strings beside a wider member", CONVERGENCE, "delta.tables:as_wider",
+           "col(one.name).cast(_sql_type(one.dataType))", "col(one.name).cast(one.dataType)",
+           (f"{REWRITTEN}a_table_whose_nested_types_become_wider_is_what_a_fresh_one_is[keys]",)),
+    Mutant("evolution: members are widened by their names", CONVERGENCE, "delta.differences:_widened",
+           "for one in was if one.name in now.names}", "for one in was if now.names == was.names}",
+           (f"{STORED}members_are_widened_where_they_are_whatever_else_changes_beside_them",)),
+    Mutant("evolution: a rewrite leaves former landings their files", EXPLAIN, "change_log.rewrite:rewrite_log",
+           "FormerLandings(log).keep_named(", "(lambda *_: None)(",
+           (f"{REWRITTEN}a_landing_that_rows_were_added_to_can_be_undone_after_its_log_is_rewritten[wider type]",)),
+    Mutant("evolution: a rewrite makes no payload younger", PROTECTION, "change_log.rewrite:rewrite_log",
+           "file.as_added(_instant(read_at[file.window, file.kind]))", "file.as_added(datetime.now(UTC))",
+           (f"{REWRITTEN}a_log_that_is_rewritten_keeps_its_payloads_no_longer[wider type]",)),
+    Mutant("evolution: nothing is added while changes are marked", CONVERGENCE, "load.tables:leave_unset",
+           "alone=True", "alone=False",
+           (f"{REWRITTEN}a_change_that_leaves_a_new_column_unset_is_not_added_while_the_others_are_marked",)),
+    Mutant("evolution: former code leaves a new column unset", CONVERGENCE, "change_log.staged:Staged._unset",
+           "if not self.foreign:", "if True:",
+           (f"{REWRITTEN}code_without_a_column_leaves_it_unset_in_partial_changes",)),
+    Mutant("evolution: the history tells rewrites", EXPLAIN, "monitoring.contract_history:_of_delta",
+           "and not _may_change_columns(commit)", "",
+           (f"{REWRITTEN}the_history_of_a_contract_tells_types_that_loads_have_widened",)),
+    Mutant("evolution: rows that were staged before a column was added", CONVERGENCE, "change_log.commit:commit",
+           "load.table.by_column and foreign_columns(log, log_now) != list(staged.foreign)", "False",
+           (f"{REWRITTEN}partial_changes_that_were_staged_before_a_column_was_added_are_staged_again",)),
     Mutant("evolution: unknown fields that stop a load", BINS, "ingest.quarantine:check_unknown_fields",
            "    if not found:", "    if True:",
            (f"{WIDENING}fields_outside_the_contract_stop_a_load_where_that_is_declared",)),
@@ -209,9 +237,9 @@ MUTANTS_OF_CONTRACTS = [
            'if kind == WINDOWS and now.startswith(f"{was}{UNTIL}"):', "if kind == WINDOWS:",
            (f"{STORED}windows_of_another_definition_stop_a_load_unless_the_former_one_is_declared",)),
     Mutant("eras: no gap and no overlap", CONVERGENCE, "declaration.eras:_check_era",
-           "if first is None or first.start != era.end:", "if False:", (f"{WRONG_ERA}[a gap]",)),
+           "if first is None or first.start.astimezone(UTC) != era.end:", "if False:", (f"{WRONG_ERA}[a gap]",)),
     Mutant("eras: a former definition counts until the end of a window", CONVERGENCE, "declaration.eras:_check_era",
-           "last is None or last.end != era.end or last.start < definition.start", "last is None",
+           "last is None or last.end.astimezone(UTC) != era.end or last.start < definition.start", "last is None",
            (f"{WRONG_ERA}[no bound of a window]",)),
     Mutant("eras: until has an offset", EXPLAIN, "declaration.eras:_check_era",
            "if not aware:", "if False:", (f"{WRONG_ERA}[no offset]",)),

@@ -1,0 +1,100 @@
+"""Rewrites of the whole log: every row stays in its window, with other types or other values of a column.
+
+As rows only move to other files, what depends on files has to follow them: payloads keep their age, which is that of
+their data file, and files that former landings name are copied before they leave the log, so that undos find them.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from urllib.parse import unquote
+from uuid import uuid4
+
+import pyspark.sql.types as T
+from deltalake import DeltaTable, Schema
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.former import FormerLandings
+from incload_assets.change_log.staged import FOLDER, StagedFile, remove_files, write_parquet, written_files
+from resources.errors import IncrementalLoadError
+from resources.lake import data_files, rows_of
+
+REWRITES = "rewrites the log: "
+"""Beginning of the messages of such commits in the log's history."""
+
+
+def rewrite_log(
+    load: LoadContext,
+    at: DeltaTable,
+    changed: Callable[[DataFrame], DataFrame],
+    *,
+    columns: T.StructType | None = None,
+    alone: bool = False,
+    note: str,
+) -> bool:
+    """Rewrites all rows of the log in one commit.
+
+    A commit that has replaced or removed rows meanwhile makes it fail; rows that others add meanwhile stay as they are.
+
+    Args:
+        load: The load's context.
+        at: The log at its present version, of which the rows are read.
+        changed: The rows as they become, with the columns of the log.
+        columns: The columns that the log has from then on; None: the present ones.
+        alone: Whether any other commit meanwhile makes it fail.
+        note: What for, for the log's history.
+
+    Returns:
+        Whether this rewrite was committed.
+
+    Raises:
+        IncrementalLoadError: The rewrite would lose rows; nothing was committed.
+    """
+    log, folder, files = load.log, f"{FOLDER}/{uuid4().hex}", data_files(at)
+    read_at: dict[tuple[str, str], int] = {}
+    for file in files.select(["partition._window", "partition._kind", "modification_time"]).to_pylist():
+        place = file["partition._window"], file["partition._kind"]
+        read_at[place] = min(read_at.get(place, file["modification_time"]), file["modification_time"])
+    rows = load.spark.read.format("delta").option("versionAsOf", at.version()).load(load.lake.spark_uri(log.uri))
+    number = (at.transaction_version(_app_id(load)) or 0) + 1
+    schema, is_given = None if columns is None else Schema.from_json(columns.json()), False
+    try:
+        # the keys as hexadecimal digits, as Hadoop would escape characters of a partition key
+        write_parquet(log, changed(rows).withColumn("_window", F.hex("_window")), folder)
+        written = [*written_files(log, folder, lambda digits: bytes.fromhex(digits).decode())]
+        _check_count(load, rows_of(files), sum(file.rows for file in written))
+        FormerLandings(log).keep_named(None, [*map(unquote, files["path"].to_pylist())])
+        added = [file.as_added(_instant(read_at[file.window, file.kind])) for file in written]
+        is_given = True
+        load.lake.commit(
+            at, added, _app_id(load), number, replaced={}, note=REWRITES + note, schema=schema, alone=alone
+        )
+        is_given = _is_there(log.open(), at, written)  # no matter how the commit ended: its answer may have been lost
+        return is_given
+    finally:
+        if not is_given:
+            remove_files(log, [folder])
+
+
+def _app_id(load: LoadContext) -> str:
+    return f"{load.table.name}/rewrite"
+
+
+def _is_there(now: DeltaTable, before: DeltaTable, written: Sequence[StagedFile]) -> bool:
+    """Whether a rewrite was committed; of a log without rows its new version is all there is to see."""
+    paths = {unquote(path) for path in data_files(now)["path"].to_pylist()}
+    return any(file.path in paths for file in written) if written else now.version() > before.version()
+
+
+def _check_count(load: LoadContext, expected: int, written: int) -> None:
+    if expected and expected != written:
+        raise IncrementalLoadError(
+            f"{load.table.name}: a rewrite of its log made {written} rows of {expected}",
+            rule="every row stays in its window; nothing was committed",
+            remedy="find out what else writes the log, and try again",
+        )
+
+
+def _instant(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
