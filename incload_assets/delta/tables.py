@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import pyspark.sql.types as T
@@ -23,12 +24,31 @@ from incload_assets.delta.differences import (
     stored_differences,
     widened_columns,
 )
+from incload_assets.delta.refusals import refused_widening
 from incload_assets.delta.sql import col, literal, quoted
 from resources.errors import ConcurrentLoad, SchemaMismatch
 from resources.lake import Lake
 
 Rewrite = Callable[[DeltaTable, T.StructType], None]
 """Rewrites a table with wider types, unless another writer commits first: the table, and its columns from then on."""
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """What an existing table got.
+
+    Args:
+        added: The columns and members that were added.
+        widened: The columns whose types were widened.
+    """
+
+    added: tuple[str, ...] = ()
+    widened: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All columns and members that are other ones than before."""
+        return self.added + self.widened
 
 
 def lost_the_race(error: PySparkException) -> bool:
@@ -50,7 +70,7 @@ def ensure_table(
     beside: str | None = None,
     adaptation: Adaptation = Adaptation(),  # noqa: B008 - immutable
     rewrite: Rewrite | None = None,
-) -> Sequence[str]:
+) -> Adapted:
     """Creates the table, or adds the columns it lacks and widens its types.
 
     A change of schema or properties aborts every concurrent writer, so it is a commit of its own before any load.
@@ -71,10 +91,11 @@ def ensure_table(
         rewrite: Rewrites the table where types are widened; None: its rows are overwritten by Delta.
 
     Returns:
-        The columns and members that were added to an existing table, or widened.
+        The columns and members that an existing table got, and those that became wider.
 
     Raises:
-        SchemaMismatch: As :func:`check_table`; or the table's folder holds something else.
+        SchemaMismatch: As :func:`check_table`; the table's folder holds something else; or Delta refuses the rewrite
+            of wider types.
     """
     properties = properties or {}
     lake.forget_checksum(uri)
@@ -88,8 +109,9 @@ def ensure_table(
             delta = lake.delta(uri)
         assert delta is not None
     check_table(delta, schema, partition_by, table_name, properties, uri=uri, whole=whole, adaptation=adaptation)
-    overwrite = partial(_overwrite, spark, lake, uri)
-    added = _widen(uri, delta, schema, adaptation, rewrite or overwrite) + _add_columns(spark, lake, uri, delta, schema)
+    overwrite = partial(_overwrite, spark, lake, uri, table_name)
+    widened = _widen(uri, delta, schema, adaptation, rewrite or overwrite)
+    added = _add_columns(spark, lake, uri, delta, schema)
     known = delta.metadata().configuration
     if any(known.get(name) != value for name, value in properties.items()):
         try:
@@ -97,7 +119,7 @@ def ensure_table(
         except PySparkException as error:
             if not lost_the_race(error):  # otherwise the next load sets them
                 raise
-    return added
+    return Adapted(tuple(added), tuple(widened))
 
 
 def check_table(
@@ -249,21 +271,33 @@ def _widen(uri: str, delta: DeltaTable, schema: T.StructType, adaptation: Adapta
     return [*widened]
 
 
-def _overwrite(spark: SparkSession, lake: Lake, uri: str, delta: DeltaTable, columns: T.StructType) -> None:
+def _overwrite(
+    spark: SparkSession, lake: Lake, uri: str, table_name: str, delta: DeltaTable, columns: T.StructType
+) -> None:
     """Rewrites a table with wider types; nothing happens if another writer commits first.
 
     The rows are read in the transaction that writes them: a commit that replaces or merges rows meanwhile makes it
     fail, and rows that others append meanwhile stay.
+
+    Raises:
+        SchemaMismatch: Delta refuses it.
     """
+    here = schema_of(delta)
     rows = spark.read.format("delta").load(lake.spark_uri(uri))  # of a fixed version the transaction would not know
     by = delta.metadata().partition_columns
     try:
-        as_wider(rows, schema_of(delta), columns).write.save(
+        as_wider(rows, here, columns).write.save(
             lake.spark_uri(uri), format="delta", mode="overwrite", partitionBy=by, overwriteSchema="true"
         )
     except PySparkException as error:
         if not lost_the_race(error):
-            raise
+            kinds = {one.name: (here[one.name].dataType, one.dataType) for one in columns.fields}
+            widened = {
+                name: f"{was.simpleString()} to {now.simpleString()}"
+                for name, (was, now) in kinds.items()
+                if was != now
+            }
+            raise refused_widening(table_name, uri, widened, error) from None
 
 
 def as_wider(rows: DataFrame, here: T.StructType, columns: T.StructType) -> DataFrame:

@@ -3,7 +3,7 @@
 Where a contract has a new column, earlier changes in the log are marked as leaving it unset.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import pyspark.sql.types as T
 from deltalake import DeltaTable
@@ -16,7 +16,7 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.rewrite import rewrite_log
 from incload_assets.declaration.contract_of import WINDOWS, adaptation_of, stored_as
 from incload_assets.delta.differences import Stored
-from incload_assets.delta.tables import as_wider, ensure_table, schema_of
+from incload_assets.delta.tables import Adapted, as_wider, ensure_table, schema_of
 from incload_assets.load.closing import refuse_unfinished
 from incload_assets.load.placement import refuse_foreign
 from incload_assets.progress.audit import AuditEntry, record
@@ -24,7 +24,7 @@ from resources.errors import ConcurrentLoad, IncrementalLoadError
 
 UNSET = "_unset"
 """The log's column with the names of the columns that a change leaves as they are."""
-Ensure = Callable[..., Sequence[str]]
+Ensure = Callable[..., Adapted]
 """Makes a table be as declared, as :func:`incload_assets.delta.tables.ensure_table` does."""
 
 
@@ -36,12 +36,12 @@ def ensure_tables(load: LoadContext, ensure: Ensure | None = None) -> None:
             partitions cannot be closed yet.
     """
     refuse_foreign(load)
-    added = adapt_tables(load, ensure)
-    if any(added) and ensure is None:
-        _audit(load, *added)
+    of_table, of_log = adapt_tables(load, ensure)
+    if (of_table.all or of_log.all) and ensure is None:
+        _audit(load, of_table, of_log)
 
 
-def adapt_tables(load: LoadContext, ensure: Ensure | None = None) -> tuple[Sequence[str], Sequence[str]]:
+def adapt_tables(load: LoadContext, ensure: Ensure | None = None) -> tuple[Adapted, Adapted]:
     """Creates table and log, or adapts them to the declaration, whoever has made the table.
 
     Args:
@@ -49,7 +49,7 @@ def adapt_tables(load: LoadContext, ensure: Ensure | None = None) -> tuple[Seque
         ensure: As for :func:`ensure_tables`.
 
     Returns:
-        The columns that were added to an existing table, and those added to an existing log.
+        What an existing table got, and what an existing log got.
 
     Raises:
         SchemaMismatch: They do not fit the declaration and cannot be adapted.
@@ -72,7 +72,7 @@ def adapt_tables(load: LoadContext, ensure: Ensure | None = None) -> tuple[Seque
     return added, ensure_log(load, ensure)
 
 
-def ensure_log(load: LoadContext, ensure: Ensure | None = None, more: Mapping[str, str] | None = None) -> Sequence[str]:
+def ensure_log(load: LoadContext, ensure: Ensure | None = None, more: Mapping[str, str] | None = None) -> Adapted:
     """Creates the log, or adapts it to the declaration.
 
     Args:
@@ -81,7 +81,7 @@ def ensure_log(load: LoadContext, ensure: Ensure | None = None, more: Mapping[st
         more: Further table properties that a new log begins with.
 
     Returns:
-        The columns that were added to an existing log.
+        What an existing log got.
 
     Raises:
         SchemaMismatch: It does not fit the declaration and cannot be adapted.
@@ -109,7 +109,7 @@ def ensure_log(load: LoadContext, ensure: Ensure | None = None, more: Mapping[st
         adaptation=adaptation_of(load.table),
         rewrite=widen,
     )
-    return [*unset, *added]
+    return Adapted((*unset, *added.added), added.widened)
 
 
 def log_stored_as(log: ChangeLog) -> Stored:
@@ -119,13 +119,18 @@ def log_stored_as(log: ChangeLog) -> Stored:
     return Stored(log.schema, ("_window", "_kind"), kept | log.properties)
 
 
-def _audit(load: LoadContext, of_table: Sequence[str], of_log: Sequence[str]) -> None:
-    """Records the columns that were added, as Delta forgets who added them; an audit that fails stops no load."""
-    details = {"code_version": load.table.code_version, "table": ", ".join(of_table), "log": ", ".join(of_log)}
+def _audit(load: LoadContext, of_table: Adapted, of_log: Adapted) -> None:
+    """Records what was added and widened, as Delta forgets who did it; an audit that fails stops no load."""
+    details = {"code_version": load.table.code_version, "table": ", ".join(of_table.added)}
+    details["log"] = ", ".join(of_log.added)
+    widened = {"table_widened": ", ".join(of_table.widened), "log_widened": ", ".join(of_log.widened)}
+    details |= {name: columns for name, columns in widened.items() if columns}
     try:
         record(load.lake, AuditEntry(action="contract", table=load.table.name, run_id=load.run_id, details=details))
     except IncrementalLoadError as error:
-        load.info(f"{load.table.name}: {', '.join(of_table or of_log)} added, which the audit does not record: {error}")
+        added, wider = of_table.added or of_log.added, of_table.widened or of_log.widened
+        done = [f"{', '.join(added)} added"] * bool(added) + [f"{', '.join(wider)} widened"] * bool(wider)
+        load.info(f"{load.table.name}: {' and '.join(done)}, which the audit does not record: {error}")
 
 
 def leave_unset(load: LoadContext) -> list[str]:

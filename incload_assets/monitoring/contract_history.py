@@ -20,6 +20,9 @@ _ROWS_ALONE = {"MERGE", "WRITE", "DELETE", "UPDATE", "OPTIMIZE", "VACUUM START",
 _MAY_CHANGE_COLUMNS = ("canOverwriteSchema", "canMergeSchema")
 """Parameters of such an operation if it was allowed to change columns."""
 
+_AUDITED = ("table", "log", "table_widened", "log_widened")
+"""Details of an entry of the audit: columns that a table or its log got, or whose types became wider."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ContractEvent:
@@ -112,13 +115,15 @@ def _told(found: Difference) -> str:
 def _of_audit(lake: Lake, name: str) -> Iterator[ContractEvent]:
     for entry in chosen(chain_of(lake), name):
         if entry.action == "contract" and entry.at is not None:
-            added = [f"{place}: {entry.details[place]}" for place in ("table", "log") if entry.details.get(place)]
-            what = "; ".join([*added, f"code version {entry.details.get('code_version', 'unknown')}"])
+            told = {name: entry.details[name] for name in _AUDITED if entry.details.get(name)}
+            done = {"types widened" if name.endswith("_widened") else "columns added": None for name in told}
+            columns = [f"{name.replace('_', ' ')}: {names}" for name, names in told.items()]
+            what = "; ".join([*columns, f"code version {entry.details.get('code_version', 'unknown')}"])
             yield ContractEvent(
                 at=entry.at,
                 place="audit",
                 who=f"{entry.actor} on {entry.host}",
-                did="columns added",
+                did=", ".join(done),
                 what=what,
                 run_id=entry.run_id,
             )

@@ -6,7 +6,7 @@ created or adapted, the rows go into a :class:`~incload_assets.recovery.preview_
 a merge makes a frame of the rows that the table would have.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,7 +23,7 @@ from incload_assets.declaration.layout import touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.differences import Adaptation, widened_columns
-from incload_assets.delta.tables import Rewrite, check_table, schema_of
+from incload_assets.delta.tables import Adapted, Rewrite, check_table, schema_of
 from incload_assets.ingest.ingest import ingest
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.load.apply import apply_changes
@@ -137,7 +137,7 @@ class PreviewContext(LoadContext):
         beside: str | None = None,
         adaptation: Adaptation = Adaptation(),  # noqa: B008 - immutable
         rewrite: Rewrite | None = None,
-    ) -> Sequence[str]:
+    ) -> Adapted:
         """Checks a table against its declaration; stands in for :func:`incload_assets.delta.tables.ensure_table`."""
         if (delta := self.lake.delta(uri)) is None:
             self.lake.stand_in(uri, schema, partition_by)
@@ -150,7 +150,7 @@ class PreviewContext(LoadContext):
                     rule="a preview computes on the types that the table has",
                     remedy="load any partition, which widens them, and look again",
                 )
-        return ()
+        return Adapted()
 
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged:
         """Computes the rows that the table would have after a plan; stands in for the strategy's own ``apply``."""

@@ -20,6 +20,7 @@ from incload_assets.delta import differences as stored_kinds
 from incload_assets.delta.differences import STORED_KINDS, Kind
 from incload_assets.load.evolution import lake_differences
 from incload_assets.load.tables import ensure_tables
+from incload_assets.monitoring.contract_history import contract_history
 from incload_assets.progress.audit_chain import chain_of
 from resources.errors import SchemaMismatch
 from resources.lake import Lake
@@ -219,6 +220,21 @@ def test_the_audit_tells_which_run_added_columns_and_says_nothing_of_loads_that_
     [entry] = chain_of(first.lake).entries
     assert (entry.action, entry.table, entry.run_id) == ("contract", "items", "a-run")
     assert entry.details == {"code_version": "2", "table": "extra", "log": "extra"}
+
+
+def test_the_audit_and_the_history_tell_columns_that_were_added_from_those_whose_types_were_widened(
+    declare: Callable[..., Loaded],
+) -> None:
+    ensure_tables(context(declare(contract=model(n=T.IntegerType()))))
+    wide = declare(contract=model(n=LONG, extra=TEXT), code_version="2", evolution=WIDEN)
+    ensure_tables(context(wide))
+    [entry] = chain_of(wide.lake).entries
+    assert entry.details == {
+        "code_version": "2", "table": "extra", "log": "extra", "table_widened": "n", "log_widened": "n",
+    }  # fmt: skip
+    [told] = [event for event in contract_history(wide.table, wide.lake) if event.place == "audit"]
+    assert told.did == "columns added, types widened"
+    assert told.what == "table: extra; log: extra; table widened: n; log widened: n; code version 2"
 
 
 def test_an_audit_that_cannot_be_written_stops_no_load(declare: Callable[..., Loaded], tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ ERAS = "tests/declaration/test_eras.py::test_"
 WRONG_ERA = f"{ERAS}a_wrong_former_definition_fails_when_the_module_is_imported"
 CHANGED = "tests/load/test_eras.py::test_"
 WIDENING = "tests/load/test_widening.py::test_"
+REFUSED = "tests/load/test_refused_widening.py::test_"
 REWRITTEN = "tests/load/test_rewritten.py::test_"
 ADAPTED = f"{STORED}what_a_declaration_allows_decides_about_additions_and_wider_types"
 
@@ -70,6 +71,12 @@ MUTANTS_OF_CONTRACTS = [
     Mutant("evolution: a rewrite makes no payload younger", PROTECTION, "change_log.rewrite:rewrite_log",
            "file.as_added(_instant(read_at[file.window, file.kind]))", "file.as_added(datetime.now(UTC))",
            (f"{REWRITTEN}a_log_that_is_rewritten_keeps_its_payloads_no_longer[wider type]",)),
+    Mutant("evolution: what Delta refuses is told by column, rule and remedy", EXPLAIN, "delta.tables:_overwrite",
+           "raise refused_widening(table_name, uri, widened, error) from None", "raise",
+           (f"{REFUSED}a_table_that_may_only_be_appended_to_is_not_widened_until_that_is_allowed",)),
+    Mutant("evolution: the audit tells wider types from new columns", EXPLAIN, "load.tables:_audit",
+           "details |= {name: columns for name, columns in widened.items() if columns}", "pass",
+           (f"{EVOLUTION}the_audit_and_the_history_tell_columns_that_were_added_from_those_whose_types_were_widened",)),
     Mutant("evolution: nothing is added while changes are marked", CONVERGENCE, "load.tables:leave_unset",
            "alone=True", "alone=False",
            (f"{REWRITTEN}a_change_that_leaves_a_new_column_unset_is_not_added_while_the_others_are_marked",)),
@@ -213,10 +220,10 @@ MUTANTS_OF_CONTRACTS = [
            'if record.code_version not in ("", table.code_version):', "if False:",
            (f"{EVOLUTION}windows_that_were_loaded_by_other_code_are_told_until_the_newest_loads_again",)),
     Mutant("evolution: a run that adds columns is recorded", EXPLAIN, "load.tables:ensure_tables",
-           "if any(added) and ensure is None:", "if False:",
+           "if (of_table.all or of_log.all) and ensure is None:", "if False:",
            (f"{EVOLUTION}the_audit_tells_which_run_added_columns_and_says_nothing_of_loads_that_added_none",)),
     Mutant("evolution: a load that adds nothing is not recorded", IDLE, "load.tables:ensure_tables",
-           "if any(added) and ensure is None:", "if ensure is None:",
+           "if (of_table.all or of_log.all) and ensure is None:", "if ensure is None:",
            (f"{EVOLUTION}the_audit_tells_which_run_added_columns_and_says_nothing_of_loads_that_added_none",)),
     Mutant("evolution: an audit that fails stops no load", CONVERGENCE, "load.tables:_audit",
            "except IncrementalLoadError as error:", "except ZeroDivisionError as error:",
