@@ -25,10 +25,11 @@ from incload_assets.change_log.change import CONTROL
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.erasures import barrier_of
 from incload_assets.change_log.former import FormerLandings
-from incload_assets.change_log.staged import FOLDER, Staged, StagedFile, foreign_columns
+from incload_assets.change_log.staged import FOLDER, Staged, StagedFile, foreign_columns, wider_columns
 from incload_assets.change_log.window_records import WINDOW_RECORD_TYPE, WindowRecord, window_records_of
 from incload_assets.declaration import window as windows
 from incload_assets.delta.fences import move_fence
+from resources.errors import ConcurrentLoad
 
 
 def commit(
@@ -62,6 +63,9 @@ def commit(
 
     Returns:
         Whether the log now has this commit's windows.
+
+    Raises:
+        ConcurrentLoad: Other code has widened a type since the rows were staged; nothing was committed.
     """
     log, at = load.log, windows.now()
     log_now, replaced = log.open(), {"_window": list(controls)}
@@ -69,6 +73,14 @@ def commit(
         return False  # the rows were read before an erasure
     if load.table.by_column and foreign_columns(log, log_now) != list(staged.foreign):
         return False  # the rows do not tell that they leave a column unset that other code has added since
+    if wider := wider_columns(log, log_now):
+        # not every reader would convert the files, and each further attempt would have such files, too
+        raise ConcurrentLoad(
+            f"{load.table.name} {', '.join(controls)}: another load has widened the type of "
+            f"{', '.join(wider)} in {log.uri} since the rows were staged",
+            rule="rows are committed with the types that the log has; nothing was landed",
+            remedy="let the code with the wider types load; this one stops from now on",
+        )
     if base is not None:
         if window_records_of(log_now, only=list(controls)) != dict.fromkeys(controls, base):
             return False

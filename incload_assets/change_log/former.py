@@ -27,7 +27,9 @@ from incload_assets.change_log.change import CONTROL, REPLACED
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord, window_records_of
 from incload_assets.declaration import window as windows
+from incload_assets.delta.differences import as_narrow
 from incload_assets.delta.sql import col, union_of
+from incload_assets.delta.tables import as_wider
 from resources.errors import IncrementalLoadError
 from resources.lake import data_files, files_in
 
@@ -38,6 +40,8 @@ NEWEST = 3
 """The number of newest lists of a window that are kept whatever their age within the retention."""
 THINNED = timedelta(hours=1)
 """Of older lists one is kept in each such time."""
+_SPARK_TYPES = b"org.apache.spark.sql.parquet.row.metadata"
+"""The entry of a Parquet file with its columns in Spark's JSON format; all files of a log are written by Spark."""
 ABANDONED = timedelta(days=1)
 """Files that no list names are removed when they are this old; younger ones may belong to a running ingestion."""
 
@@ -156,13 +160,20 @@ class FormerLandings:
         """
         schema = self.log.schema
         stored = T.StructType([f for f in schema.fields if f.name not in ("_window", "_kind", "_control")])
-        places: dict[str, list[str]] = {}
-        for file, place in zip(landing.files, self._places(landing), strict=True):
-            places.setdefault(file.kind, []).append(place)
+        places: dict[tuple[str, str], list[str]] = {}
+        for file, path in zip(landing.files, self._places(landing), strict=True):
+            places.setdefault((file.kind, self._as_written(path, stored).json()), []).append(path)
         if not places:
             return spark.createDataFrame([], schema)
         rows = union_of(
-            spark.read.schema(stored).parquet(*paths).withColumn("_kind", F.lit(kind)) for kind, paths in places.items()
+            as_wider(
+                spark.read.schema(written := T.StructType.fromJson(json.loads(types))).parquet(
+                    *(self.lake.spark_uri(f"{self.lake.root}/{path}") for path in paths)
+                ),
+                written,
+                stored,
+            ).withColumn("_kind", F.lit(kind))
+            for (kind, types), paths in places.items()
         )
         control = F.lit(None).cast(schema["_control"].dataType)
         return rows.withColumn("_window", F.lit(landing.window)).withColumn("_control", control).select(
@@ -258,7 +269,7 @@ class FormerLandings:
                         yield FormerLanding.of_text(pq.read_table(source)["landing"][0].as_py())
 
     def _places(self, landing: FormerLanding) -> list[str]:
-        """Where each file is now, as Spark reads it."""
+        """The path of each file below the lake's root."""
         paths = self.paths(landing)
         if lost := sum(path is None for path in paths.values()):
             raise IncrementalLoadError(
@@ -267,7 +278,17 @@ class FormerLandings:
                 rule="a window can be returned to a landing whose files are all kept",
                 remedy="name another landing, see incload history",
             )
-        return [self.lake.spark_uri(f"{self.lake.root}/{paths[file]}") for file in landing.files]
+        return [path for file in landing.files if (path := paths[file]) is not None]
+
+    def _as_written(self, path: str, stored: T.StructType) -> T.StructType:
+        """The columns with the types that a file has of them, where the log's are wider by now.
+
+        Spark reads an integer neither as a decimal of fewer digits than the integer's physical type may have, nor as
+        one within an array.
+        """
+        with self.lake.files(self.lake.root) as files, files.open_input_file(path) as source:
+            described = (pq.read_schema(source).metadata or {}).get(_SPARK_TYPES)
+        return stored if described is None else as_narrow(stored, T.StructType.fromJson(json.loads(described)))
 
 
 def _key(landing: FormerLanding) -> tuple[str, int]:

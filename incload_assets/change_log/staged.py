@@ -28,6 +28,7 @@ from incload_assets.change_log.change import NOT_KEPT, UPSERTS
 from incload_assets.change_log.erasures import barrier_of
 from incload_assets.change_log.file_statistics import statistics_of
 from incload_assets.change_log.log import ChangeLog
+from incload_assets.delta.differences import Adaptation, widened_columns
 from incload_assets.delta.sql import col, union_of
 from incload_assets.delta.tables import schema_of
 from resources.errors import IncrementalLoadError
@@ -172,6 +173,11 @@ def foreign_columns(log: ChangeLog, at: DeltaTable) -> list[str]:
     """The columns of a version of the log that the declaration lacks, without the loader's own."""
     declared = set(log.schema.names)
     return [name for name in schema_of(at).names if name not in declared and not name.startswith("_")]
+
+
+def wider_columns(log: ChangeLog, at: DeltaTable) -> list[str]:
+    """The columns that have wider types in a version of the log than the declaration has."""
+    return [*widened_columns(log.schema, schema_of(at), Adaptation(widen=True))]
 
 
 def write_parquet(log: ChangeLog, rows: DataFrame, folder: str) -> None:

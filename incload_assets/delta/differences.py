@@ -275,6 +275,31 @@ def _widened(was: T.DataType, now: T.DataType) -> T.DataType:
     return now if _holds_text(now, was) else was
 
 
+def as_narrow(now: T.StructType, was: T.StructType) -> T.StructType:
+    """The present columns with the types that a file from before they were widened has of them.
+
+    Args:
+        now: The columns as they are stored now.
+        was: The columns of the file; it may lack some.
+    """
+    found = _narrow(now, was)
+    assert isinstance(found, T.StructType)
+    return found
+
+
+def _narrow(now: T.DataType, was: T.DataType) -> T.DataType:
+    if isinstance(now, T.StructType) and isinstance(was, T.StructType):
+        kinds = {one.name: _narrow(one.dataType, was[one.name].dataType) for one in now if one.name in was.names}
+        fields = [T.StructField(one.name, kinds.get(one.name, one.dataType), one.nullable, one.metadata) for one in now]
+        return T.StructType(fields)
+    if isinstance(now, T.ArrayType) and isinstance(was, T.ArrayType):
+        return T.ArrayType(_narrow(now.elementType, was.elementType), now.containsNull)
+    if isinstance(now, T.MapType) and isinstance(was, T.MapType):
+        kinds_of = _narrow(now.keyType, was.keyType), _narrow(now.valueType, was.valueType)
+        return T.MapType(*kinds_of, now.valueContainsNull)
+    return was if _holds_text(now, was) else now
+
+
 def _is_text_kept(was: T.DataType, now: T.DataType) -> bool:
     """Whether a type is the same or wider, and every value is the same text in both."""
     return _fits(now, was, _holds_text)

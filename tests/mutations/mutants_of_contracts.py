@@ -16,6 +16,7 @@ ERAS = "tests/declaration/test_eras.py::test_"
 WRONG_ERA = f"{ERAS}a_wrong_former_definition_fails_when_the_module_is_imported"
 CHANGED = "tests/load/test_eras.py::test_"
 WIDENING = "tests/load/test_widening.py::test_"
+KINDS = "tests/load/test_widened_kinds.py::test_"
 REFUSED = "tests/load/test_refused_widening.py::test_"
 REWRITTEN = "tests/load/test_rewritten.py::test_"
 ADAPTED = f"{STORED}what_a_declaration_allows_decides_about_additions_and_wider_types"
@@ -71,6 +72,12 @@ MUTANTS_OF_CONTRACTS = [
     Mutant("evolution: a rewrite makes no payload younger", PROTECTION, "change_log.rewrite:rewrite_log",
            "file.as_added(_instant(read_at[file.window, file.kind]))", "file.as_added(datetime.now(UTC))",
            (f"{REWRITTEN}a_log_that_is_rewritten_keeps_its_payloads_no_longer[wider type]",)),
+    Mutant("evolution: former landings are read by the types that they have", EXPLAIN,
+           "change_log.former:FormerLandings._as_written", "stored if described is None else", "stored if True else",
+           (f"{KINDS}a_table_that_becomes_wider_goes_on_as_one_that_was_wide_from_the_beginning[merge]",)),
+    Mutant("evolution: rows that were staged before a type was widened", CONVERGENCE, "change_log.commit:commit",
+           "if wider := wider_columns(log, log_now):", "if wider := []:",
+           (f"{KINDS}rows_that_former_code_has_staged_do_not_come_into_a_log_that_was_widened_meanwhile",)),
     Mutant("evolution: what Delta refuses is told by column, rule and remedy", EXPLAIN, "delta.tables:_overwrite",
            "raise refused_widening(table_name, uri, widened, error) from None", "raise",
            (f"{REFUSED}a_table_that_may_only_be_appended_to_is_not_widened_until_that_is_allowed",)),
