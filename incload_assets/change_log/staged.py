@@ -103,10 +103,12 @@ class Staged:
     _folders: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if self.log.table.subject is not None and (delta := self.log.lake.delta(self.log.uri)) is not None:
+        table = self.log.table
+        if table.subject is None and not table.by_column:
+            return
+        if (delta := self.log.lake.delta(self.log.uri)) is not None:
             object.__setattr__(self, "barrier", barrier_of(delta))
-        if self.log.table.by_column and (delta := self.log.lake.delta(self.log.uri)) is not None:
-            object.__setattr__(self, "foreign", foreign_columns(self.log, delta))
+            object.__setattr__(self, "foreign", foreign_columns(self.log, delta) if table.by_column else ())
 
     def write(self, rows: DataFrame, columns: Collection[str] | None = None) -> bool:
         """Writes rows.

@@ -3,12 +3,14 @@
 Loads decide by these functions, and ``incload contract diff`` prints their results, so that both say the same.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Literal
 
 import pyspark.sql.types as T
+
+from incload_assets.delta.wider_types import holds, holds_text, widened
 
 Outcome = Literal["applied", "ignored", "judged anew", "stops"]
 _FAILS = "The load fails before it writes anything"
@@ -256,61 +258,9 @@ def widened_columns(has: T.StructType, declared: T.StructType, adaptation: Adapt
         if one.name not in has.names or one.name in adaptation.places:
             continue
         old = has[one.name].dataType
-        if (wider := _widened(old, one.dataType)) != old:
+        if (wider := widened(old, one.dataType)) != old:
             found[one.name] = wider
     return found
-
-
-def _widened(was: T.DataType, now: T.DataType) -> T.DataType:
-    """A stored type with each part as wide as declared, if its values keep their text; members keep their places."""
-    if isinstance(was, T.StructType) and isinstance(now, T.StructType):
-        wider = {one.name: _widened(one.dataType, now[one.name].dataType) for one in was if one.name in now.names}
-        fields = [T.StructField(one.name, wider.get(one.name, one.dataType), one.nullable, one.metadata) for one in was]
-        return T.StructType(fields)
-    if isinstance(was, T.ArrayType) and isinstance(now, T.ArrayType):
-        return T.ArrayType(_widened(was.elementType, now.elementType), was.containsNull)
-    if isinstance(was, T.MapType) and isinstance(now, T.MapType):
-        kinds = _widened(was.keyType, now.keyType), _widened(was.valueType, now.valueType)
-        return T.MapType(*kinds, was.valueContainsNull)
-    return now if _holds_text(now, was) else was
-
-
-def as_narrow(now: T.StructType, was: T.StructType) -> T.StructType:
-    """The present columns with the types that a file from before they were widened has of them.
-
-    Args:
-        now: The columns as they are stored now.
-        was: The columns of the file; it may lack some.
-    """
-    found = _narrow(now, was)
-    assert isinstance(found, T.StructType)
-    return found
-
-
-def _narrow(now: T.DataType, was: T.DataType) -> T.DataType:
-    if isinstance(now, T.StructType) and isinstance(was, T.StructType):
-        kinds = {one.name: _narrow(one.dataType, was[one.name].dataType) for one in now if one.name in was.names}
-        fields = [T.StructField(one.name, kinds.get(one.name, one.dataType), one.nullable, one.metadata) for one in now]
-        return T.StructType(fields)
-    if isinstance(now, T.ArrayType) and isinstance(was, T.ArrayType):
-        return T.ArrayType(_narrow(now.elementType, was.elementType), now.containsNull)
-    if isinstance(now, T.MapType) and isinstance(was, T.MapType):
-        kinds_of = _narrow(now.keyType, was.keyType), _narrow(now.valueType, was.valueType)
-        return T.MapType(*kinds_of, now.valueContainsNull)
-    return was if _holds_text(now, was) else now
-
-
-def _is_text_kept(was: T.DataType, now: T.DataType) -> bool:
-    """Whether a type is the same or wider, and every value is the same text in both."""
-    return _fits(now, was, _holds_text)
-
-
-def _holds_text(wide: T.DataType, narrow: T.DataType) -> bool:
-    if not _holds_value(wide, narrow):
-        return False
-    if isinstance(wide, T.DecimalType):
-        return wide.scale == (narrow.scale if isinstance(narrow, T.DecimalType) else 0)
-    return type(wide) in _DIGITS
 
 
 def _adapted(found: Iterator[Difference], adaptation: Adaptation) -> Iterator[Difference]:
@@ -387,7 +337,7 @@ def _of_columns(
             if isinstance(old, T.StructType) and isinstance(new, T.StructType):
                 yield from _of_columns(old, new, (*within, found), whole=whole, unset=unset)
             elif old.simpleString() != new.simpleString():
-                kept = _is_text_kept(old, new)
+                kept = holds_text(new, old)
                 was, now = old.simpleString(), new.simpleString()
                 yield Difference(_retyped(old, new), path, was, now, within=within, keeps_text=kept)
     for name in left.values():
@@ -405,41 +355,8 @@ def _shared(struct: T.StructType, other: T.StructType) -> str:
 
 
 def _retyped(was: T.DataType, now: T.DataType) -> Kind:
-    if _holds(now, was):
+    if holds(now, was):
         return WIDENED
-    if _holds(was, now):
+    if holds(was, now):
         return NARROWED
     return NESTED if type(was) is type(now) and isinstance(was, T.ArrayType | T.MapType) else RETYPED
-
-
-_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
-
-
-def _holds(wide: T.DataType, narrow: T.DataType) -> bool:
-    """Whether every value of one type is exactly a value of another type, in the sense of Delta's type widening."""
-    return _fits(wide, narrow, _holds_value)
-
-
-def _fits(wide: T.DataType, narrow: T.DataType, plain: Callable[[T.DataType, T.DataType], bool]) -> bool:
-    """Whether two types are equal, or have the same structure and every plain type of one holds that of the other."""
-    if wide.simpleString() == narrow.simpleString():
-        return True
-    if isinstance(wide, T.ArrayType) and isinstance(narrow, T.ArrayType):
-        return _fits(wide.elementType, narrow.elementType, plain)
-    if isinstance(wide, T.MapType) and isinstance(narrow, T.MapType):
-        return _fits(wide.keyType, narrow.keyType, plain) and _fits(wide.valueType, narrow.valueType, plain)
-    if isinstance(wide, T.StructType) and isinstance(narrow, T.StructType):
-        pairs = zip(wide.fields, narrow.fields, strict=False)
-        return wide.names == narrow.names and all(_fits(one.dataType, other.dataType, plain) for one, other in pairs)
-    return plain(wide, narrow)
-
-
-def _holds_value(wide: T.DataType, narrow: T.DataType) -> bool:
-    digits = _DIGITS.get(type(narrow))
-    if isinstance(wide, T.DecimalType):
-        if isinstance(narrow, T.DecimalType):
-            return wide.scale >= narrow.scale and wide.precision - wide.scale >= narrow.precision - narrow.scale
-        return digits is not None and wide.precision - wide.scale >= digits
-    if isinstance(wide, T.DoubleType):
-        return isinstance(narrow, T.FloatType | T.ByteType | T.ShortType | T.IntegerType)
-    return digits is not None and digits < _DIGITS.get(type(wide), 0)
