@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pyspark.sql.types as T
 from pyspark.errors import PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -46,9 +47,11 @@ def overflow_named(table: Table, where: str) -> Iterator[None]:
         if found is None:
             raise
         name = table.columns[int(found[1])]
+        kind = table.type_of(name)
+        scale = kind.scale if isinstance(kind, T.DecimalType) else 0
         raise ContractViolation(
-            f"{where}: the sum of {name!r} of a key is more than {table.type_of(name).simpleString()} holds",
+            f"{where}: the sum of {name!r} of a key is more than {kind.simpleString()} holds",
             rule="a sum is stored in the type that the contract declares, and never truncated; nothing was applied",
-            remedy=f"declare {name} in a wider type, for example T.DecimalType(38, 0); an existing table needs another "
-            "name for the column, or for the table",
+            remedy=f"declare {name} in a wider type, for example T.DecimalType(38, {scale}), and for an existing table "
+            "evolution=Evolution(widen='apply')",
         ) from None  # Spark's message does not help

@@ -111,14 +111,15 @@ def by_window(row: Record, number: int) -> Record:
     return row | {"day": day(number)}
 
 
-PLAIN: dict[str, Any] = {"contract": Order, "sealed": Sealed, "record": lambda row, _: row, "deletes": True}
+PLAIN: dict[str, Any] = {"contract": Order, "sealed": Sealed, "record": lambda row, _: row}
 KINDS: dict[str, dict[str, Any]] = {name: PLAIN | options for name, options in WRITES.items()} | {
+    # of rows with the same key one is kept by its content, so the keys of windows differ
+    "append": PLAIN | WRITES["append"] | {"record": lambda row, number: row | {"id": f"{row['id']}{number}"}},
     "fold": PLAIN
     | {
         "contract": Tally,
         "sealed": SealedTally,
         "record": lambda row, _: counted(row),
-        "deletes": False,
         "changes": Changes(keys=["id"], sequence_by=["seq"]),
         "write": Fold(sums=["amount"]),
     },
@@ -129,7 +130,6 @@ KINDS: dict[str, dict[str, Any]] = {name: PLAIN | options for name, options in W
         "contract": Placed,
         "sealed": SealedPlaced,
         "record": by_window,
-        "deletes": False,
         "changes": Changes(),
         "write": Overwrite(partition_by="day"),
     },
@@ -141,9 +141,9 @@ class Twins:
 
     def __init__(self, name: str, folder: Path, declared: Declare) -> None:
         options, self.folder = dict(KINDS[name]), folder
-        contract, sealed, self._record, self._deletes = (
-            options.pop(each) for each in ("contract", "sealed", "record", "deletes")
-        )
+        contract, sealed, self._record = (options.pop(each) for each in ("contract", "sealed", "record"))
+        # the deletes have values without a person, which are rejected where they are no deletes
+        self._deletes = "changes" not in options or options["changes"].delete_when is not None
         self.content = {number: self.content_of(rows, number) for number, rows in CONTENT.items()}
         self.right = {number: self.content_of(without_anna(rows), number) for number, rows in CONTENT.items()}
         corrected = self.content_of([order("g", BERT, 15, f"corrected {MARK}")], 2)

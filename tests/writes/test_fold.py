@@ -1,13 +1,14 @@
 """Fold, sentence by sentence, on literal rows."""
 
 from pathlib import Path
+from typing import Any
 
 import pandera.pyspark as pa
 import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.assets import Changes, Fold
+from incload_assets.assets import Changes, Evolution, Fold
 from resources.errors import ContractViolation
 from tests.support.tables import Item, day, item, make
 from tests.writes.case_fold import Tally
@@ -44,7 +45,7 @@ def test_a_late_window_is_added_and_one_landed_again_contributes_what_it_now_hol
 
 
 def test_a_sum_that_its_type_cannot_hold_fails_by_the_name_of_its_column(spark: SparkSession, tmp_path: Path) -> None:
-    def summed(kind: type, most: str, name: str) -> None:
+    def summed(kind: type, most: str, name: str, **options: Any) -> None:
         contract = type(
             "Counted",
             (Item,),
@@ -54,11 +55,14 @@ def test_a_sum_that_its_type_cannot_hold_fails_by_the_name_of_its_column(spark: 
         rows = [item("a", "v", number, few="1", amount=most) for number in (1, 2)]
         write = Fold(sums=["few", "amount"])
         changes = Changes(keys=["id"], sequence_by=["seq"])
-        table = make(spark, tmp_path, {day(1): rows}, contract=contract, write=write, changes=changes, name=name)
+        table = make(
+            spark, tmp_path, {day(1): rows}, contract=contract, write=write, changes=changes, name=name, **options
+        )
         table.load(1)
         assert table.rows("few", "amount") == {(2, 2 * int(most))}
 
     for kind, most in ((T.ByteType, 2**7 - 1), (T.LongType, 2**63 - 1)):
-        with pytest.raises(ContractViolation, match=r"2026-01-01: the sum of 'amount' of a key is more than \w+int "):
-            summed(kind, str(most), f"of_{kind.__name__}")
-        summed(T.DecimalType(38, 0), str(most), f"wider_than_{kind.__name__}")
+        name = f"of_{kind.__name__}"
+        with pytest.raises(ContractViolation, match=r"sum of 'amount' of a key is more than \w+int .*widen='apply'"):
+            summed(kind, str(most), name)
+        summed(T.DecimalType(38, 0), str(most), name, evolution=Evolution(widen="apply"))
