@@ -13,7 +13,7 @@ from typing import Protocol
 
 PART = "INCLOAD_TEST_PART"
 """One in so many tests that load through Spark is drawn; 1: all of them."""
-PARTS, PARTS_IN_CI = 8, 4
+PARTS, PARTS_IN_CI = 8, 5
 """The defaults: of a person's run, and where CI is set to true, as services of continuous integration do."""
 SPARK = frozenset({"spark", "spark_settings", "spark_url"})
 """The fixtures of tests that load."""
