@@ -62,7 +62,7 @@ def payloads_read_at(log: DeltaTable, keys: Collection[str]) -> dict[str, dateti
     for file in files.filter(wanted & (pc.field("partition._kind") != CONTROL)).to_pylist():
         is_rejected = file["partition._kind"] == REJECTED
         found.setdefault(file["partition._window"], []).append((not is_rejected, file["modification_time"]))
-    return {key: datetime.fromtimestamp(min(times)[1] / 1000, UTC) for key, times in found.items()}
+    return {key: instant(min(times)[1]) for key, times in found.items()}
 
 
 def windows_with_payloads(log: DeltaTable, since: datetime | None) -> set[str]:
@@ -81,3 +81,8 @@ def windows_with_payloads(log: DeltaTable, since: datetime | None) -> set[str]:
 def milliseconds(at: datetime) -> int:
     """An aware instant as Delta writes it: milliseconds since 1970."""
     return round(1000 * at.timestamp())
+
+
+def instant(written: int) -> datetime:
+    """The aware instant for a time as Delta writes it, see :func:`milliseconds`."""
+    return datetime.fromtimestamp(written / 1000, UTC)

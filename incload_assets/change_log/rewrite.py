@@ -5,7 +5,6 @@ their data file, and files that former landings name are copied before they leav
 """
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -16,6 +15,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.former import FormerLandings
+from incload_assets.change_log.payloads import instant
 from incload_assets.change_log.staged import FOLDER, StagedFile, remove_files, write_parquet, written_files
 from resources.errors import IncrementalLoadError
 from resources.lake import data_files, rows_of
@@ -29,7 +29,7 @@ def rewrite_log(
     at: DeltaTable,
     changed: Callable[[DataFrame], DataFrame],
     *,
-    columns: T.StructType | None = None,
+    columns: T.StructType,
     alone: bool = False,
     note: str,
 ) -> bool:
@@ -41,7 +41,7 @@ def rewrite_log(
         load: The load's context.
         at: The log at its present version, of which the rows are read.
         changed: The rows as they become, with the columns of the log.
-        columns: The columns that the log has from then on; None: the present ones.
+        columns: The columns that the log has from then on.
         alone: Whether any other commit meanwhile makes it fail.
         note: What for, for the log's history.
 
@@ -58,14 +58,14 @@ def rewrite_log(
         read_at[place] = min(read_at.get(place, file["modification_time"]), file["modification_time"])
     rows = load.spark.read.format("delta").option("versionAsOf", at.version()).load(load.lake.spark_uri(log.uri))
     number = (at.transaction_version(_app_id(load)) or 0) + 1
-    schema, is_given = None if columns is None else Schema.from_json(columns.json()), False
+    schema, is_given = Schema.from_json(columns.json()), False
     try:
         # the keys as hexadecimal digits, as Hadoop would escape characters of a partition key
         write_parquet(log, changed(rows).withColumn("_window", F.hex("_window")), folder)
         written = [*written_files(log, folder, lambda digits: bytes.fromhex(digits).decode())]
         _check_count(load, rows_of(files), sum(file.rows for file in written))
         FormerLandings(log).keep_named(None, [*map(unquote, files["path"].to_pylist())])
-        added = [file.as_added(_instant(read_at[file.window, file.kind])) for file in written]
+        added = [file.as_added(instant(read_at[file.window, file.kind])) for file in written]
         is_given = True
         load.lake.commit(
             at, added, _app_id(load), number, replaced={}, note=REWRITES + note, schema=schema, alone=alone
@@ -82,7 +82,7 @@ def _app_id(load: LoadContext) -> str:
 
 
 def _is_there(now: DeltaTable, before: DeltaTable, written: Sequence[StagedFile]) -> bool:
-    """Whether a rewrite was committed; of a log without rows its new version is all there is to see."""
+    """Whether a rewrite was committed: its files are in the log, or if it has none, there is a newer version."""
     paths = {unquote(path) for path in data_files(now)["path"].to_pylist()}
     return any(file.path in paths for file in written) if written else now.version() > before.version()
 
@@ -94,7 +94,3 @@ def _check_count(load: LoadContext, expected: int, written: int) -> None:
             rule="every row stays in its window; nothing was committed",
             remedy="find out what else writes the log, and try again",
         )
-
-
-def _instant(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -35,7 +35,7 @@ Rewrite = Callable[[DeltaTable, T.StructType], None]
 
 @dataclass(frozen=True)
 class Adapted:
-    """What an existing table got.
+    """The columns by which an existing table differs from what it was before.
 
     Args:
         added: The columns and members that were added.

@@ -17,7 +17,7 @@ payloads end with ``undo_retention``.
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -35,7 +35,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.decisions import CORRECTIONS, Kind, decisions_in_force, rejected_row_id
 from incload_assets.change_log.file_statistics import statistics_of
 from incload_assets.change_log.former import FormerLandings
-from incload_assets.change_log.payloads import EXPIRED, expired_payload, keeps_payload, milliseconds
+from incload_assets.change_log.payloads import EXPIRED, expired_payload, instant, keeps_payload, milliseconds
 from incload_assets.change_log.staged import FOLDER, Staged, StagedFile
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
@@ -182,7 +182,7 @@ def _expire(load: LoadContext, kind: str, old: Sequence[OldFile], keys: Sequence
         FormerLandings(load.log).keep_named(keys, [unquote(path) for path in here["path"].to_pylist()])
         staged.given.update(keys)
         read_at = {file.window: file.read_at for file in sorted(old, key=lambda file: file.read_at)}
-        added = [file.as_added(_instant(read_at[file.window])) for file in staged.committing()]
+        added = [file.as_added(instant(read_at[file.window])) for file in staged.committing()]
         added += _linked(load, others)
         app_id = f"{load.table.name}/payloads"
         number = (at.transaction_version(app_id) or 0) + 1
@@ -232,7 +232,7 @@ def _linked(load: LoadContext, files: pa.Table) -> list[AddAction]:
             file["partition._kind"],
             footer.num_rows,
             statistics_of(footer, load.log.ranged),
-        ).as_added(_instant(file["modification_time"]))
+        ).as_added(instant(file["modification_time"]))
         for name, file, footer in zip(names, files.to_pylist(), _footers(load, files), strict=True)
     ]
 
@@ -244,10 +244,6 @@ def _check_count(table: Table, expected: int, written: int) -> None:
             rule="rows stay, without their payloads; nothing was committed",
             remedy="find out what else writes the log; the next night tries again",
         )
-
-
-def _instant(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def _work(context: dg.OpExecutionContext, table: Table) -> dict[str, dg.MetadataValue]:

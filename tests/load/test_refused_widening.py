@@ -25,7 +25,7 @@ def declared(spark: SparkSession, folder: Path, *, wide: bool) -> Loaded:
 
 
 def refused(wide: Loaded) -> str:
-    """What is told of the refusal, which changes neither the table nor its log."""
+    """The text of the refusal, which changes neither the table nor its log."""
     before = wide.versions()
     for _ in range(2):
         with pytest.raises(SchemaMismatch) as error:

@@ -9,7 +9,7 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.assets import Append, Changes, Evolution, Files, Merge, Quarantine
+from incload_assets.assets import Append, Changes, Files, Merge, Quarantine
 from incload_assets.change_log import rewrite
 from incload_assets.change_log.commit import bare_fence
 from incload_assets.change_log.context import LoadContext
@@ -22,11 +22,10 @@ from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
 from incload_assets.monitoring.contract_history import contract_history
 from resources.errors import ConcurrentLoad
-from tests.load.test_evolution import LONG, TEXT, model
+from tests.load.test_evolution import LONG, TEXT, WIDEN, model
 from tests.support.tables import Loaded, day, make
 
 INT = T.IntegerType()
-WIDEN = Evolution(widen="apply")
 SMALL = model(n=(T.IntegerType, {"lt": 5}))
 PARTIAL: dict[str, Any] = {"write": Merge(partial=True)}
 REWRITES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

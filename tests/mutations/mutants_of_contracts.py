@@ -70,7 +70,7 @@ MUTANTS_OF_CONTRACTS = [
            "FormerLandings(log).keep_named(", "(lambda *_: None)(",
            (f"{REWRITTEN}a_landing_that_rows_were_added_to_can_be_undone_after_its_log_is_rewritten[wider type]",)),
     Mutant("evolution: a rewrite makes no payload younger", PROTECTION, "change_log.rewrite:rewrite_log",
-           "file.as_added(_instant(read_at[file.window, file.kind]))", "file.as_added(datetime.now(UTC))",
+           "file.as_added(instant(read_at[file.window, file.kind]))", "file.as_added(datetime.now(UTC))",
            (f"{REWRITTEN}a_log_that_is_rewritten_keeps_its_payloads_no_longer[wider type]",)),
     Mutant("evolution: former landings are read by the types that they have", EXPLAIN,
            "change_log.former:FormerLandings._as_written", "stored if described is None else", "stored if True else",
