@@ -13,11 +13,11 @@ from typing import Any
 
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from pyarrow.parquet import filters_to_expression
 
 from incload_assets.change_log.change import REJECTED, SKIPPED
 from incload_assets.contract.contract import MASK
-from resources.lake import data_files
+from resources.lake import data_files, files_in
+from resources.lake_rows import dataset_of
 
 NO_VALUE, TEXT = "null", "text"
 FORMS = (
@@ -115,9 +115,8 @@ def schemas_of(log: DeltaTable, windows: Collection[str], columns: Collection[st
     found = {window: WindowSchema() for window in windows}
     if not found:
         return found
-    within = [("_window", "in", [*found])]
-    told = filters_to_expression(within) & (pc.field("_rescued").is_valid() | (pc.field("_kind") == REJECTED))
-    batches = log.to_pyarrow_dataset(file_pruning_predicate=within).to_batches(
+    told = pc.field("_rescued").is_valid() | (pc.field("_kind") == REJECTED)
+    batches = dataset_of(log, files_in(data_files(log), "_window", [*found])).to_batches(
         columns=["_window", "_rescued", "_reasons"], filter=told & (pc.field("_kind") != SKIPPED)
     )
     for batch in batches:
