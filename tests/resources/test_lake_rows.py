@@ -53,6 +53,7 @@ def test_a_partition_leaves_out_files_of_others() -> None:
 
 ODD = [
     ("number", [1.5, NAN, None, -0.0], pa.float64()),
+    ("number", [1.5, NAN], pa.float64()),
     ("number", [NAN, NAN], pa.float64()),
     ("number", [None, None], pa.float64()),
     ("text", ["x" * 5000, "x" * 5001, "\U0010ffff" * 80, "a", None], pa.string()),
