@@ -79,6 +79,15 @@ def check_conditions(
         )
     names: dict[str, str] = {}
     declared: dict[str, str] = {}
+    shown, carrying = source.shown(changes.keys), "or use a source that carries deletes"
+    if write.keyed and write.deletes and not shown.updates and changes.delete_when is None:
+        raise DeclarationError(
+            f"{table_name}: write is {strategy}(), but {type(source).__name__} shows no updates"
+            + (f" of rows with the key {', '.join(changes.keys)}" if source.shows.updates else ""),
+            rule="a table can only declare kinds of change that its source shows; this one replaces rows with updates",
+            remedy="write Append() for rows that never change, or use a source that shows updates: a query by the time "
+            "of the last change or by a number that each update raises, or change events",
+        )
     for field in CONDITIONS:
         if (condition := getattr(changes, field)) is None:
             continue
@@ -88,11 +97,12 @@ def check_conditions(
                 rule="each marks another kind of change",
                 remedy=f"drop one of them, or write conditions that differ, for example {field}=\"op = 't'\"",
             )
-        if field in ("delete_when", "truncate_when") and not source.shows.deletes:
+        if field in ("delete_when", "truncate_when") and not shown.deletes:
             raise DeclarationError(
-                f"{table_name}: changes.{field} is {condition!r}, but {type(source).__name__} shows no deletes",
+                f"{table_name}: changes.{field} is {condition!r}, but {type(source).__name__} shows no deletes"
+                + (f" of rows with the key {', '.join(changes.keys)}" if source.shows.deletes else ""),
                 rule="a table can only declare kinds of change that its source shows",
-                remedy=f"drop {field}, or use a source that carries deletes",
+                remedy=f"drop {field}{'' if shown.updates else ' and write Append()'}, {carrying}",
             )
         for name in _names_in(table_name, contract, source, f"changes.{field}", condition):
             if (other := names.setdefault(name.lower(), name)) != name:

@@ -165,6 +165,10 @@ class Source(ABC):
         """Remedy text: the declaration by which all changes are whole rows and deletes; '' if there is none."""
         return ""
 
+    def shown(self, keys: Sequence[str]) -> Shows:
+        """The kinds of change that it shows of rows with these keys. Default: of any keys the same."""
+        return self.shows
+
     def keeper(self, file: Column) -> Column:
         """The group within which a key that a new read no longer shows keeps its old row; NULL: the old row goes.
 

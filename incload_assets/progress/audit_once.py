@@ -6,11 +6,12 @@ what a run that failed or was killed could not record.
 
 from collections.abc import Iterable
 from dataclasses import replace
-
-import pyarrow.compute as pc
+from typing import get_args
 
 from incload_assets.progress.audit import ATTEMPTS, AuditEntry, append_after, audit_uri, last_entry, written_by_others
+from incload_assets.progress.request_tags import RunAction
 from resources.lake import Lake
+from resources.lake_rows import rows_where
 
 
 def record_once(lake: Lake, entries: Iterable[AuditEntry]) -> int:
@@ -50,12 +51,17 @@ def _known(lake: Lake) -> set[tuple[str, ...]]:
     delta = lake.delta(audit_uri(lake))
     if delta is None:
         return set()
-    columns = ["action", "table", "run_id", "partitions"]
-    of_runs = (pc.field("run_id") != "") & (pc.field("action") != "status")
-    runs = delta.to_pyarrow_dataset().to_table(columns=columns, filter=of_runs).to_pylist()
-    found = {(row["action"], row["table"], row["run_id"], key) for row in runs for key in row["partitions"]}
-    rows = delta.to_pyarrow_dataset().to_table(columns=["because"], filter=pc.field("action") == "status").to_pylist()
-    return {*found, *(("status", row["because"]) for row in rows)}
+    columns = ["action", "table", "run_id", "partitions", "because"]
+    known = rows_where(delta, {"action": [*get_args(RunAction), "status"]}, columns=columns).to_pylist()
+    return {
+        of_one
+        for row in known
+        for of_one in (
+            [(row["action"], row["because"])]
+            if row["action"] == "status"
+            else [(row["action"], row["table"], row["run_id"], key) for key in row["partitions"]]
+        )
+    }
 
 
 def _lacking(entry: AuditEntry, known: set[tuple[str, ...]]) -> AuditEntry | None:

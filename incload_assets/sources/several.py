@@ -70,7 +70,6 @@ class Several(Source):
         named = self.sources if isinstance(self.sources, Mapping) else {}  # refused when the table is declared
         parts = [part for part in named.values() if isinstance(part, Source)]
         empty = all(part.absent == "empty" for part in parts)
-        kinds = {kind: any(getattr(part.shows, kind) for part in parts) for kind in ("inserts", "updates", "deletes")}
         for name, value in {
             "absent": "empty" if empty else "wait",
             "retains_absent_keys": any(part.retains_absent_keys for part in parts),
@@ -78,7 +77,7 @@ class Several(Source):
             "expires_rows": any(part.expires_rows for part in parts),
             "has_row_times": any(part.has_row_times for part in parts),
             "mixes_tables": any(part.mixes_tables for part in parts),
-            "shows": Shows(**kinds, order=all(part.shows.order for part in parts)),
+            "shows": _together([part.shows for part in parts]),
         }.items():
             object.__setattr__(self, name, value)
 
@@ -89,6 +88,10 @@ class Several(Source):
     def whole_changes(self) -> str:
         """See :attr:`Source.whole_changes`."""
         return next((part.whole_changes for part in self.sources.values() if part.whole_changes), "")
+
+    def shown(self, keys: Sequence[str]) -> Shows:
+        """The kinds of change that some source shows, and the order if all do; see :meth:`Source.shown`."""
+        return _together([part.shown(keys) for part in self.sources.values()])
 
     def validate(self, table_name: str) -> None:
         """Checks the names, and each source; see :meth:`Source.validate`."""
@@ -323,6 +326,15 @@ class _OfOne(Mapping[str, Position]):
 def _named(table_name: str, name: str) -> str:
     """The table's name for one of its sources, for messages and for the state that the source stores."""
     return f"{table_name}@{name}"
+
+
+def _together(kinds: Sequence[Shows]) -> Shows:
+    return Shows(
+        inserts=any(shows.inserts for shows in kinds),
+        updates=any(shows.updates for shows in kinds),
+        deletes=any(shows.deletes for shows in kinds),
+        order=all(shows.order for shows in kinds),
+    )
 
 
 def _placed(name: str, places: Iterable[str]) -> list[str]:

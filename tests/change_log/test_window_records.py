@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from incload_assets.change_log import window_records as control_rows
@@ -18,7 +20,12 @@ def test_a_control_row_is_read_again_only_when_its_window_was_landed_again(
     controls = {report.window.key: report.control for report in (table.load(1), table.load(2))}
     version = log.version()
     monkeypatch.setattr(control_rows, "_remembered", {})
-    monkeypatch.setattr(control_rows, "_read", lambda delta, keys: asked.append(keys) or read(delta, keys))
+
+    def reading(delta: DeltaTable, files: pa.Table) -> dict[str, control_rows.WindowRecord]:
+        asked.append(sorted(files["partition._window"].to_pylist()))
+        return read(delta, files)
+
+    monkeypatch.setattr(control_rows, "_read", reading)
     assert log.controls() == log.controls() == controls
     assert (log.controls(only=[]), log.control(day(1)), log.control(day(3))) == ({}, controls[day(1)], None)
     assert asked == [[day(1), day(2)]]

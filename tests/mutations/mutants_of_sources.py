@@ -14,6 +14,8 @@ BY_TIME, BY_ID, KAFKA, DEBEZIUM, SEVERAL, TABLES = (
     )
 )
 
+SHOWN = "tests/sources/test_shown_changes.py::test_"
+
 MUTANTS_OF_SOURCES = [
     Mutant("by time: open transactions are waited for", CONVERGENCE, "sources.postgres.closing:closing",
            "if begin is None or begin < edge}", "if False}",
@@ -71,4 +73,10 @@ MUTANTS_OF_SOURCES = [
     Mutant("several: rows stay whose file is gone", CONVERGENCE, "sources.several:Several.carried",
            "for place in _placed(name, part.carried(of))]", "for place in part.carried(of)]",
            (f"{SEVERAL}test_the_rows_of_a_file_that_is_gone_stay_and_it_is_named_with_its_source",)),
+    Mutant("by id: a number of a key shows neither updates nor deletes", CONVERGENCE,
+           "sources.postgres.query_by_id:QueryById.shown", "Shows() if self.id in keys else self.shows", "self.shows",
+           (f"{SHOWN}what_a_number_of_a_key_does_not_show_is_named_with_what_to_write",)),
+    Mutant("queries: a window is not the whole table", CONVERGENCE,
+           "sources.postgres.source:DatabaseSource.validate_changes", "if declared.supersedes:", "if False:",
+           (f"{SHOWN}a_table_is_accepted_if_its_source_shows_what_it_asks_for",)),
 ]  # fmt: skip

@@ -3,8 +3,6 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -30,6 +28,7 @@ from incload_assets.monitoring.rows.quarantine import DISCARDED, dirty_windows, 
 from incload_assets.progress.audit import AuditEntry, record
 from resources.errors import IncrementalLoadError
 from resources.lake import Lake
+from resources.lake_rows import rows_where
 
 MOST = 100_000
 """Most rows that are decided about at once."""
@@ -285,9 +284,8 @@ def _expired(table: Table, lake: Lake, decisions: Sequence[Decision]) -> int:
     delta = lake.delta(ChangeLog(table, lake).uri)
     if delta is None:
         return 0
-    texts = pa.array([f"{EXPIRED} {decision.row}" for decision in decisions], pa.string())
-    here = pc.field("_window").isin(pa.array([decision.window for decision in decisions], pa.string()))
-    return int(delta.to_pyarrow_dataset().count_rows(filter=here & pc.field("_payload").isin(texts)))
+    keys, texts = [one.window for one in decisions], [f"{EXPIRED} {one.row}" for one in decisions]
+    return len(rows_where(delta, {"_window": keys, "_payload": texts}, columns=["_window"]))
 
 
 def _refuse_expired(table: Table, rows: DataFrame, decisions: Sequence[Decision]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from incload_assets.declaration.source import DetectRequest, Position
+from incload_assets.declaration.source import DetectRequest, Position, Shows
 from incload_assets.sources.postgres.closing import Closing, Lag, closing, closing_of, position_of
 from incload_assets.sources.postgres.ranges import Range, found_in
 from incload_assets.sources.postgres.relation import INTEGERS, Column, Relation, quoted
@@ -32,7 +32,8 @@ class QueryById(DatabaseSource):
     - A standby does not know the transactions of its primary server, so there no window is ever complete.
     - Gaps in the numbers are fine. A recreated table, or a sequence that was reset or has wrapped around, stops the
       load.
-    - Updates and deletes are not detected, unless each update gives the row a new number: then the column is a version.
+    - Updates and deletes are not detected, unless each of them has a new number: then the column is a version, or the
+      number of a journal's entry, and no key. A table with the column among its keys can only append rows.
 
     Args:
         database: The database's name in the environment, ``INCLOAD_DATABASE_<NAME>_URL``.
@@ -54,6 +55,10 @@ class QueryById(DatabaseSource):
     def by(self) -> str:
         """The column of numbers."""
         return self.id
+
+    def shown(self, keys: Sequence[str]) -> Shows:
+        """Inserts only, where its number identifies a row; see :meth:`Source.shown`."""
+        return Shows() if self.id in keys else self.shows
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
         """Positions with count and hash of the rows of each window, from one query; see :meth:`Source.detect`.

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import psycopg
 from pyspark.sql import DataFrame, SparkSession
 
+from incload_assets.declaration.declared import Declared
 from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.source import Position, Shows, Source
 from incload_assets.declaration.window import Window
@@ -19,6 +20,7 @@ from incload_assets.sources.postgres.ranges import Range
 from incload_assets.sources.postgres.reading import Part, read_parts
 from incload_assets.sources.postgres.relation import Column, DatabaseName, Relation, check_names, relation_of
 from resources.databases import Database
+from resources.errors import DeclarationError
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,16 @@ class DatabaseSource(Source):
         """Checks names and types; see :meth:`Source.validate`."""
         check_types(table_name, "source: ", self)
         check_names(table_name, self.table, self.by)
+
+    def validate_changes(self, declared: Declared) -> None:
+        """Refuses strategies that take each window for the whole table; see :meth:`Source.validate_changes`."""
+        if declared.supersedes:
+            raise DeclarationError(
+                f"{declared.table_name}: write is {declared.way}(), but a window of {type(self).__name__} holds only "
+                f"the rows of its range of {self.by!r}",
+                rule=f"{declared.way} takes the newest window for the whole table, and deletes what it lacks",
+                remedy="write Merge() or Append(), or read extracts of the whole table, for example as files",
+            )
 
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows of a window; see :meth:`Source.extract`."""
