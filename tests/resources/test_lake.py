@@ -1,6 +1,6 @@
 """Names of tables, and what is known of them without Spark."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import boto3
@@ -86,11 +86,31 @@ def test_a_commit_without_spark_is_refused_where_its_fence_has_moved_or_what_it_
     check_commits(Lake(str(tmp_path)))
 
 
-def test_the_same_commits_on_s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in s3_server.environment().items():
+OWN_KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
+
+
+def encrypted(bucket: str, chosen: Callable[[str], bool]) -> int:
+    """How many of some objects there are; each is encrypted with the key."""
+    client = boto3.client("s3")
+    names = [entry["Key"] for entry in client.list_objects_v2(Bucket=bucket)["Contents"]]
+    found = [client.head_object(Bucket=bucket, Key=name) for name in names if chosen(name)]
+    assert {(head.get("ServerSideEncryption"), head.get("SSEKMSKeyId")) for head in found} == {("aws:kms", OWN_KEY)}
+    return len(found)
+
+
+def test_the_same_commits_on_s3_and_copies_and_files_of_s3fs_are_encrypted_with_the_key(
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kms = {"AWS_SERVER_SIDE_ENCRYPTION": "aws:kms", "AWS_SSE_KMS_KEY_ID": OWN_KEY}
+    for name, value in (s3_server.environment() | kms).items():
         monkeypatch.setenv(name, value)
     s3_server.put("lake", {})
-    check_commits(Lake("s3://lake/prod"))
+    lake = Lake("s3://lake/prod")
+    check_commits(lake)
+    store_of(lake.root).pipe_file("s3://lake/prod/staged.json", b"{}")
+    lake.copy({"staged.json": "copied.json"})
+    assert encrypted("lake", lambda name: name in ("prod/staged.json", "prod/copied.json")) == 2
+    assert encrypted("lake", lambda name: name.startswith("prod/")) > 5
 
 
 def check_commits(lake: Lake) -> None:
@@ -148,9 +168,8 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadedMotoServer]:
 def test_a_lake_on_s3_works_with_a_key_of_kms_and_its_faults_name_the_bucket_within_seconds(
     s3: ThreadedMotoServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
     monkeypatch.setenv("AWS_SERVER_SIDE_ENCRYPTION", "aws:kms")
-    monkeypatch.setenv("AWS_SSE_KMS_KEY_ID", own)
+    monkeypatch.setenv("AWS_SSE_KMS_KEY_ID", OWN_KEY)
     settings = Settings(home=tmp_path, lake="s3://lake/prod", spark_idle_minutes=5)
     lake = Lake.of(settings)
     uri = lake.table_uri(["orders"])
@@ -161,14 +180,7 @@ def test_a_lake_on_s3_works_with_a_key_of_kms_and_its_faults_name_the_bucket_wit
             assert session.sql(f"SELECT id FROM {lake.sql_name(uri)}").count() == 3
             assert session.read.format("delta").load(uri).count() == 3, "s3:// is understood, too"
         assert (lake.version(uri), lake.transaction_version(uri, "orders")) == (0, 7)
-        assert lake.append(f"{uri}_more", pa.table({"id": [1]}), "orders", 1)
-        lake.copy({"orders_more/_delta_log/00000000000000000000.json": "copied.json"})
-        store_of(lake.root).pipe_file("s3://lake/prod/staged.json", b"{}")
-        client = boto3.client("s3")
-        names = {entry["Key"] for entry in client.list_objects_v2(Bucket="lake")["Contents"]}
-        heads = [client.head_object(Bucket="lake", Key=name) for name in names if not name.endswith("/")]
-        assert names > {"prod/copied.json", "prod/staged.json", "prod/orders/_delta_log/00000000000000000000.json"}
-        assert {(head.get("ServerSideEncryption"), head.get("SSEKMSKeyId")) for head in heads} == {("aws:kms", own)}
+        assert encrypted("lake", lambda name: name.startswith("prod/orders/")) >= 4
         monkeypatch.setenv("AWS_SERVER_SIDE_ENCRYPTION", "kms")
         with pytest.raises(IncrementalLoadError, match=r"AWS_SERVER_SIDE_ENCRYPTION is 'kms', .*Remedy: correct it"):
             lake.version(uri)
