@@ -124,12 +124,13 @@ def _decide(
     *,
     yes: bool,
 ) -> None:
+    from incload_assets.change_log.decisions import Decision
     from incload_assets.checks.observation import several, some
     from incload_assets.cli import screen
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.replays import replay_partitions
-    from incload_assets.monitoring.rows.decide import Decision, decide_where, take_back
+    from incload_assets.monitoring.rows.decide import decide_where, take_back
     from resources.lake import Lake
     from resources.settings import Settings
     from resources.spark.resource import SparkResource

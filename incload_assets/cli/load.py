@@ -92,7 +92,7 @@ def load(
             return
         if rewrite_compacted:
 
-            def gone() -> list[str]:
+            def replaced() -> list[str]:
                 records = ChangeLog(wanted, lake).controls()
                 old = [key for key in keys if key in records and records[key].compacted_at is not None]
                 count = sum(records[key].rows_read - records[key].rejected - records[key].removed for key in old)
@@ -101,7 +101,7 @@ def load(
                     [f"{wanted.name}: {several(len(old), 'compacted partition')} ({some(old)}): {rows}"] if old else []
                 )
 
-            confirm("incload load --rewrite-compacted", wanted.name, "the table's name", gone, yes=yes)
+            confirm("incload load --rewrite-compacted", wanted.name, "the table's name", replaced, yes=yes)
         with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
             loads = Loads(project, console, progress, len(keys), verbose=verbose, rewrite_compacted=rewrite_compacted)
             loads.run(wanted, keys)
