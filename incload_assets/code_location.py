@@ -11,7 +11,6 @@ from incload_assets.automation import orphaned_runs, source_sensor
 from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for
 from incload_assets.checks.reconciliation_schedules import reconciliation_schedules
 from incload_assets.declaration.table import Table
-from incload_assets.load.undo import BECAUSE_TAG, RELEASE_TAG, UNDO_TAG
 from incload_assets.load.undo_plan import LAST
 from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.jobs import schedule_of
@@ -19,7 +18,7 @@ from incload_assets.monitoring.rows.decision_jobs import decision_jobs
 from incload_assets.monitoring.telemetry.sensor import loads_sensor
 from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.progress.observed import source_sensor_name
-from incload_assets.progress.request_tags import SERIALIZED_TAG, TABLE_TAG
+from incload_assets.progress.request_tags import BECAUSE_TAG, RELEASE_TAG, SERIALIZED_TAG, TABLE_TAG, UNDO_TAG
 from incload_assets.recovery.adopt_job import adopt_job
 from incload_assets.recovery.erase_job import erase_job
 from incload_assets.recovery.jobs import BACKUP_CRON, backup_job, rebuild_job

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import dagster as dg
+from dagster._core.storage.tags import SENSOR_NAME_TAG  # has no public name
 from pyspark.sql import SparkSession
 
 from incload_assets.assets.metadata import Metadata, metadata_of
@@ -17,19 +18,15 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.load.error_translation import told, unforeseen
-from incload_assets.load.fill import FILL_TAG, audit_by_hand, fill_window
+from incload_assets.load.fill import fill_window
 from incload_assets.load.hold import after_failed_reconciliation
 from incload_assets.load.load import IfHeld, LoadReport, load_window
 from incload_assets.load.ranges import load_first_windows
-from incload_assets.load.replay import REPLAY_TAG, replay_window
-from incload_assets.load.undo import (
-    BECAUSE_TAG,
-    RELEASE_TAG,
-    UNDO_TAG,
-    undo_window,
-)
+from incload_assets.load.replay import replay_window
+from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
-from incload_assets.progress.audit import Action, AuditEntry, actor_of, record
+from incload_assets.progress.audit import AuditEntry, actor_of
+from incload_assets.progress.audit_once import record_once
 from incload_assets.progress.checkpoint import (
     DATA_VERSION_TAG,
     ERROR_CLASSES,
@@ -41,7 +38,16 @@ from incload_assets.progress.checkpoint import (
 from incload_assets.progress.lake_identity import expect_known_lake
 from incload_assets.progress.pause import expect_not_paused
 from incload_assets.progress.process import mark_process
-from incload_assets.progress.request_tags import FINGERPRINT_TAG
+from incload_assets.progress.request_tags import (
+    FILL_TAG,
+    FINGERPRINT_TAG,
+    RELEASE_TAG,
+    REPLAY_TAG,
+    STARTED_BY_TAG,
+    UNDO_TAG,
+    action_of,
+    reason_in,
+)
 from incload_assets.progress.run_tags import own_tags
 from resources.errors import (
     ContractViolation,
@@ -72,8 +78,6 @@ def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.
             yield from _load_each(context, table, spark, keys, failures)
     if done := [key for key in keys if key not in failures]:
         _audit(context, table, done)
-        if REPLAY_TAG in context.run.tags or FILL_TAG in context.run.tags:
-            audit_by_hand(context.resources.lake, table, done, context.run)
     evaluations = check_after_range(context, table, loaded=len(failures) < len(keys)) if len(keys) > 1 else None
     if failures:
         _fail(context, table, failures, len(keys))
@@ -128,7 +132,7 @@ def _load(
     """Loads a window from its source, replays its quarantine, fills or undoes it, as the run's tags say."""
     tags, lake, run_id, info = context.run.tags, context.resources.lake, context.run.run_id, context.log.info
     if (before := tags.get(UNDO_TAG)) is not None:
-        undo = Undo(before, actor_of(context.run), tags.get(BECAUSE_TAG, ""))
+        undo = Undo(before, actor_of(context.run), reason_in(tags))
         return undo_window(spark, table, lake, window, undo, run_id=run_id, info=info)
     if REPLAY_TAG in tags:
         return replay_window(spark, table, lake, window, run_id=run_id, info=info)
@@ -166,29 +170,32 @@ def _taken_back(
     return ReconciliationFailed(f"{error} {done}")
 
 
-def _audit(context: dg.AssetExecutionContext, table: Table, keys: Sequence[str]) -> None:
-    """Records in the audit what a run has undone or released."""
-    tags = context.run.tags
-    action: Action | None = "undo" if UNDO_TAG in tags else "release" if RELEASE_TAG in tags else None
-    if action is not None:
-        entry = AuditEntry(
-            action=action,
-            table=table.name,
-            partitions=keys,
-            actor=actor_of(context.run),
-            because=tags.get(BECAUSE_TAG, ""),
-            run_id=context.run.run_id,
-            details={"before": tags[UNDO_TAG]} if action == "undo" else {},
-        )
-        record(context.resources.lake, entry)
+def _audit(context: dg.AssetExecutionContext, table: Table, done: Sequence[str]) -> None:
+    """Records in the audit what a person's run has done; the collection of loads records what is left out here."""
+    tags, action = context.run.tags, action_of(context.run.tags)
+    if SENSOR_NAME_TAG in tags or (action == "load" and STARTED_BY_TAG not in tags):
+        return
+    entry = AuditEntry(
+        action=action,
+        table=table.name,
+        partitions=done,
+        actor=actor_of(context.run),
+        because=reason_in(tags),
+        run_id=context.run.run_id,
+        details={"before": tags[UNDO_TAG]} if action == "undo" else {},
+    )
+    try:
+        record_once(context.resources.lake, [entry])
+    except IncrementalLoadError as error:
+        context.log.warning(f"{table.name}: the audit lacks what this run did until loads are collected: {error}")
 
 
 def _load_together(
     context: dg.AssetExecutionContext, table: Table, spark: SparkSession, windows: Sequence[Window]
 ) -> Iterator[list[LoadReport]]:
     """Loads windows together that no run has tried before, if there are several."""
-    alone = any(tag in context.run.tags for tag in (UNDO_TAG, REPLAY_TAG, FILL_TAG))
-    if len(windows) < 2 or context.retry_number > 0 or not table.in_ranges or alone:
+    each_alone = action_of(context.run.tags) not in ("load", "release")
+    if len(windows) < 2 or context.retry_number > 0 or not table.in_ranges or each_alone:
         return
 
     def first_of(windows: Sequence[Window]) -> set[str]:

@@ -62,7 +62,7 @@ def audit(
                 f"{entry.at:%Y-%m-%d %H:%M:%S}",
                 escape(entry.actor),
                 escape(entry.host),
-                f"{entry.action}, failed" if FAILED in entry.details else entry.action,
+                f"{entry.action}, failed" if entry.details.get(FAILED, "0") != "0" else entry.action,
                 escape(entry.table),
                 escape(_some(entry.partitions)),
                 entry.run_id[:8],

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 
 from rich.console import Console
@@ -16,9 +15,7 @@ from incload_assets.cli.runs import COUNTS, Outcome, free_from_killed_runs, load
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
-from incload_assets.progress.audit import AuditEntry, record
 from incload_assets.progress.pending import pending_windows
-from resources.errors import IncrementalLoadError
 from resources.lake import Lake
 from resources.progress import shown_by
 from resources.settings import Settings
@@ -86,8 +83,6 @@ class Loads:
                     say=self._say_plainly,
                     loaded=partial(self._count, len(self.outcomes), set()),
                 )
-            with suppress(IncrementalLoadError):  # the sensor collect_loads records what the audit lacks
-                record(Lake.of(Settings()), _entry(table, stretch, outcomes))
             self.outcomes += outcomes
             self.expect(len(self.outcomes))
             self.progress.update(self._bar, completed=len(self.outcomes))
@@ -137,14 +132,6 @@ def run_loads(
         loads = Loads(project, console, progress, len(keys), verbose=verbose, tags=given)
         loads.run(table, keys)
     return len(loads.failed)
-
-
-def _entry(table: Table, partitions: Sequence[str], outcomes: Sequence[Outcome]) -> AuditEntry:
-    """The entry of the audit for one run."""
-    failed = sum(1 for outcome in outcomes if outcome.failure)
-    details = {"loaded": str(len(outcomes) - failed), "failed": str(failed)}
-    run_id = outcomes[0].run_id if outcomes else ""
-    return AuditEntry(action="load", table=table.name, partitions=partitions, run_id=run_id, details=details)
 
 
 def _most_in_a_run(project: Project, table: Table) -> int:

@@ -10,7 +10,7 @@ from incload_assets.cli.loads import run_loads
 from incload_assets.cli.project import Project
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows
-from incload_assets.load.replay import NO_REASON, REPLAY_TAG
+from incload_assets.progress.request_tags import NO_REASON, REPLAY_TAG
 from resources.lake import Lake
 from resources.settings import Settings
 

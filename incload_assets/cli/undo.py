@@ -41,8 +41,8 @@ def undo(
     from incload_assets.cli.loads import run_loads
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
-    from incload_assets.load.undo import BECAUSE_TAG, UNDO_TAG
     from incload_assets.load.undo_plan import LAST, Undo, plan_undo
+    from incload_assets.progress.request_tags import BECAUSE_TAG, UNDO_TAG
     from resources.lake import Lake
     from resources.settings import Settings
 
@@ -92,7 +92,7 @@ def release(
     from incload_assets.cli.loads import run_loads
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
-    from incload_assets.load.undo import BECAUSE_TAG, RELEASE_TAG
+    from incload_assets.progress.request_tags import BECAUSE_TAG, RELEASE_TAG
 
     with open_project() as project:
         wanted = project.table(table)

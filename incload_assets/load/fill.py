@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-import dagster as dg
 import sqlglot
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -33,39 +32,12 @@ from incload_assets.ingest.rescued import filled, is_fillable, rescued_in, uses_
 from incload_assets.load.judgeable import can_be_judged
 from incload_assets.load.landing_again import check_count, land_again, load_from_log, record_again, with_former
 from incload_assets.load.load import LoadReport
-from incload_assets.load.replay import NO_REASON, REPLAY_TAG, SENSOR_TAG, judged_again, unreplayable
-from incload_assets.progress.audit import Action, AuditEntry, actor_of, record
+from incload_assets.load.replay import judged_again, unreplayable
 from resources.errors import DeclarationError, SourceUnreadable, WindowCompacted
 from resources.lake import Lake
 
-FILL_TAG = "incload/fill"
-"""The tag of a run that fills columns of its partitions from rescued fields; its value is why."""
 _OTHERS = 3
 """Most columns without a rescued value that are looked for among those declared since a window was judged."""
-
-
-def audit_by_hand(lake: Lake, table: Table, partitions: Sequence[str], run: dg.DagsterRun) -> None:
-    """Records in the audit that a person replayed or filled partitions; a sensor's requests are no person's actions.
-
-    Args:
-        lake: The lake with the audit.
-        table: The declaration.
-        partitions: The partition keys.
-        run: The run; its tag is the reason.
-    """
-    if SENSOR_TAG in run.tags:
-        return
-    action: Action = "fill" if FILL_TAG in run.tags else "replay"
-    because = run.tags[FILL_TAG if action == "fill" else REPLAY_TAG]
-    entry = AuditEntry(
-        action=action,
-        table=table.name,
-        partitions=partitions,
-        actor=actor_of(run),
-        because="" if because == NO_REASON else because,
-        run_id=run.run_id,
-    )
-    record(lake, entry)
 
 
 def unfillable(table: Table) -> str:

@@ -40,12 +40,6 @@ from incload_assets.load.load import LoadReport
 from resources.errors import SourceUnreadable
 from resources.lake import Lake
 
-REPLAY_TAG = "incload/replay"
-"""The tag of a run that replays the quarantine of its partitions instead of reading their source; its value is why."""
-NO_REASON = "-"
-"""The value of the tag if no reason is given, because Dagster keeps no empty tags."""
-SENSOR_TAG = "dagster/sensor_name"
-
 
 def unreplayable(table: Table) -> str:
     """Why rejected rows of a table cannot be judged again; '' if they can."""

@@ -38,13 +38,6 @@ from incload_assets.writes.merge_into import app_id
 from resources.errors import ConcurrentLoad
 from resources.lake import Lake
 
-UNDO_TAG = "incload/undo"
-"""The tag of a run that undoes loads: what to go back before, or ``last``."""
-RELEASE_TAG = "incload/release"
-"""The tag of a run that loads held windows from their source."""
-BECAUSE_TAG = "incload/because"
-"""The tag with the reason that a person gave."""
-
 
 def undo_window(
     spark: SparkSession,

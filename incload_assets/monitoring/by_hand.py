@@ -1,49 +1,51 @@
-"""What people did in Dagster's UI, recorded in the audit: loads by hand and backfills, and statuses that they changed.
+"""Entries of the audit about what people did in Dagster: runs that they started, and statuses that they changed.
 
-It is found where loads are collected, off the path of any load. Each is recorded once, however often it is found.
+They are found where loads are collected, off the path of any load.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
+from typing import get_args
 
 import dagster as dg
-import pyarrow.compute as pc
 from dagster._core.instance.utils import RUNLESS_RUN_ID  # has no public name
 
 from incload_assets.monitoring.load_row import LoadRow, Trigger
-from incload_assets.progress.audit import ATTEMPTS, AuditEntry, append_after, audit_uri, last_entry, written_by_others
-from resources.lake import Lake
+from incload_assets.progress.audit import FAILED, Action, AuditEntry
+from incload_assets.progress.request_tags import RunAction
 
 BY_A_PERSON: Collection[Trigger] = ("person", "backfill", "terminal")
 SOMEBODY = "somebody in Dagster"
+_ACTIONS: Mapping[str, Action] = {action: action for action in get_args(RunAction)}
 
 
-def loads_by_hand(rows: Sequence[LoadRow]) -> list[AuditEntry]:
-    """An entry for each run that a person started, with the partitions it tried; in the order in which they ended.
+def runs_by_hand(rows: Sequence[LoadRow], reasons: Mapping[str, str]) -> list[AuditEntry]:
+    """What each run that a person started has done to partitions, and what it failed to do, in the order of their ends.
 
     Args:
         rows: Attempts to load windows, of any origin.
+        reasons: The reasons given, by run.
     """
-    chosen = sorted((row for row in rows if row.trigger in BY_A_PERSON), key=lambda row: (row.table, row.run_id))
+
+    def of_one_entry(row: LoadRow) -> tuple[str, str, bool]:
+        return row.table, row.run_id, row.outcome != "loaded"
+
+    chosen = sorted((row for row in rows if row.trigger in BY_A_PERSON), key=of_one_entry)
     found = list[tuple[datetime, AuditEntry]]()
-    for (table, run_id), group in groupby(chosen, key=lambda row: (row.table, row.run_id)):
+    for (table, run_id, unfinished), group in groupby(chosen, key=of_one_entry):
         attempts = sorted(group, key=lambda row: row.window_start)
-        loaded = sum(row.outcome == "loaded" for row in attempts)
         ended = max(row.ended_at for row in attempts)
+        errors = ", ".join(sorted({row.error_class or row.outcome for row in attempts}))
         entry = AuditEntry(
-            action="load",
+            action=_ACTIONS.get(attempts[0].why, "load"),
             table=table,
             partitions=list(dict.fromkeys(row.window for row in attempts)),
             actor=attempts[0].asked_by or SOMEBODY,
+            because=reasons.get(run_id, ""),
             run_id=run_id,
-            details={
-                "by": attempts[0].trigger,
-                "ended": ended.isoformat(timespec="seconds"),
-                "loaded": str(loaded),
-                "failed": str(len(attempts) - loaded),
-            },
+            details={"by": attempts[0].trigger, "ended": ended.isoformat(timespec="seconds")}
+            | ({FAILED: errors} if unfinished else {}),
         )
         found.append((ended, entry))
     return [entry for _, entry in sorted(found, key=lambda each: each[0])]
@@ -79,55 +81,6 @@ def wiped(instance: dg.DagsterInstance, names: Mapping[dg.AssetKey, str], identi
             keys = list(getattr(event.event_specific_data, "partition_keys", None) or [])
             found.append(_status(name, keys, "wiped", record, identity))
     return found
-
-
-def record_by_hand(lake: Lake, entries: Iterable[AuditEntry]) -> int:
-    """Records what the audit lacks of some entries; returns how many these were.
-
-    Args:
-        lake: The lake with the audit.
-        entries: By :func:`loads_by_hand`, :func:`marked` and :func:`wiped`.
-
-    Raises:
-        ConcurrentLoad: Others wrote first in every attempt.
-    """
-    entries = list(entries)
-    if not entries:
-        return 0
-    known = _known(lake)
-    return sum(_recorded(lake, entry) for entry in entries if _lacking(entry, known) is not None)
-
-
-def _recorded(lake: Lake, entry: AuditEntry) -> bool:
-    """Whether the entry had to be written; two collectors that find it at once write it once."""
-    for _ in range(ATTEMPTS):
-        last = last_entry(lake)  # before what is known: what is written in between moves the fence
-        missing = _lacking(entry, _known(lake))
-        if missing is None:
-            return False
-        if append_after(lake, last, missing) is not None:
-            return True
-    raise written_by_others(lake)
-
-
-def _known(lake: Lake) -> set[tuple[str, ...]]:
-    """The loaded partitions by table and run, and the events, that the audit has."""
-    delta = lake.delta(audit_uri(lake))
-    if delta is None:
-        return set()
-    columns = ["action", "table", "run_id", "partitions"]
-    loads = delta.to_pyarrow_dataset().to_table(columns=columns, filter=pc.field("action") == "load").to_pylist()
-    found: set[tuple[str, ...]] = {(row["table"], row["run_id"], key) for row in loads for key in row["partitions"]}
-    rows = delta.to_pyarrow_dataset().to_table(columns=["because"], filter=pc.field("action") == "status").to_pylist()
-    return found | {(row["because"],) for row in rows}
-
-
-def _lacking(entry: AuditEntry, known: set[tuple[str, ...]]) -> AuditEntry | None:
-    """The part of an entry that the audit lacks; None if it has all of it."""
-    if entry.action == "status":
-        return None if (entry.because,) in known else entry
-    keys = [key for key in entry.partitions if (entry.table, entry.run_id, key) not in known]
-    return replace(entry, partitions=keys) if keys else None
 
 
 def _status(table_name: str, keys: list[str], what: str, record: dg.EventLogRecord, instance: str) -> AuditEntry:

@@ -23,12 +23,11 @@ from dagster._core.storage.tags import (  # these have no public names
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.load.replay import REPLAY_TAG
-from incload_assets.load.undo import RELEASE_TAG, UNDO_TAG
-from incload_assets.monitoring.by_hand import loads_by_hand, marked, record_by_hand, wiped
+from incload_assets.monitoring.by_hand import marked, runs_by_hand, wiped
 from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow, Trigger
 from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.progress.audit import AuditEntry
+from incload_assets.progress.audit_once import record_once
 from incload_assets.progress.checkpoint import (
     DATA_VERSION_TAG,
     ERROR_CLASSES,
@@ -38,7 +37,14 @@ from incload_assets.progress.checkpoint import (
     RANGE_END_TAG,
     RANGE_START_TAG,
 )
-from incload_assets.progress.request_tags import ATTEMPT_TAG, REPAIR_PREFIX, STARTED_BY_TAG, fingerprint_in
+from incload_assets.progress.request_tags import (
+    ATTEMPT_TAG,
+    REPAIR_PREFIX,
+    STARTED_BY_TAG,
+    action_of,
+    fingerprint_in,
+    reason_in,
+)
 from incload_assets.progress.run_tags import own_tag
 from resources.lake import Lake
 
@@ -73,7 +79,7 @@ def collect(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, e
     for _ in range(ATTEMPTS):
         commits, collector = loads.commits(), _Collector(instance, known, lake)
         rows = collector.rows(loads)
-        record_by_hand(lake, [*loads_by_hand(rows), *collector.statuses])  # repeated, it records nothing twice
+        record_once(lake, [*runs_by_hand(rows, collector.reasons), *collector.statuses])
         if not rows:
             return 0
         emit(rows)
@@ -91,6 +97,8 @@ class _Collector:
         self.identity = identity_of(instance)
         self.windows: dict[tuple[dg.AssetKey, str], Window | None] = {}
         self.statuses: list[AuditEntry] = []
+        self.reasons: dict[str, str] = {}
+        """The reasons that people gave for their runs, by run."""
 
     def rows(self, loads: LoadsTable) -> list[LoadRow]:
         """The loads that the table lacks, oldest first."""
@@ -203,6 +211,7 @@ class _Collector:
         tags = record.dagster_run.tags if record else {}
         trigger, by = _asked_by(tags)
         number = tags.get(ATTEMPT_TAG, "")
+        self.reasons[run_id] = reason_in(tags)
         return {
             "table": table.name,
             "window": window.key,
@@ -281,14 +290,10 @@ _TRIGGERS: tuple[tuple[Trigger, str], ...] = (
 )
 
 
-_BY_A_PERSON = {"undo": UNDO_TAG, "release": RELEASE_TAG, "replay": REPLAY_TAG}
-"""The reasons of runs that do something else than load a window from its source, and their tags."""
-
-
 def reason_of(tags: Mapping[str, str], key: str) -> str:
     """Why a window was loaded, by the tags of the run: the ``why`` of a :class:`LoadRow`."""
-    if (own := next((why for why, tag in _BY_A_PERSON.items() if tag in tags), None)) is not None:
-        return own
+    if (action := action_of(tags)) != "load":
+        return action
     number, fingerprint = tags.get(ATTEMPT_TAG), fingerprint_in(tags, key)
     if number is None:
         return "asked"

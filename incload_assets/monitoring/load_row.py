@@ -34,7 +34,7 @@ class LoadRow:
         run_id: The Dagster run. Without hyphens it is also the identifier of the run's trace.
         trigger: What requested the run.
         asked_by: The person or the sensor, schedule or backfill that requested it, as far as Dagster knows.
-        why: ``new``, ``changed``, ``retry``, ``repair``, ``undo``, ``release``, ``replay`` or ``asked``.
+        why: ``new``, ``changed``, ``retry``, ``repair``, ``undo``, ``release``, ``replay``, ``fill`` or ``asked``.
         attempt: The number of the attempt at the same position, from 1; 0 for a run that no sensor requested.
         error_class: The kind of error, for example ``ContractViolation``; ``Killed`` if the process left no reason.
         error: The message of the error.

@@ -52,7 +52,8 @@ Action = Literal[
 WRITER = "incload/audit"
 """The identifier of the fence of entries."""
 FAILED = "failed"
-"""The detail with the error's class in an entry about what was begun and not finished."""
+"""The detail with the errors' classes in an entry about what was begun and not finished; former versions also counted
+the failed loads of a run in it."""
 ATTEMPTS = 20
 FILES = 100
 """After so many entries their files are put together."""

@@ -1,8 +1,9 @@
-"""The tags of a requested run: what to load, for which position and at which attempt."""
+"""The tags of a requested run: what to do, for which position and at which attempt, and why."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from incload_assets.progress.checkpoint import RANGE_END_TAG, RANGE_START_TAG
 
@@ -18,6 +19,38 @@ REPAIR_PREFIX = "repair of "
 """The prefix of fingerprints that request a repair: a window was found wrong at an unchanged position."""
 SERIALIZED_TAG = "incload/serialized"
 """The tag of loads that may touch any row of their table; ``dagster.yaml`` lets the queue launch one at a time."""
+
+
+UNDO_TAG = "incload/undo"
+"""The tag of a run that undoes loads of its partitions: what to go back before, or ``last``."""
+RELEASE_TAG = "incload/release"
+"""The tag of a run that loads held partitions from their source."""
+REPLAY_TAG = "incload/replay"
+"""The tag of a run that replays the quarantine of its partitions instead of reading their source; its value is why."""
+FILL_TAG = "incload/fill"
+"""The tag of a run that fills columns of its partitions from the log, not from their source; its value is why."""
+BECAUSE_TAG = "incload/because"
+"""The tag with the reason of an undo or a release."""
+NO_REASON = "-"
+"""The value of a tag that is a reason if none is given, because Dagster keeps no empty tags."""
+RunAction = Literal["load", "undo", "release", "replay", "fill"]
+_ACTIONS: Mapping[RunAction, str] = {"undo": UNDO_TAG, "release": RELEASE_TAG, "replay": REPLAY_TAG, "fill": FILL_TAG}
+
+
+def action_of(tags: Mapping[str, str]) -> RunAction:
+    """What a run does to its partitions: it loads them from their source, or does what one of its tags says.
+
+    Example:
+        >>> action_of({"incload/undo": "last"})
+        'undo'
+    """
+    return next((action for action, tag in _ACTIONS.items() if tag in tags), "load")
+
+
+def reason_in(tags: Mapping[str, str]) -> str:
+    """The reason that the person who started a run has given; empty if none."""
+    given = next((tags[tag] for tag in (BECAUSE_TAG, REPLAY_TAG, FILL_TAG) if tag in tags), "")
+    return "" if given == NO_REASON else given
 
 
 @dataclass(frozen=True, kw_only=True)

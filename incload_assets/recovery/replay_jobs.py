@@ -11,9 +11,17 @@ from incload_assets.change_log.payloads import windows_with_payloads
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows
-from incload_assets.load.fill import FILL_TAG, unfillable
-from incload_assets.load.replay import NO_REASON, REPLAY_TAG, unreplayable
-from incload_assets.progress.request_tags import CODE_VERSION_TAG, PARTITION_TAG, SERIALIZED_TAG, TABLE_TAG
+from incload_assets.load.fill import unfillable
+from incload_assets.load.replay import unreplayable
+from incload_assets.progress.request_tags import (
+    CODE_VERSION_TAG,
+    FILL_TAG,
+    NO_REASON,
+    PARTITION_TAG,
+    REPLAY_TAG,
+    SERIALIZED_TAG,
+    TABLE_TAG,
+)
 from resources.lake import Lake
 
 SENSOR = "replay_after_contract_change"

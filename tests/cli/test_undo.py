@@ -39,6 +39,7 @@ def test_a_bad_load_is_undone_held_and_loaded_again_when_its_file_is_corrected(t
     corrected = clone.incload("load", "payments", "--all-missing", **PLAIN)
     history = json.loads(clone.incload("history", "payments", "--json", **PLAIN).stdout)
     shown = clone.incload("history", "payments", **PLAIN).stdout
+    audit = json.loads(clone.incload("audit", "payments", "--json", **PLAIN).stdout)["entries"]
 
     assert never.returncode == 1 and "was never loaded" in never.stderr + never.stdout
     assert planned.returncode == 0 and "1 file" in planned.stdout
@@ -55,3 +56,8 @@ def test_a_bad_load_is_undone_held_and_loaded_again_when_its_file_is_corrected(t
     assert sorted(kept) == [1, 2, 3, 4, 5, 6] and [number for number in kept if kept[number] is None] == [6]
     assert {row["landing"] for row in history if row["outcome"] == "failed"} == {None}
     assert "landing 6: is in the table" in " ".join(shown.split())
+    assert [(entry["action"], "failed" in entry["details"], entry["because"]) for entry in audit] == [
+        ("load", False, ""), ("load", False, ""), ("undo", False, "wrong amounts"),
+        ("release", False, "they are right"), ("undo", False, ""), ("load", False, ""),
+        ("undo", True, ""), ("load", True, ""),  # which changed nothing
+    ]  # fmt: skip

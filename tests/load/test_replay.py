@@ -15,8 +15,9 @@ from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import window_of
 from incload_assets.load import landing_again as module
 from incload_assets.load.load import LoadReport
-from incload_assets.load.replay import REPLAY_TAG, replay_window, unreplayable
+from incload_assets.load.replay import replay_window, unreplayable
 from incload_assets.progress.audit import audit_uri
+from incload_assets.progress.request_tags import REPLAY_TAG
 from incload_assets.recovery.replay_jobs import replay_requests
 from incload_assets.sources.debezium.debezium import Debezium
 from incload_assets.sources.files.files import Files

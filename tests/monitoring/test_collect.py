@@ -9,12 +9,10 @@ from threading import Barrier, Thread
 import dagster as dg
 import pytest
 
-from incload_assets.load.replay import REPLAY_TAG
-from incload_assets.load.undo import RELEASE_TAG, UNDO_TAG
 from incload_assets.monitoring.collect import collect, reason_of
 from incload_assets.monitoring.load_row import LoadRow
 from incload_assets.monitoring.loads_table import LoadsTable
-from incload_assets.progress.request_tags import ATTEMPT_TAG
+from incload_assets.progress.request_tags import ATTEMPT_TAG, FILL_TAG, RELEASE_TAG, REPLAY_TAG, UNDO_TAG
 from resources.settings import Settings
 from tests.support.guest_table import House, guest, house, key
 
@@ -140,6 +138,7 @@ def test_many_small_files_are_put_together(
         ({UNDO_TAG: "last"}, "undo"),
         ({RELEASE_TAG: "true"}, "release"),
         ({REPLAY_TAG: "the contract changed", ATTEMPT_TAG: "2"}, "replay"),
+        ({FILL_TAG: "-"}, "fill"),
         ({ATTEMPT_TAG: "1"}, "new"),
         ({ATTEMPT_TAG: "2"}, "retry"),
     ],

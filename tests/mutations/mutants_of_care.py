@@ -4,6 +4,7 @@ from tests.mutations.mutant import CONVERGENCE, EXPLAIN, Mutant
 
 DOCTOR = "tests/recovery/test_doctor.py::test_"
 PAUSES = "tests/recovery/test_jobs_doctor.py::test_"
+BY_HAND = "tests/monitoring/test_by_hand.py::test_"
 AUDIT = "tests/progress/test_audit.py::test_"
 
 MUTANTS_OF_CARE = [
@@ -26,4 +27,10 @@ MUTANTS_OF_CARE = [
            "if not lake.append(audit_uri(lake), _as_arrow(whole), WRITER, whole.number):", "if not lake.append("
            "audit_uri(lake), _as_arrow(whole), WRITER, (lake.transaction_version(audit_uri(lake), WRITER) or 0) + 1):",
            (f"{AUDIT}processes_that_write_at_once_give_one_unbroken_chain",)),
+    Mutant("care: a run is in the audit as what it did", EXPLAIN, "monitoring.by_hand:runs_by_hand",
+           'action=_ACTIONS.get(attempts[0].why, "load"),', 'action="load",',
+           (f"{BY_HAND}runs_that_undo_release_and_load_are_recorded_once_as_what_they_did",)),
+    Mutant("care: what a run recorded is not recorded again", EXPLAIN, "progress.audit_once:_lacking",
+           "if (entry.action, entry.table, entry.run_id, key) not in known", "if True",
+           (f"{BY_HAND}runs_that_undo_release_and_load_are_recorded_once_as_what_they_did",)),
 ]  # fmt: skip
