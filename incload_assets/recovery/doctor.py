@@ -22,6 +22,7 @@ from incload_assets.progress.process import PROCESS_TAG, gone
 from incload_assets.progress.progress import SourceState, WindowProgress, progress_from, windows_to_look_at
 from incload_assets.progress.request_tags import TABLE_TAG
 from incload_assets.progress.run_tags import own_tag
+from incload_assets.progress.status import forgotten_loads
 from incload_assets.progress.undone import undone_windows
 from resources.lake import Lake
 
@@ -31,7 +32,7 @@ class Disagreement:
     """Two records of one thing that contradict each other.
 
     Args:
-        table: The table's name; empty if it concerns the lake or the audit.
+        table: The table's name, or what it concerns instead; empty if that is the lake or the audit.
         partitions: The partition keys concerned, oldest first; empty for the whole table.
         what: What contradicts what.
         remedy: What to do.
@@ -43,6 +44,7 @@ class Disagreement:
     remedy: str
 
 
+_FORGOTTEN = "the log has them, and Dagster does not know that they were loaded"
 _LOAD = "incload load {table} --partitions …, or wait: the sensor loads them again"
 _REBUILD = "incload rebuild {table}"
 _FORMER = "give the table its former partitions, or declare them as former_partitions"
@@ -96,6 +98,16 @@ def examine_table(instance: dg.DagsterInstance, table: Table, lake: Lake, at: da
     return [*found, *_dead_runs(instance, table)]
 
 
+def in_one(found: Sequence[Disagreement]) -> list[Disagreement]:
+    """The disagreements, with a single one for all tables whose loads Dagster does not know, as they have one cause."""
+    lost = {each.table: len(each.partitions) for each in found if each.what == _FORGOTTEN}
+    if len(lost) < 2:
+        return [*found]
+    what, remedy = forgotten_loads(lost)
+    others = [each for each in found if each.what != _FORGOTTEN]
+    return [Disagreement(table="Dagster's storage", what=what, remedy=remedy), *others]
+
+
 def _of_window(
     instance: dg.DagsterInstance,
     table: Table,
@@ -110,7 +122,7 @@ def _of_window(
     if record is None:
         return "Dagster has them as loaded, and the log has no record of them: it was restored or removed", _LOAD
     if checkpoint is None:
-        return "the log has them, and Dagster does not know that they were loaded", _REBUILD
+        return _FORGOTTEN, _REBUILD
     if checkpoint != record.fingerprint:
         if _landed_since(instance, table, window.key, record):
             return "the log has newer content than Dagster knows of: Dagster's storage was restored", _REBUILD

@@ -257,10 +257,17 @@ def _log_retention(around: Circumstances) -> Finding:
 
 
 def _personal(around: Circumstances) -> Finding:
-    contract = around.table.contract
-    columns = sorted(contract.personal - set(contract.protections))
-    fine = f"protected: {', '.join(contract.protections)}" if contract.protections else "no column is marked personal"
-    return Finding(not columns, f"in clear: {', '.join(columns)}" if columns else fine)
+    contract, retention = around.table.contract, around.table.quarantine_retention
+    found = [f"protected: {', '.join(contract.protections)}"] if contract.protections else []
+    if meant := [f"{name} ({why})" for name, why in contract.in_clear.items() if why]:
+        found.append(f"in clear on purpose: {', '.join(meant)}")
+    if columns := [name for name, why in contract.in_clear.items() if not why]:
+        found.insert(0, f"in clear: {', '.join(columns)}")
+    if contract.in_clear:
+        kept = "records" if contract.protections else "whole records, and the log fields that are not declared,"
+        long = f"for {spoken(retention)}" if retention is not None else "for ever"
+        found.append(f"rejected rows keep their {kept} in clear {long}, too")
+    return Finding(not columns, "; ".join(found) or "no column is marked personal")
 
 
 def _sensor(around: Circumstances) -> Finding:
@@ -353,9 +360,10 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         remedy="declare a longer log_retention, or a shorter slo.period",
     ),
     Requirement(
-        name="no personal column in clear",
+        name="personal columns protected",
         evaluate=_personal,
-        remedy="protect them in the contract, for example with Hashed, see incload docs protection",
+        remedy="protect them in the contract, for example with Hashed, or say why they stay in clear: "
+        "InClear(because=…); see incload docs protection",
     ),
     Requirement(name="sensor running", evaluate=_sensor, remedy="turn it on in the UI under Automation; see its ticks"),
     Requirement(name="daemon alive", evaluate=_daemon, remedy="start dagster-daemon run on this instance"),

@@ -1,6 +1,6 @@
 """Decisions about rejected rows: each is judged by its effect first, then written into the audit, then recorded."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -47,6 +47,7 @@ def decide_where(
     only: Collection[str] | None = None,
     text: str = "",
     actor: str = "",
+    confirmed: Callable[[Sequence[Decision]], None] = lambda _: None,
 ) -> tuple[AuditEntry | None, int]:
     """Discards rejected rows, or accepts them although they break checks of the contract.
 
@@ -62,6 +63,7 @@ def decide_where(
         only: Partition keys; None: all windows.
         text: Only rows with a reason that contains this.
         actor: Who does it; by default the user of this process.
+        confirmed: Hears the decisions before they are recorded; none is if it raises an error.
 
     Returns:
         The audit's entry, None if no row matches, and the number of rows.
@@ -93,6 +95,7 @@ def decide_where(
     ]
     if kind == "accept":
         _expect_good(spark, table, lake, rows, decisions)
+    confirmed(decisions)
     details = {"rows": str(len(found)), **({"reason": text} if text else {})}
     return _recorded(table, lake, decisions, because, actor, details), len(found)
 

@@ -19,7 +19,7 @@ from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteInstigatorOrigin, RemoteRepositoryOrigin
 from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, ScheduleInstigatorData
 
-from incload_assets.assets import Debezium, Files, Kafka, QueryByTime, Several
+from incload_assets.assets import Debezium, Files, Hashed, InClear, Kafka, QueryByTime, Several
 from incload_assets.declaration.slo import Slo
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.facts import Check, Facts, Watch
@@ -335,9 +335,35 @@ def test_a_log_is_kept_for_as_long_as_backfills_reach_back(found: Found) -> None
     )  # fmt: skip
 
 
-def test_columns_that_are_marked_personal_are_in_clear_today(found: Found) -> None:
-    assert found("no personal column in clear") == (True, "no column is marked personal")
-    assert found("no personal column in clear", table_with(DAYS, contract=Person)) == (False, "in clear: name")
+class Protected(Person):
+    """Somebody with a number in place of a name, and an address that a courier needs."""
+
+    name: T.StringType = pa.Field(nullable=True, metadata={"personal": Hashed(key="crm")})
+    address: T.StringType = pa.Field(nullable=True, metadata={"personal": InClear(because="the courier needs it")})
+
+
+def test_a_personal_column_in_clear_is_named_with_what_else_is_kept_in_clear_unless_somebody_says_why(
+    found: Found,
+) -> None:
+    name, kept = "personal columns protected", "rejected rows keep their"
+    assert found(name) == (True, "no column is marked personal")
+    whole = "whole records, and the log fields that are not declared, in clear for"
+    assert found(name, table_with(DAYS, contract=Person)) == (False, f"in clear: name; {kept} {whole} 90 days, too")
+    forever = replace(table_with(DAYS, contract=Person), quarantine_retention=None)
+    assert found(name, forever) == (False, f"in clear: name; {kept} {whole} ever, too")
+    meant = "protected: name; in clear on purpose: address (the courier needs it)"
+    assert found(name, table_with(DAYS, contract=Protected)) == (
+        True, f"{meant}; {kept} records in clear for 90 days, too"
+    )  # fmt: skip
+    assert found(name, table_with(DAYS, contract=OnlyHashed)) == (True, "protected: name")
+    with pytest.raises(ValueError, match="say why the values stay in clear"):
+        InClear(because=" ")
+
+
+class OnlyHashed(Person):
+    """Somebody with a number in place of a name."""
+
+    name: T.StringType = pa.Field(nullable=True, metadata={"personal": Hashed(key="crm")})
 
 
 def test_a_sensor_that_ticks_and_daemons_that_live(found: Found) -> None:
