@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -71,9 +71,15 @@ class Page:
 
     @property
     def outcomes(self) -> list[tuple[Block, Block]]:
-        """Blocks of commands with the block right below, which is what they print."""
-        below = ((_block(a), _block(b)) for a, b in pairwise(self.tokens) if a.type == b.type == "fence")
-        return [(commands, text) for commands, text in below if (commands.language, text.language) == ("sh", "text")]
+        """Blocks of commands, each with the block right below, or several of these, which is what they print."""
+        found, above = [], None
+        for token in self.tokens:
+            block = _block(token) if token.type == "fence" else None
+            if above and block and block.language == "text":
+                found.append((above, block))
+            else:
+                above = block if block and block.language == "sh" else None
+        return found
 
     @property
     def inline(self) -> Iterator[Token]:
