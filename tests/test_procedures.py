@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
 from deltalake import write_deltalake
 
+from incload_assets.maintenance.jobs import ALL
 from tests.support.documents import DOCS, Page
 from tests.support.project_copy import Clone, readme_files
 from tests.support.terminal import Terminal, comparable
@@ -176,19 +178,29 @@ def somebody_elses_table(terminal: Terminal) -> None:
     write_deltalake(terminal.clone.root / "other" / "payments", pa.Table.from_pylist(rows, schema))
 
 
+def queued(terminal: Terminal, job: str) -> dict[str, object]:
+    """The configuration of the run of a job that waits for Dagster's daemon."""
+    with DagsterInstance.from_config(str(terminal.clone.root / ".dagster_home")) as instance:
+        [run] = instance.get_runs(RunsFilter(job_name=job, statuses=[DagsterRunStatus.QUEUED]))
+    return dict(run.run_config["ops"])
+
+
 def without_dagsters_storage(terminal: Terminal) -> None:
+    asked = queued(terminal, "check_reconciliation")
+    assert asked == {"orders__reconciliation": {"config": {"all_partitions": True}}}
     for path in (terminal.clone.root / ".dagster_home").iterdir():
         if path.is_dir():
             shutil.rmtree(path)
 
 
 def named_as_on_the_page(terminal: Terminal) -> None:
+    assert queued(terminal, "vacuum_tables") == {"vacuum_each_table": {"config": {"confirm": ALL}}}
     [archive] = (terminal.clone.root / ".incload" / "backups").glob("dagster-*.zip")
     archive.rename(archive.with_name("dagster-20260103T020000Z.zip"))
 
 
 OTHER_LAKE = (("INCLOAD_LAKE", "other"),)
-ALL = "orders: every partition is up to date with its source."
+UP_TO_DATE = "orders: every partition is up to date with its source."
 EXPECTED = {
     "openssl rand -hex 32 > /run/secrets/crm": Outcome(""),
     # protection
@@ -242,7 +254,7 @@ EXPECTED = {
     # runbooks
     "incload load orders --partitions 2026-01-05": Outcome("2 read, 1 inserted", before=second_order),
     "dagster job launch -j check_reconciliation --config-json "
-    '{"ops": {"orders__reconciliation": {"config": {"all_partitions": true}}}}': Outcome(""),
+    '{"ops": {"orders__reconciliation": {"config": {"all_partitions": true}}}}': Outcome("Started Dagster code server"),
     "incload pause orders --until 1h --because a key is in two rows": Outcome("orders is paused by ada"),
     "incload resume orders": Outcome("orders is loaded again"),
     "incload load orders --partitions 2026-01-05 --rewrite-compacted": Outcome("✓ orders 2026-01-05"),
@@ -255,11 +267,12 @@ EXPECTED = {
     "incload spark status": Outcome("There is no Spark server"),
     "incload stop": Outcome("Ended: warm runs."),
     "dagster sensor start watch_orders": Outcome("watch_orders"),
-    "incload plan orders --all-missing": Outcome(ALL),
+    "incload plan orders --all-missing": Outcome(UP_TO_DATE),
     "incload undo orders --partitions 2026-01-05 --plan": Outcome("2026-01-05 1 file"),
     "incload undo orders --partitions 2026-01-05 --because wrong prices": Outcome("1 deleted"),
     "incload release orders --partitions 2026-01-05 --because the prices are right": Outcome("1 inserted"),
-    "dagster job launch -j vacuum_tables": Outcome(""),
+    "dagster job launch -j vacuum_tables --config-json "
+    '{"ops": {"vacuum_each_table": {"config": {"confirm": "all tables"}}}}': Outcome("Started Dagster code server"),
     "df -h .incload .dagster_home /tmp": Outcome("Mounted on"),
     "du -sh .incload/lake .incload/spark .dagster_home": Outcome(".incload/lake"),
     "incload spark stop": Outcome("There was no Spark server."),
