@@ -5,6 +5,11 @@ from tests.mutations.mutant import CONVERGENCE, EXPLAIN, Mutant
 DOCTOR = "tests/recovery/test_doctor.py::test_"
 PAUSES = "tests/recovery/test_jobs_doctor.py::test_"
 BY_HAND = "tests/monitoring/test_by_hand.py::test_"
+CONFIRMED = (
+    "tests/maintenance/test_jobs.py::"
+    "test_a_person_confirms_a_job_that_removes_something_for_good_and_a_schedule_does_not"
+)
+ERASED = "tests/recovery/test_erase.py::test_the_job_of_the_ui_erases_only_after_its_confirmation"
 AUDIT = "tests/progress/test_audit.py::test_"
 
 MUTANTS_OF_CARE = [
@@ -17,6 +22,13 @@ MUTANTS_OF_CARE = [
     Mutant("care: a copied lake is not loaded", CONVERGENCE, "assets.run:materialize",
            "expect_known_lake(context.instance, table, context.resources.lake)", "pass",
            (f"{DOCTOR}a_copied_lake_is_told_and_no_run_writes_to_it",)),
+    Mutant("care: a person confirms what cannot be taken back", EXPLAIN, "progress.confirmed:expect_confirmed",
+           "if confirm != wanted:", "if False:", (CONFIRMED, ERASED)),
+    Mutant("care: a launch by hand is no schedule's", EXPLAIN, "progress.confirmed:is_by_hand",
+           "not in run.tags", "in run.tags", (CONFIRMED,)),
+    Mutant("care: loads that Dagster does not know are told", EXPLAIN, "progress.progress:WindowProgress.is_forgotten",
+           "return has_load and", "return False and",
+           (f"{DOCTOR}lost_checkpoints_and_a_lost_table_are_told_with_their_remedies",)),
     Mutant("care: an entry carries the hash of the one before", EXPLAIN, "progress.audit_chain:_altered",
            "if entry.before != before:", "if False:",
            (f"{AUDIT}an_altered_entry_is_named_however_it_was_altered[edited_with_its_hash-3]",)),

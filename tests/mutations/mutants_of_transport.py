@@ -4,6 +4,7 @@ from tests.mutations.mutant import EXPLAIN, PROTECTION, Mutant
 
 KAFKA = "tests/sources/kafka/test_transport.py::test_"
 RIGHTS = "tests/sources/kafka/test_privileges.py::test_"
+LAKE = "tests/resources/test_lake.py::test_"
 S3 = "tests/integration/test_s3_over_tls.py::test_"
 TRUST = "tests/resources/spark/test_trust.py::test_"
 CONNECT = "tests/resources/spark/test_handshake.py::test_"
@@ -39,6 +40,12 @@ MUTANTS_OF_TRANSPORT = [
            (f"{S3}files_are_listed_where_the_authority_is_named",)),
     Mutant("transport: a file without authorities is told", EXPLAIN, "resources.object_store:S3Endpoint.check",
            "if problem:", "if False:", (f"{S3}a_file_without_certificates_is_named",)),
+    Mutant("transport: Spark asks for encryption at rest", PROTECTION, "resources.spark.conf:_s3_conf",
+           "if endpoint.kms_key:", "if False:",
+           (f"{LAKE}a_lake_on_s3_works_with_a_key_of_kms_and_its_faults_name_the_bucket_within_seconds",)),
+    Mutant("transport: files of s3fs are encrypted at rest", PROTECTION, "sources.files.storage:_s3_client",
+           "for name, value in written.items() if value", "for name, value in written.items() if False",
+           (f"{LAKE}the_same_commits_on_s3_and_copies_and_files_of_s3fs_are_encrypted_with_the_key",)),
     Mutant("transport: Spark trusts the authority", EXPLAIN, "resources.spark.conf:spark_conf",
            'conf["spark.driver.extraJavaOptions"] += f" {trusted}"', "pass",
            (f"{TRUST}a_spark_that_is_started_here_trusts_them_whatever_else_its_java_is_told",)),

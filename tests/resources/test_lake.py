@@ -1,6 +1,6 @@
 """Names of tables, and what is known of them without Spark."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import boto3
@@ -12,6 +12,7 @@ from deltalake.transaction import AddAction
 from moto.server import ThreadedMotoServer
 from pyspark.sql import SparkSession
 
+from incload_assets.sources.files.storage import store_of
 from resources.errors import IncrementalLoadError, SparkUnavailable
 from resources.lake import Lake, _options, data_files, rows_of
 from resources.settings import Settings
@@ -85,11 +86,31 @@ def test_a_commit_without_spark_is_refused_where_its_fence_has_moved_or_what_it_
     check_commits(Lake(str(tmp_path)))
 
 
-def test_the_same_commits_on_s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in s3_server.environment().items():
+OWN_KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
+
+
+def encrypted(bucket: str, chosen: Callable[[str], bool]) -> int:
+    """How many of some objects there are; each is encrypted with the key."""
+    client = boto3.client("s3")
+    names = [entry["Key"] for entry in client.list_objects_v2(Bucket=bucket)["Contents"]]
+    found = [client.head_object(Bucket=bucket, Key=name) for name in names if chosen(name)]
+    assert {(head.get("ServerSideEncryption"), head.get("SSEKMSKeyId")) for head in found} == {("aws:kms", OWN_KEY)}
+    return len(found)
+
+
+def test_the_same_commits_on_s3_and_copies_and_files_of_s3fs_are_encrypted_with_the_key(
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kms = {"AWS_SERVER_SIDE_ENCRYPTION": "aws:kms", "AWS_SSE_KMS_KEY_ID": OWN_KEY}
+    for name, value in (s3_server.environment() | kms).items():
         monkeypatch.setenv(name, value)
     s3_server.put("lake", {})
-    check_commits(Lake("s3://lake/prod"))
+    lake = Lake("s3://lake/prod")
+    check_commits(lake)
+    store_of(lake.root).pipe_file("s3://lake/prod/staged.json", b"{}")
+    lake.copy({"staged.json": "copied.json"})
+    assert encrypted("lake", lambda name: name in ("prod/staged.json", "prod/copied.json")) == 2
+    assert encrypted("lake", lambda name: name.startswith("prod/")) > 5
 
 
 def check_commits(lake: Lake) -> None:
@@ -144,9 +165,11 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadedMotoServer]:
 
 
 @pytest.mark.integration
-def test_a_lake_on_s3_works_and_its_faults_name_the_bucket_within_seconds(
-    s3: ThreadedMotoServer, tmp_path: Path
+def test_a_lake_on_s3_works_with_a_key_of_kms_and_its_faults_name_the_bucket_within_seconds(
+    s3: ThreadedMotoServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("AWS_SERVER_SIDE_ENCRYPTION", "aws:kms")
+    monkeypatch.setenv("AWS_SSE_KMS_KEY_ID", OWN_KEY)
     settings = Settings(home=tmp_path, lake="s3://lake/prod", spark_idle_minutes=5)
     lake = Lake.of(settings)
     uri = lake.table_uri(["orders"])
@@ -157,6 +180,11 @@ def test_a_lake_on_s3_works_and_its_faults_name_the_bucket_within_seconds(
             assert session.sql(f"SELECT id FROM {lake.sql_name(uri)}").count() == 3
             assert session.read.format("delta").load(uri).count() == 3, "s3:// is understood, too"
         assert (lake.version(uri), lake.transaction_version(uri, "orders")) == (0, 7)
+        assert encrypted("lake", lambda name: name.startswith("prod/orders/")) >= 4
+        monkeypatch.setenv("AWS_SERVER_SIDE_ENCRYPTION", "kms")
+        with pytest.raises(IncrementalLoadError, match=r"AWS_SERVER_SIDE_ENCRYPTION is 'kms', .*Remedy: correct it"):
+            lake.version(uri)
+        monkeypatch.setenv("AWS_SERVER_SIDE_ENCRYPTION", "aws:kms")
 
         with pytest.raises(IncrementalLoadError, match="refuses bucket 'nobodys'") as refused:  # noqa: SIM117
             with open_session(settings, "orders") as session:

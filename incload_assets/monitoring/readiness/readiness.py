@@ -17,7 +17,7 @@ from incload_assets.declaration.slo import Criticality
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.facts import Facts, TableFacts
 from incload_assets.monitoring.readiness.alert_rules import AlertRule, rules_at, rules_in
-from incload_assets.monitoring.readiness.encryption import connections
+from incload_assets.monitoring.readiness.encryption import connections, stores
 from incload_assets.progress.audit_chain import chain_of, chosen
 from incload_assets.progress.backup import backups, is_sqlite, made_at
 from resources.errors import IncrementalLoadError
@@ -240,6 +240,12 @@ def _tls(around: Circumstances) -> Finding:
     return Finding(not bad, "; ".join(bad) or good)
 
 
+def _at_rest(around: Circumstances) -> Finding:
+    found = stores(around.table, around.settings)
+    bad = [f"{each.what}: {each.why}" for each in found if not each.encrypted]
+    return Finding(not bad, "; ".join(bad or [f"{each.what}: {each.why}" for each in found]))
+
+
 def _source_retention(around: Circumstances) -> Finding:
     if not around.table.source.expires_rows:
         return Finding(True, "the source removes nothing by itself")
@@ -348,6 +354,12 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         evaluate=_tls,
         remedy="https:// in AWS_ENDPOINT_URL, ?sslmode=verify-full in INCLOAD_DATABASE_<NAME>_URL, security.protocol "
         "SSL or SASL_SSL in INCLOAD_KAFKA_<NAME>_OPTIONS, use_ssl=true in INCLOAD_SPARK",
+    ),
+    Requirement(
+        name="encrypted at rest",
+        evaluate=_at_rest,
+        remedy="set the bucket's default encryption, or encrypt the disk and say so in INCLOAD_ENCRYPTION_AT_REST; see "
+        "incload docs production encryption-at-rest",
     ),
     Requirement(
         name="source retention",

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import boto3
 import dagster as dg
 import pandera.pyspark as pa
 import pyspark.sql.types as T
@@ -33,6 +34,7 @@ from resources.errors import IncrementalLoadError
 from resources.lake import Lake
 from resources.settings import Settings
 from tests.servers.prometheus import running_prometheus
+from tests.servers.s3 import S3Server
 from tests.support.literal_loads import at, facts_of, table_with
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")
@@ -316,6 +318,32 @@ def test_what_is_wrong_with_a_connection_is_said_without_its_password(
     settings = Settings(lake="/srv/lake", landing="/srv/landing", spark="local")
     assert found("encrypted in transit", table, settings=settings) == (False, "database shop: sslmode is prefer")
     assert found("encrypted in transit", settings=settings) == (True, "its loads use no network")
+
+
+def test_encryption_at_rest_is_what_a_bucket_says_and_what_somebody_says_of_a_disk(
+    clean_environment: pytest.MonkeyPatch, found: Found, s3_server: S3Server
+) -> None:
+    for name, value in s3_server.environment().items():
+        clean_environment.setenv(name, value)
+    name, client = "encrypted at rest", boto3.client("s3", endpoint_url=s3_server.url)
+    for bucket in ("kept", "arriving"):
+        client.create_bucket(Bucket=bucket)
+    table = replace(PLAIN, source=Files("{landing}/guests/{window:%Y-%m-%d}/*.json"))
+    settings = Settings(lake="s3://kept/prod", landing="s3://arriving/prod")
+    none = "the bucket has no default encryption"
+    assert found(name, table, settings=settings) == (False, f"s3://arriving: {none}; s3://kept: {none}")
+    clean_environment.setenv("AWS_SERVER_SIDE_ENCRYPTION", "aws:kms")
+    assert found(name, table, settings=settings) == (False, f"s3://arriving: {none}"), "others write there"
+    by_default: Any = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]}
+    client.put_bucket_encryption(Bucket="arriving", ServerSideEncryptionConfiguration=by_default)
+    assert found(name, table, settings=settings) == (True, "s3://arriving: AES256; s3://kept: aws:kms")
+    clean_environment.delenv("AWS_SERVER_SIDE_ENCRYPTION")
+    unknown = found(name, table, settings=Settings(lake="s3://nowhere", landing="s3://arriving/prod"))
+    assert unknown[0] is False and unknown[1].startswith("s3://nowhere: default encryption: there is no s3://nowhere")
+    disk = Settings(lake="/srv/lake", landing="/srv/landing")
+    assert found(name, table, settings=disk) == (False, "disks: whether they are encrypted cannot be seen from here")
+    said = disk.model_copy(update={"encryption_at_rest": "LUKS"})
+    assert found(name, table, settings=said) == (True, "disks: said to be LUKS")
 
 
 def test_a_source_that_removes_data_needs_headroom(found: Found) -> None:
