@@ -27,12 +27,12 @@ ENVIRONMENT = re.compile(
 )
 """Variables that are no fields of the settings; a page writes ``<NAME>`` for a name."""
 CLAIM = re.compile(
-    r"[^.|]*(?:[Tt]here is no (?:command|option|setting|job|check|metric)|[Nn]ot available|not (?:yet )?"
-    r"(?:supported|implemented|possible)|(?:is|are) done by hand|By hand, in this order|cannot be undone)[^.|]*"
+    r"[^.:;|]*(?:[Tt]here is no (?:command|option|setting|job|check|metric)|[Nn]ot available|not (?:yet )?"
+    r"(?:supported|implemented|possible)|(?:is|are) done by hand|By hand, in this order|cannot be undone)[^.,:;|]*"
 )
 """A sentence that says of something that it does not exist."""
 ABSENT = {
-    "Native Windows is not supported, because it lacks the file locks and forks that loads use; WSL is": "native",
+    "Native Windows is not supported": "native",
     "It cannot be undone": "^erase --undo",
     "Windows compacted by `log_retention` cannot be undone": "^undo --.*compact",
 }
