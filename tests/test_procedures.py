@@ -27,6 +27,7 @@ NOT_RUN = {
 NOT_SHOWN = {
     "incload history orders": "three loads and an undo of another table",
     "incload erase customer 1000030 --plan": "the sample shop's tables",
+    "incload compact customers": "the question to a person; tests/cli/test_commands.py has it",
     "incload load orders --all-missing": "another run holds the slot; tests/cli/test_commands.py has it",
 }
 """Outputs of pages, by the first command above, that this lake cannot give, and why."""
