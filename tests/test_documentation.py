@@ -7,10 +7,8 @@ import re
 import shlex
 import subprocess
 import tomllib
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from inspect import isclass
-from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -110,18 +108,6 @@ def executed(containing: str) -> dict[str, Any]:
     return names
 
 
-def lines(page: Page) -> Iterator[list[str]]:
-    """The commands of a page's blocks, each as words; those that one line joins apart."""
-    for block in page.blocks:
-        if block.language == "sh":
-            commands = re.sub(r"\\\n\s*|(?m:\s+# .*$)", "", block.content)
-            lexer = shlex.shlex(commands, posix=True, punctuation_chars="&\n")
-            lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t", True, ""
-            for is_word, words in groupby(lexer, key=lambda word: bool(word.strip("&\n"))):
-                if is_word:
-                    yield list(words)
-
-
 def parse(arguments: list[str]) -> None:
     """Read the arguments of ``incload`` as it reads them, and do nothing."""
     context = COMMANDS.make_context("incload", list(arguments))
@@ -196,7 +182,7 @@ def test_commands_can_be_read(page: Page) -> None:
     for block in page.blocks:
         if block.language == "sh":
             subprocess.run(["sh", "-n"], input=block.content, text=True, check=True)
-    for words in lines(page):
+    for words in (words for block in page.blocks for words in block.commands):
         while re.match(r"INCLOAD_TEST_\w+=", words[0]):
             words = words[1:]
         if words[0] == "export":

@@ -188,7 +188,8 @@ def history(
     """Show what changed in a table's contract, when and by whom, oldest first.
 
     Delta's history of table and log tells operations and their columns, as long as it is kept. The audit tells which
-    run added columns or widened types, the table `_loads` which code version loaded first when. Both stay.
+    run added columns or widened types, for `INCLOAD_AUDIT_DAYS`; the table `_loads`, which stays, tells which code
+    version loaded first when.
 
     - **Writes:** no table and no log. Loads that ended since the last time are recorded in the lake's table `_loads`.
     - **Spark:** not started.

@@ -130,7 +130,7 @@ def expect_restorable(backup: Path, home: Path) -> None:
             names, damaged = archive.namelist(), archive.testzip()
     except (OSError, zipfile.BadZipFile) as error:
         raise _no_backup(backup, str(error)) from error
-    expected = all(Path(n).suffix == ".db" and Path(n).parts[0] in ("history", "schedules") for n in names)
+    expected = all(n.endswith(".db") and Path(n).parts[0] in ("history", "schedules") for n in names)
     if damaged or not names or not expected or any(".." in Path(name).parts for name in names):
         raise _no_backup(backup, f"{damaged} is damaged" if damaged else "it holds other files")
     refuse_while_running(home)

@@ -61,6 +61,19 @@ def test_a_backup_brings_back_every_checkpoint_and_what_was_there_is_kept(
     assert made.databases == len(zipfile.ZipFile(made.file).namelist())
 
 
+def test_a_backup_with_checkpoints_that_no_run_has_made_can_be_put_back(
+    home: Path, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    """Dagster keeps the events of no run in a database whose name is the extension alone."""
+    load(instance, 1)
+    instance.report_runless_asset_event(dg.AssetMaterialization(numbers.key, partition="2026-01-02"))
+    made = back_up(instance, tmp_path / "backups")
+    assert "history/runs/.db" in zipfile.ZipFile(made.file).namelist()
+    restore(made.file, home)
+    with dg.DagsterInstance.from_config(str(home)) as restored:
+        assert restored.get_materialized_partitions(numbers.key) == {"2026-01-01", "2026-01-02"}
+
+
 def test_a_backup_that_is_made_while_runs_are_recorded_has_no_event_without_its_run(
     home: Path, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:

@@ -1,9 +1,11 @@
 """The README and the pages of the documentation, as tests read them."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -26,6 +28,15 @@ class Block:
     language: str
     path: str
     content: str
+
+    @property
+    def commands(self) -> list[list[str]]:
+        """The commands of a block for the shell, each as words; those that one line joins apart."""
+        if self.language != "sh":
+            return []
+        lexer = shlex.shlex(re.sub(r"\\\n\s*|(?m:\s+# .*$)", "", self.content), posix=True, punctuation_chars="&\n")
+        lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t", True, ""
+        return [list(words) for is_word, words in groupby(lexer, key=lambda w: bool(w.strip("&\n"))) if is_word]
 
 
 @dataclass(frozen=True)
@@ -56,9 +67,19 @@ class Page:
     @property
     def blocks(self) -> list[Block]:
         """Its blocks of code, from top to bottom."""
-        fences = [token for token in self.tokens if token.type == "fence"]
-        told = ((*fence.info.split(), "", "") for fence in fences)
-        return [Block(words[0], words[1], fence.content) for words, fence in zip(told, fences, strict=True)]
+        return [_block(token) for token in self.tokens if token.type == "fence"]
+
+    @property
+    def outcomes(self) -> list[tuple[Block, Block]]:
+        """Blocks of commands, each with the block right below, or several of these, which is what they print."""
+        found, above = [], None
+        for token in self.tokens:
+            block = _block(token) if token.type == "fence" else None
+            if above and block and block.language == "text":
+                found.append((above, block))
+            else:
+                above = block if block and block.language == "sh" else None
+        return found
 
     @property
     def inline(self) -> Iterator[Token]:
@@ -86,6 +107,11 @@ class Page:
                 text = "".join(token.content for token in heading.children or ())
                 found.add(re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-"))
         return found
+
+
+def _block(fence: Token) -> Block:
+    language, path, *_ = *fence.info.split(), "", ""
+    return Block(language, path, fence.content)
 
 
 README = Page(PROJECT / "README.md")
