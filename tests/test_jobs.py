@@ -1,0 +1,296 @@
+"""Every job of the UI, on a healthy table, where it finds nothing wrong, and on what it is for."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pandera.pyspark as pa
+import pyspark.sql.types as T
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from incload_assets.assets import Changes, Files, Merge, Quarantine, Subject, incremental_asset
+from incload_assets.assets.incremental import table_of
+from incload_assets.code_location import incremental_definitions
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import now
+from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.progress import progress_of
+from incload_assets.recovery.erasure import fingerprints_of
+from resources.lake import Lake
+from resources.settings import Settings
+from resources.spark.resource import SparkResource
+
+DAYS = dg.DailyPartitionsDefinition("2026-01-01", end_date="2026-01-04")
+ONE, TWO, THREE = "2026-01-01", "2026-01-02", "2026-01-03"
+PERSON = "anna-4711"
+
+
+class Visit(pa.DataFrameModel):
+    """A visit of a person."""
+
+    id: T.StringType = pa.Field(nullable=False)
+    person: T.StringType = pa.Field(nullable=True)
+    price: T.LongType = pa.Field(nullable=True, ge=0)
+    seq: T.LongType = pa.Field(nullable=False)
+
+
+class VisitByChannel(Visit):
+    """A visit, with the channel that it was booked through."""
+
+    channel: T.StringType = pa.Field(nullable=True)
+
+
+CONTENT = {
+    ONE: [("a", "bert", 10, 1, {}), ("b", PERSON, 20, 2, {"channel": "web"}), ("bad", "bert", -1, 3, {})],
+    TWO: [("a", "bert", 11, 4, {"channel": "phone"}), ("c", "carl", 30, 5, {}), ("worse", "carl", -2, 6, {})],
+    THREE: [("c", "carl", None, 7, {"op": "d"}), ("d", "dora", 40, 8, {})],
+}
+HEALTHY = [("a", "bert", 11), ("b", PERSON, 20), ("d", "dora", 40)]
+LOADED = {ONE: "loaded", TWO: "loaded", THREE: "loaded"}
+QUIET: dict[str, dict[str, Any]] = {
+    "backup_instance": {},
+    "check_reconciliation": {},
+    "check_tables": {},
+    "check_uniqueness": {},
+    "compact_files": {"tables": ["visits"]},
+    "doctor": {"tables": ["visits"]},
+    "expire_payloads": {"tables": ["visits"], "confirm": "visits"},
+    "plan_loads": {"table": "visits", "partitions": [ONE, TWO, THREE]},
+    "rebuild_checkpoints": {"tables": ["visits"]},
+    "shadow_table": {"table": "visits"},
+    "vacuum_tables": {"tables": ["visits"], "confirm": "visits"},
+}
+"""Jobs that find nothing wrong with a healthy table and leave it as it is, with the configuration of their step."""
+NOTICED = {"check_tables": ["quarantine", "schema"]}
+"""The checks that do not pass, by job: of the rejected rows, and of the field `channel`, which is not declared."""
+CHANGING = {
+    "accept_rows", "adopt_table", "discard_rows", "erase_subject", "fill_visits", "fix_row", "load_visits",
+    "pause_table", "release_visits", "replay_visits", "resume_table", "undo_visits",
+}  # fmt: skip
+"""Jobs that change something; the tests below say what."""
+
+
+@dataclass
+class Place:
+    """A code location with one table, its files and its Dagster instance."""
+
+    root: Path
+    instance: dg.DagsterInstance
+    definitions: dg.Definitions
+    table: Table
+    lake: Lake
+    resources: dict[str, dg.ResourceDefinition]
+
+    def run(self, job: str, partition: str | None = None, **config: Any) -> dg.ExecuteInProcessResult:
+        """One launch of a job of the UI, whose only step may have a configuration; it may fail."""
+        definition = self.definitions.resolve_job_def(job)
+        return definition.execute_in_process(
+            run_config={"ops": {definition.nodes[0].name: {"config": config}}} if config else {},
+            partition_key=partition,
+            instance=self.instance,
+            resources=self.resources,
+            tags={"user": "ada"},
+            raise_on_error=False,
+        )
+
+    def does(self, job: str, partition: str | None = None, **config: Any) -> None:
+        """A run of a job that succeeds."""
+        result = self.run(job, partition, **config)
+        assert result.success, f"{job}: {failure_of(result)}"
+
+    def why(self, job: str, partition: str | None = None, **config: Any) -> str:
+        """Why a run of a job fails."""
+        result = self.run(job, partition, **config)
+        assert not result.success
+        return failure_of(result)
+
+    def rows(self, *more: str) -> list[tuple[Any, ...]]:
+        """The rows of the table."""
+        delta = self.lake.delta(self.lake.table_uri(self.table.key.path))
+        assert delta is not None
+        return sorted(
+            tuple(row.values()) for row in delta.to_pyarrow_table(columns=["id", "person", "price", *more]).to_pylist()
+        )
+
+    def statuses(self) -> dict[str, str]:
+        """The status of each partition."""
+        return {w.key: w.status for w in progress_of(self.instance, self.table, self.lake, now())}
+
+    def done(self) -> list[tuple[str, list[str]]]:
+        """What the audit says of people."""
+        return [(entry.action, list(entry.partitions)) for entry in chain_of(self.lake).entries]
+
+    def deliver(self, day: str, records: list[Any]) -> Path:
+        """The file of a day."""
+        path = self.root / "landing" / "visits" / f"{day}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [{"id": i, "person": p, "price": price, "seq": seq, **more} for i, p, price, seq, more in records]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return path
+
+
+def failure_of(result: dg.ExecuteInProcessResult) -> str:
+    """Why a run failed."""
+    failures = [event.step_failure_data for event in result.all_events if event.is_step_failure]
+    return "\n".join(f"{f.user_failure_data.description if f.user_failure_data else f.error}" for f in failures)
+
+
+def location(place: Path, spark: Settings, instance: dg.DagsterInstance, contract: Any = Visit) -> Place:
+    """The code location over what is in a folder."""
+
+    @incremental_asset(
+        partitions_def=DAYS,
+        source=Files(f"{place}/landing/visits/{{window:%Y-%m-%d}}.json"),
+        contract=contract,
+        changes=Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd'"),
+        write=Merge(),
+        quarantine=Quarantine(max_share=0.5),
+        subject=Subject("guest", by="person"),
+        code_version=contract.__name__,
+    )
+    def visits(changes: DataFrame) -> DataFrame:
+        return changes
+
+    settings = Settings(home=place / "home", spark=spark.spark)
+    table = table_of(visits)
+    assert table is not None
+    lake = Lake(str(place / "lake"))
+    resources = {
+        "spark": dg.ResourceDefinition.hardcoded_resource(SparkResource(spark=spark.spark, home=str(place / "home"))),
+        "lake": dg.ResourceDefinition.hardcoded_resource(lake),
+    }
+    return Place(place, instance, incremental_definitions([visits], settings), table, lake, resources)
+
+
+@contextmanager
+def loaded(root: Path, spark: Settings) -> Iterator[Place]:
+    """A table with three days, late changes, a delete and two rejected rows."""
+    (root / "dagster").mkdir()
+    with dg.DagsterInstance.local_temp(str(root / "dagster")) as instance:
+        place = location(root, spark, instance)
+        for day, records in CONTENT.items():
+            place.deliver(day, records)
+            place.does("load_visits", day)
+        yield place
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory, spark_settings: Settings) -> Iterator[Place]:
+    with pytest.MonkeyPatch.context() as patch:
+        root = tmp_path_factory.mktemp("jobs")
+        patch.setenv("INCLOAD_HOME", str(root / "home"))
+        patch.setenv("INCLOAD_LAKE", str(root / "lake"))
+        with loaded(root, spark_settings) as place:
+            yield place
+
+
+def test_each_job_is_tried_here(healthy: Place) -> None:
+    jobs = {name for name in healthy.definitions.get_repository_def().job_names if name != "__ASSET_JOB"}
+    assert jobs == {*QUIET, *CHANGING}
+
+
+def test_jobs_that_only_look_or_tidy_find_nothing_wrong_and_leave_rows_and_statuses_as_they_are(healthy: Place) -> None:
+    wrong = {}
+    for job, config in QUIET.items():
+        result = healthy.run(job, **config)
+        verdicts = [one.check_name for one in result.get_asset_check_evaluations() if not one.passed]
+        if (
+            not result.success
+            or verdicts != NOTICED.get(job, [])
+            or (healthy.rows(), healthy.statuses()) != (HEALTHY, LOADED)
+        ):
+            wrong[job] = (failure_of(result), verdicts, healthy.rows(), healthy.statuses())
+    assert wrong == {}
+
+
+def test_a_window_is_undone_released_and_loaded_by_their_jobs(healthy: Place) -> None:
+    healthy.does("undo_visits", THREE)
+    assert (healthy.rows(), healthy.statuses()[THREE]) == ([*HEALTHY[:2], ("c", "carl", 30)], "held")
+    assert "held" in healthy.why("load_visits", THREE)
+    healthy.does("release_visits", THREE)
+    assert (healthy.rows(), healthy.statuses()) == (HEALTHY, LOADED)
+    assert healthy.done()[-2:] == [("undo", [THREE]), ("release", [THREE])]
+
+
+def test_a_paused_table_is_not_loaded_until_it_is_resumed_by_their_jobs(healthy: Place) -> None:
+    healthy.does("pause_table", table="visits", until="2h", because="migrating")
+    assert "paused" in healthy.why("load_visits", TWO)
+    healthy.does("resume_table", table="visits", because="migrated")
+    healthy.does("load_visits", TWO)
+
+
+def test_rejected_rows_are_decided_about_columns_filled_and_a_person_erased_by_their_jobs(
+    healthy: Place, spark_settings: Settings
+) -> None:
+    about = {"table": "visits", "because": "the price is right"}
+    healthy.does("accept_rows", partitions=[ONE], **about)
+    healthy.does("fix_row", key=["id=worse"], values=["price=2"], **about)
+    for day in (ONE, TWO):
+        healthy.does("replay_visits", day)
+    assert healthy.rows() == sorted([*HEALTHY, ("bad", "bert", -1), ("worse", "carl", 2)])
+    [number] = [entry.number for entry in chain_of(healthy.lake).entries if entry.action == "fix"]
+    healthy.does("fix_row", undo=number, **about)
+    healthy.does("replay_visits", TWO)
+    assert healthy.rows() == sorted([*HEALTHY, ("bad", "bert", -1)])
+    assert "confirm" in healthy.why("discard_rows", partitions=[TWO], **about)
+    healthy.does("discard_rows", partitions=[TWO], confirm="visits", **about)
+    check = healthy.run("check_tables").get_asset_check_evaluations()
+    assert [one.check_name for one in check if not one.passed] == ["schema"]
+
+    later = location(healthy.root, spark_settings, healthy.instance, VisitByChannel)
+    for day in (ONE, TWO):
+        later.does("fill_visits", day)
+    assert later.rows("channel") == [
+        ("a", "bert", 11, "phone"), ("b", PERSON, 20, "web"), ("bad", "bert", -1, None), ("d", "dora", 40, None),
+    ]  # fmt: skip
+    assert later.done()[-2:] == [("fill", [ONE]), ("fill", [TWO])]
+
+    person: dict[str, Any] = {
+        "kind": "guest",
+        "fingerprints": sorted(fingerprints_of([later.table], "guest", PERSON, create=True)),
+    }
+    later.does("erase_subject", only_plan=True, **person)
+    assert PERSON in {row[1] for row in later.rows()}
+    assert "confirm" in later.why("erase_subject", because="asked for", **person)
+    later.does("erase_subject", because="asked for", confirm=person["fingerprints"][0], **person)
+    assert later.rows() == [("a", "bert", 11), ("bad", "bert", -1), ("d", "dora", 40)]
+    later.does("load_visits", ONE)
+    assert later.rows() == [("a", "bert", 11), ("bad", "bert", -1), ("d", "dora", 40)]
+    assert ("erase", []) in later.done()
+
+
+def test_a_table_that_others_made_is_adopted_by_its_job_and_then_loaded(
+    tmp_path: Path, spark: SparkSession, spark_settings: Settings
+) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        place = location(tmp_path, spark_settings, instance)
+        kinds = "id string, person string, price bigint, seq bigint"
+        theirs = spark.createDataFrame([("a", "bert", 1, 1), ("z", "zoe", 9, 1)], kinds)
+        theirs.write.format("delta").save(place.lake.table_uri(place.table.key.path))
+        place.deliver(ONE, CONTENT[ONE])
+        assert "incload adopt visits" in place.why("load_visits", ONE)
+        place.does("adopt_table", table="visits", dry_run=True)
+        assert "incload adopt visits" in place.why("load_visits", ONE)
+        place.does("adopt_table", table="visits", because="it is ours now")
+        place.does("load_visits", ONE)
+        assert place.rows() == [("a", "bert", 10), ("b", PERSON, 20), ("z", "zoe", 9)]
+        place.does("doctor")
+        place.does("check_reconciliation")
+        place.does("shadow_table", table="visits")
+
+
+def test_a_job_about_a_table_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
+    configured = {
+        "accept_rows": {"because": "why"}, "adopt_table": {}, "discard_rows": {"because": "why"}, "plan_loads": {},
+        "fix_row": {"because": "why"}, "pause_table": {"because": "why", "until": "2h"}, "resume_table": {},
+        "shadow_table": {},
+    }  # fmt: skip
+    with dg.DagsterInstance.ephemeral() as instance:
+        place = location(tmp_path, Settings(), instance)
+        for job, more in configured.items():
+            assert place.why(job, table="visit", **more) == "visit: not among the tables (visits)", job
