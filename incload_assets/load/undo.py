@@ -143,7 +143,6 @@ def _land_once(
             replaced=facts.replaced,
             partitions=facts.partitions,
             first_sequence=facts.first_sequence,
-            content=facts.content,
             former=record.landing,
             held=_hold(record, former, undo),
         )
@@ -170,6 +169,7 @@ def _nothing(table: Table) -> WindowRecord:
         rows_read=0,
         rejected=0,
         replaced=0,
+        content=0,
     )
 
 
