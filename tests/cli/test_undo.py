@@ -43,7 +43,7 @@ def test_a_bad_load_is_undone_held_and_loaded_again_when_its_file_is_corrected(t
 
     assert never.returncode == 1 and "was never loaded" in never.stderr + never.stdout
     assert planned.returncode == 0 and "1 file" in planned.stdout
-    assert undone.returncode == 0 and "1 updated" in undone.stdout
+    assert undone.returncode == 0 and "1 updated; held by " in " ".join(undone.stdout.split())
     assert held["held"] == ["2026-01-01"] and held["loaded"] == []
     assert held["holds"]["2026-01-01"].endswith("wrong amounts")
     assert refused.returncode == 1 and "incload release payments --partitions 2026-01-01" in refused.stdout
@@ -55,6 +55,7 @@ def test_a_bad_load_is_undone_held_and_loaded_again_when_its_file_is_corrected(t
     kept = {row["landing"]: row["kept_until"] for row in history if row["outcome"] == "loaded"}
     assert sorted(kept) == [1, 2, 3, 4, 5, 6] and [number for number in kept if kept[number] is None] == [6]
     assert {row["landing"] for row in history if row["outcome"] == "failed"} == {None}
+    assert [row["landing"] for row in history if row.get("undo_returns_to_it")] == [5]
     assert "landing 6: is in the table" in " ".join(shown.split())
     assert [(entry["action"], "failed" in entry["details"], entry["because"]) for entry in audit] == [
         ("load", False, ""), ("load", False, ""), ("undo", False, "wrong amounts"),

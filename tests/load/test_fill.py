@@ -14,6 +14,7 @@ from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import window_of
 from incload_assets.load.fill import fill_window
 from incload_assets.load.load import LoadReport
+from incload_assets.load.undo_plan import kept_landings
 from incload_assets.sources.files.files import Files
 from incload_assets.writes.history import History
 from incload_assets.writes.merge import Merge
@@ -166,3 +167,4 @@ def test_a_window_is_judged_by_the_present_code_if_that_differs_by_the_columns_a
     write(landing, 2, [{"id": "b", "value": "v", "seq": 1, "channel": 3}])
     table(spark, tmp_path, Item, "other").load(2)
     assert fill(new, 2).control.code_version == "other"
+    assert [one.number for one in kept_landings(new.table, new.lake, [day(2)]) if one.is_next] == [1]

@@ -184,6 +184,7 @@ def test_a_replay_without_the_file_gives_what_a_fresh_landing_from_it_would_give
         assert report.control.fingerprint == wanted.control.fingerprint
         assert report.control.code_version == "1"  # the accepted rows were not validated again
         assert report.control.partitions == wanted.control.partitions
+        assert report.control.content == wanted.control.content is not None
         assert report.evidence.log_hash == wanted.evidence.log_hash == report.evidence.table_hash
         assert report.evidence.pending == 0
 

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,7 +14,7 @@ from incload_assets.declaration.window import now, window_of
 from incload_assets.load.hold import hold_window
 from incload_assets.load.load import LoadReport
 from incload_assets.load.undo import undo_window
-from incload_assets.load.undo_plan import Undo, plan_undo
+from incload_assets.load.undo_plan import Return, Undo, plan_undo, return_of
 from incload_assets.progress.checkpoint import Checkpoint
 from resources.errors import CannotUndo, WindowHeld
 from tests.support.tables import GoodItem, Loaded, day, item, make
@@ -21,9 +22,9 @@ from tests.support.tables import GoodItem, Loaded, day, item, make
 SOMEBODY = Undo(actor="somebody", because="wrong prices")
 
 
-def undone(table: Loaded, number: int, undo: Undo = SOMEBODY, run_id: str = "") -> LoadReport:
+def undone(table: Loaded, number: int, undo: Undo = SOMEBODY, **options: Any) -> LoadReport:
     window = window_of(table.table.partitions_def, day(number))
-    return undo_window(table.spark, table.table, table.lake, window, undo, run_id=run_id)
+    return undo_window(table.spark, table.table, table.lake, window, undo, **options)
 
 
 @pytest.fixture
@@ -51,6 +52,24 @@ def test_an_undo_brings_back_what_the_window_held_and_keeps_later_loads_of_other
     versions = table.versions()
     assert undone(table, 1).ingested is False, "repeated, it lands nothing"
     assert table.versions()[table.lake.log_uri(["items"])] == versions[table.lake.log_uri(["items"])]
+
+
+def test_an_undo_looks_again_where_somebody_else_undoes_after_it_has_looked(
+    table: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def meanwhile(*args: Any) -> Return:
+        monkeypatch.setattr("incload_assets.load.undo.return_of", return_of)
+        undone(table, 1, Undo(actor="bob"))
+        return return_of(*args)
+
+    said: list[str] = []
+    monkeypatch.setattr("incload_assets.load.undo.return_of", meanwhile)
+    report = undone(table, 1, info=said.append)
+    assert table.rows() == {("1", "a", 1), ("2", "b", 1), ("3", "C", 3)}
+    assert report.control.hold is not None
+    assert (report.ingested, report.control.landing, report.control.hold.actor) == (False, 3, "bob")
+    assert [line for line in said if "returned" in line] == []
+    assert any("the window holds already what it is to return to, and is held by bob since" in line for line in said)
 
 
 def test_a_held_window_is_loaded_again_only_if_its_source_changes_or_it_is_released(table: Loaded) -> None:

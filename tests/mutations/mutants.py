@@ -18,6 +18,8 @@ MERGED = "tests/load/test_range_fences.py::test_a_table_lacks_what_was_merged_af
 VALUES = "tests/resources/test_lake_rows.py::test_"
 LAWS = "tests/mutations/test_laws.py::test_"
 UNDO = "tests/load/test_undo.py::test_"
+AGAIN = "tests/load/test_undo_again.py::test_"
+REPLAYED = f"{AGAIN}an_undo_after_a_replay_gives_what_the_window_held_before_the_replay"
 REPLAY = "tests/load/test_replay.py::test_"
 DECIDE = "tests/monitoring/rows/test_decide.py::test_"
 GAINS = "tests/ingest/test_gains.py::test_"
@@ -415,9 +417,24 @@ MUTANTS = [
            'ingestion.held and if_held != "release"', "False",
            (f"{UNDO}a_held_window_is_loaded_again_only_if_its_source_changes_or_it_is_released",)),
     Mutant("a window that is only held is loaded", CONVERGENCE, "load.load:expect_completion",
-           "checkpoint.fingerprint == record.fingerprint or not record.hold.undone",
-           "checkpoint.fingerprint == record.fingerprint",
+           "is_done or not record.hold.undone", "is_done",
            (f"{UNDO}a_window_that_is_only_held_is_refused_until_its_source_changes_or_it_is_released_or_undone",)),
+    Mutant("an undo of a replay that was killed before its merge counts as done", CONVERGENCE,
+           "load.load:expect_completion", " and _may_be_merged(load, window, record)", "", (REPLAYED,)),
+    Mutant("an undo is of other content", CONVERGENCE, "load.undo_plan:return_of",
+           "if landing.record.differs_from(record) if", "if landing.record.fingerprint != record.fingerprint if",
+           (f"{AGAIN}an_undo_returns_to_the_last_landing_with_other_content_that_led_to_the_present_one",)),
+    Mutant("an undo is of what led to the present landing", CONVERGENCE, "load.undo_plan:_former_landings",
+           "(newest is None or number <= newest)", "True",
+           (f"{AGAIN}an_undo_returns_to_the_last_landing_with_other_content_that_led_to_the_present_one",)),
+    Mutant("an undo that is done undoes nothing more", CONVERGENCE, "load.undo_plan:return_of",
+           "done=is_there or not landing.record.differs_from(record)", "done=is_there",
+           (f"{AGAIN}an_undo_lands_nothing_where_a_window_holds_what_it_would_return_to",)),
+    Mutant("an undo is of the landing that it has seen", CONVERGENCE, "load.undo:_land_once",
+           "fence = at.transaction_version(", "fence = log.open().transaction_version(",
+           (f"{UNDO}an_undo_looks_again_where_somebody_else_undoes_after_it_has_looked",)),
+    Mutant("a replay replaces the content of the rows that it judges", CONVERGENCE, "load.replay:_land_once",
+           "content=content_with(before, -content)", "content=before.content", (REPLAYED,)),
     Mutant("an undo without a hold", CONVERGENCE, "load.undo:_hold", "return hold.as_text()", "return None",
            (f"{UNDO}an_undo_brings_back_what_the_window_held_and_keeps_later_loads_of_others",)),
     Mutant("replaced files are not kept", CONVERGENCE, "change_log.former:FormerLandings.keep",
