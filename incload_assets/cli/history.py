@@ -17,6 +17,8 @@ def history(
     A load that changed what its partition holds has made a landing, which has a number. The last column tells whether
     the partition can be returned to it, and how long: `incload undo` returns to the landing before the one it names.
 
+    The exit code is 1 if the table or its log cannot be read; its loads are shown all the same.
+
     - **Writes:** no table and no log. Loads that ended since the last time are recorded in the lake's table `_loads`.
     - **Spark:** not started.
     - **Dagster's instance:** needed.
@@ -28,6 +30,7 @@ def history(
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.status_view import as_iso
+    from incload_assets.load.faults import Faults, expect_readable
     from incload_assets.load.undo_plan import kept_landings
     from incload_assets.monitoring.loads_table import LoadsTable
     from incload_assets.monitoring.telemetry.emitters import collect_and_send
@@ -39,7 +42,10 @@ def history(
         collect_and_send(project.instance, project.tables.values(), lake)
         windows = None if partition is None else [partition]
         rows = LoadsTable(lake).rows(tables=[wanted.name], windows=windows)[-most:]
-        found = kept_landings(wanted, lake, {row.window for row in rows})
+        found, faults = [], Faults(lake)
+        with faults.of(wanted):
+            expect_readable(wanted, lake)
+            found = kept_landings(wanted, lake, {row.window for row in rows})
     kept = {(landing.window, landing.run_id): landing for landing in found}
     if as_json:
         records = []
@@ -48,6 +54,7 @@ def history(
             of_landing = {"landing": landing.number, "kept_until": landing.until} if landing else {"landing": None}
             records.append(vars(row) | of_landing)
         screen.print_json(json.dumps(records, default=as_iso))
+        screen.complain_of(faults.found.values())
         return
     grid = screen.grid("ended (UTC)")
     for name in (
@@ -78,3 +85,4 @@ def history(
             str(kept.get((row.window, row.run_id), "")),
         )
     screen.print_grid(grid)
+    screen.complain_of(faults.found.values())

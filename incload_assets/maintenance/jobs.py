@@ -8,6 +8,7 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from pydantic import Field
 
 from incload_assets.declaration.table import Table, every_table
+from incload_assets.load.faults import Faults
 from incload_assets.progress.checkpoint import UPKEEP
 from resources.failures import translate
 
@@ -65,15 +66,12 @@ class MaintenanceJob:
                     f"{', '.join(unknown)}: not among the {self.whose} ({', '.join(sorted(by_name))})",
                     allow_retries=False,
                 )
-            failures = {}
+            faults = Faults(context.resources.lake, context.log.error, kinds=(Exception,))
             for name in config.tables or sorted(by_name):
-                try:
+                with faults.of(by_name[name]):
                     metadata = self.work(context, by_name[name])
-                except Exception as error:
-                    failures[name] = str(translate(error, name))
-                    context.log.error(failures[name])
-                else:
                     context.log_event(dg.AssetObservation(by_name[name].key, metadata=metadata))
+            failures = faults.found
             if self.of_lake is not None and not config.tables:
                 try:
                     context.add_output_metadata(self.of_lake(context))
