@@ -389,9 +389,8 @@ def _translated(uri: str) -> Iterator[None]:
     try:
         yield
     except (OSError, DeltaError) as error:  # of a refused write deltalake says that a file cannot be parsed
-        meaning = translate(error, f"Delta table {uri}")
-        if meaning is error:
-            meaning = _unreadable(error, uri)
+        known = translate(error, f"Delta table {uri}")
+        meaning = _unreadable(error, uri) if known is error else known
         if meaning is None:
             raise
         raise meaning from None  # its text has a back trace of foreign code

@@ -1,6 +1,6 @@
 """Maintenance jobs, which process all tables at night, one after the other."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import dagster as dg
@@ -60,7 +60,7 @@ class MaintenanceJob:
             return None
 
         @dg.op(name=self.step_name, description=self.about, required_resource_keys={"spark", "lake"})
-        def each(context: dg.OpExecutionContext, config: Chosen) -> None:
+        def each(context: dg.OpExecutionContext, config: Chosen) -> Iterator[dg.AssetObservation | dg.Output[None]]:
             if unknown := sorted(set(config.tables) - by_name.keys()):
                 raise dg.Failure(
                     f"{', '.join(unknown)}: not among the {self.whose} ({', '.join(sorted(by_name))})",
@@ -68,9 +68,11 @@ class MaintenanceJob:
                 )
             faults = Faults(context.resources.lake, context.log.error, kinds=(Exception,))
             for name in config.tables or sorted(by_name):
+                metadata = None
                 with faults.of(by_name[name]):
                     metadata = self.work(context, by_name[name])
-                    context.log_event(dg.AssetObservation(by_name[name].key, metadata=metadata))
+                if metadata is not None:  # at once: Dagster drops what a step that fails has logged as events
+                    yield dg.AssetObservation(by_name[name].key, metadata=metadata)
             failures = faults.found
             if self.of_lake is not None and not config.tables:
                 try:
@@ -80,6 +82,7 @@ class MaintenanceJob:
                     context.log.error(failures["the lake"])
             if failures:
                 raise dg.Failure(f"{self.undone}: {', '.join(failures)}", metadata=failures, allow_retries=False)
+            yield dg.Output(None)
 
         @dg.job(name=self.name, description=self.about, tags=UPKEEP)
         def job() -> None:
