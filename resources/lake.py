@@ -162,8 +162,11 @@ class Lake:
 
     def strangers(self, uri: str) -> list[str]:
         """The names of what is in the folder ``uri`` beside Delta's commits, sorted."""
-        with self.files(uri) as files:
-            found = files.get_file_info(pafs.FileSelector("", allow_not_found=True))
+        try:
+            with self.files(uri) as files:
+                found = files.get_file_info(pafs.FileSelector("", allow_not_found=True))
+        except TableNotFoundError:  # nor is there a folder
+            return []
         return sorted(info.base_name for info in found if info.base_name != "_delta_log")
 
     def followed(self) -> "Lake":
@@ -399,7 +402,8 @@ def _translated(uri: str) -> Iterator[None]:
 def _unreadable(error: OSError | DeltaError, uri: str) -> IncrementalLoadError | None:
     """What an error says about a table; None if it says nothing: a lost race, or a file that somebody looked for."""
     is_of_table = isinstance(error, DeltaError) or str(error).startswith("Kernel error")
-    if isinstance(error, CommitFailedError) or not is_of_table:
+    is_absent = isinstance(error, TableNotFoundError) and "PermissionDenied" not in str(error)
+    if isinstance(error, CommitFailedError) or is_absent or not is_of_table:
         return None
     files = None
     with suppress(OSError, DeltaError):  # nor can its folder be opened

@@ -97,6 +97,7 @@ def test_a_folder_with_data_and_no_commits_is_a_damaged_table_and_an_empty_one_i
     shutil.rmtree(table / "_delta_log")
     assert "has no commits in _delta_log, but holds 'part-" in why(table).problem
     shutil.rmtree(table)
+    assert Lake(str(table.parent)).expect_readable(str(table)) is None
     table.mkdir()
     assert Lake(str(table.parent)).expect_readable(str(table)) is None
 
