@@ -16,6 +16,7 @@
     ├── LakeMistaken              the lake is another one, or a copy, than Dagster's checkpoints are of
     ├── ReconciliationFailed      the table does not hold what the log says it should
     ├── StoredFileLost            a data file of the table or its log was removed by somebody else
+    ├── LakeUnreadable            a Delta table of the lake is damaged, locked or of a foreign format
     └── SparkUnavailable          Spark cannot be reached or started; transient, retried
 
 Every message says what happened (table, partition, file or column, value), which rule it broke and what to do.
@@ -114,6 +115,10 @@ class ReconciliationFailed(IncrementalLoadError):
 
 class StoredFileLost(IncrementalLoadError):
     """A data file that is part of a table or its log is gone."""
+
+
+class LakeUnreadable(IncrementalLoadError):
+    """A Delta table of the lake is there, or parts of it are, and it cannot be read."""
 
 
 class SparkUnavailable(IncrementalLoadError):

@@ -17,12 +17,12 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction
 
+from resources.errors import IncrementalLoadError
 from resources.failures import translate
 from resources.object_store import S3Endpoint
 from resources.settings import Settings
+from resources.unreadable import LOG_FOLDER, unreadable, without_commits
 
-LOG_FOLDER = "_changes"
-"""Folder under the lake's root with the change log of each table."""
 CUTS_FOLDER = "_cuts"
 """Folder under the lake's root with the window bounds of tables whose sources have no reliable times."""
 REFERENCES_FOLDER = "_references"
@@ -138,13 +138,36 @@ class Lake:
         Raises:
             SparkUnavailable: The object store does not answer (transient, like the same error in Spark).
             IncrementalLoadError: The object store refuses: no such bucket, credentials, permission.
-            deltalake.exceptions.DeltaError: The table exists but cannot be read, or has no such version.
+            LakeUnreadable: The table exists but cannot be read, or has no such version.
         """
         with _translated(uri):
             try:
                 return DeltaTable(uri, version, _options(uri))
-            except TableNotFoundError:
+            except TableNotFoundError as error:
+                if "PermissionDenied" in str(error):
+                    raise
                 return None
+
+    def expect_readable(self, uri: str) -> DeltaTable | None:
+        """The table at ``uri`` at its newest version; None if there is none.
+
+        Raises:
+            LakeUnreadable: As in :meth:`delta`, or the folder has data, but no commits.
+            SparkUnavailable, IncrementalLoadError: As in :meth:`delta`.
+        """
+        table = self.delta(uri)
+        if table is None and (names := self.strangers(uri)) and (table := self.delta(uri)) is None:
+            raise without_commits(uri, names)
+        return table
+
+    def strangers(self, uri: str) -> list[str]:
+        """The names of what is in the folder ``uri`` beside Delta's commits, sorted."""
+        try:
+            with self.files(uri) as files:
+                found = files.get_file_info(pafs.FileSelector("", allow_not_found=True))
+        except TableNotFoundError:  # nor is there a folder
+            return []
+        return sorted(info.base_name for info in found if info.base_name != "_delta_log")
 
     def followed(self) -> "Lake":
         """The same lake for one load, which opens its tables a dozen times: see :class:`FollowedLake`."""
@@ -365,14 +388,27 @@ def files_in(files: pa.Table, column: str, values: Sequence[str]) -> pa.Table:
 
 @contextmanager
 def _translated(uri: str) -> Iterator[None]:
-    """Translates errors of the object store within the block into this package's errors."""
+    """Translates errors of the object store, and of damaged tables, within the block into this package's errors."""
     try:
         yield
     except (OSError, DeltaError) as error:  # of a refused write deltalake says that a file cannot be parsed
-        meaning = translate(error, f"Delta table {uri}")
-        if meaning is error:
+        known = translate(error, f"Delta table {uri}")
+        meaning = _unreadable(error, uri) if known is error else known
+        if meaning is None:
             raise
-        raise meaning from error
+        raise meaning from None  # its text has a back trace of foreign code
+
+
+def _unreadable(error: OSError | DeltaError, uri: str) -> IncrementalLoadError | None:
+    """What an error says about a table; None if it says nothing: a lost race, or a file that somebody looked for."""
+    is_of_table = isinstance(error, DeltaError) or str(error).startswith("Kernel error")
+    is_absent = isinstance(error, TableNotFoundError) and "PermissionDenied" not in str(error)
+    if isinstance(error, CommitFailedError) or is_absent or not is_of_table:
+        return None
+    files = None
+    with suppress(OSError, DeltaError):  # nor can its folder be opened
+        files = pafs.PyFileSystem(DeltaStorageHandler(uri, _options(uri)))
+    return unreadable(error, uri, files)
 
 
 def _is_on_s3(uri: str) -> bool:

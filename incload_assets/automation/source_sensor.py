@@ -14,6 +14,7 @@ from incload_assets.automation.policy import Decision, plan
 from incload_assets.automation.repairs import with_repairs
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
+from incload_assets.load.faults import of_table
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
 from incload_assets.progress.lake_identity import REMEDY, mistaken
 from incload_assets.progress.lateness import lateness_of
@@ -57,6 +58,10 @@ def source_sensor(
         tags={"incload/table": table.name.replace("/", ".")},
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        with of_table(table, context.resources.lake):
+            return tick(context)
+
+    def tick(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         newest, began = None if pace.is_due() else NEWEST, time.monotonic()
         at, lake = now(), context.resources.lake
         progress, planned = look(context.instance, table, lake, at, newest=newest)

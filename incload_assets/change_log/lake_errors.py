@@ -11,6 +11,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import quoted
 from resources.errors import ConcurrentLoad, IncrementalLoadError, SchemaMismatch, StoredFileLost
 from resources.lake import Lake
+from resources.unreadable import afresh
 
 _GONE = re.compile(
     r"\[PATH_NOT_FOUND\] Path does not exist: (?P<path>.+?)\. SQLSTATE"
@@ -39,19 +40,13 @@ def lost_file(error: BaseException, table: Table, lake: Lake) -> IncrementalLoad
             remedy="the load is tried again later",
         )
     path = table.key.path
-    places = {
-        lake.table_uri(path): ("the table", "its partitions are then asked for, and merged from the log again"),
-        lake.log_uri(path): (
-            "the log of changes",
-            "where the source still holds everything: its partitions are then asked for, and ingested again",
-        ),
-    }
-    for uri, (what, then) in places.items():
+    places = {lake.table_uri(path): "the table", lake.log_uri(path): "the log of changes"}
+    for uri, what in places.items():
         if f"{lake.spark_uri(uri)}/" in name:
             return StoredFileLost(
                 f"{table.name}: {name}, a data file of {what}, is gone",
                 rule="files of the lake are removed by Delta's VACUUM alone",
-                remedy=f"restore it, or remove all of {uri}; {then}",
+                remedy=f"restore it{afresh(uri)}",
             )
     return None
 

@@ -4,7 +4,7 @@ Every night compares the newest windows of all tables. These schedules add older
 that none takes hours and a failed one is repeated alone. Each run also compares what earlier ones found wrong.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -12,10 +12,12 @@ import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
 
 from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.checks import reconciliation
 from incload_assets.checks.registry import step_name
 from incload_assets.declaration.slo import Criticality
 from incload_assets.declaration.table import Table
+from incload_assets.load.faults import Faults, unheard
 from resources.lake import Lake
 
 WINDOWS_PER_RUN = 50
@@ -54,20 +56,30 @@ def reconciliation_schedules(tables: Iterable[Table], job: UnresolvedAssetJobDef
     return [_schedule(depth, list(tables), job) for depth in DEPTHS]
 
 
-def run_requests(depth: Depth, tables: Iterable[Table], lake: Lake, tick: str) -> Iterator[dg.RunRequest]:
+def run_requests(
+    depth: Depth, tables: Iterable[Table], lake: Lake, tick: str, hear: Callable[..., object] = unheard
+) -> Iterator[dg.RunRequest]:
     """The runs of one tick: newest windows first, each run of one table.
+
+    For a table whose log cannot be read, a run of the check is requested that fails and says so.
 
     Args:
         depth: The schedule.
         tables: All incremental tables.
         lake: The lake with the logs.
         tick: Name of the tick; the same tick requests no run twice.
+        hear: Called with why a log cannot be read.
     """
+    faults = Faults(lake, hear)
     for table in tables:
         windows = depth.windows.get(table.criticality, 0)
         if not windows:
             continue
-        ingested = ChangeLog(table, lake).controls()
+        ingested: Mapping[str, WindowRecord] = {}
+        with faults.of(table):
+            ingested = ChangeLog(table, lake).controls()
+        if table.name in faults.errors:
+            yield _request(table, [], f"{depth.name} {tick} {table.name} 0")
         keys = [key for key in reversed(table.partitions_def.get_partition_keys()) if key in ingested]
         chosen = keys[: len(keys) if windows == inf else int(windows)]
         for number, start in enumerate(range(0, len(chosen), WINDOWS_PER_RUN)):
@@ -95,7 +107,7 @@ def _schedule(depth: Depth, tables: Sequence[Table], job: UnresolvedAssetJobDefi
     )
     def schedule(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest]:
         tick = context.scheduled_execution_time.isoformat()
-        return list(run_requests(depth, tables, context.resources.lake, tick))
+        return list(run_requests(depth, tables, context.resources.lake, tick, context.log.error))
 
     return schedule
 

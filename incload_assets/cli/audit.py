@@ -17,7 +17,8 @@ def audit(
     """Show who did what to tables, from where and why, oldest first, and verify that nobody has altered the record.
 
     Loads by hand, pauses, rebuilds, restores and other actions of people are entries. Each carries the hash of the one
-    before. The exit code is 1 if an entry was edited, removed or added, and the first one is named.
+    before. The exit code is 1 if an entry was edited, removed or added, and the first one is named. It is 1, too,
+    if a table that was asked for cannot be read.
 
     - **Writes:** nothing to the lake, except actions in the Dagster UI that were not recorded yet.
     - **Spark:** not started.
@@ -33,6 +34,7 @@ def audit(
     from incload_assets.cli.project import open_project
     from incload_assets.cli.status_view import as_iso
     from incload_assets.declaration.window import now
+    from incload_assets.load.faults import unreadable_tables
     from incload_assets.monitoring.telemetry.emitters import collect_and_send
     from incload_assets.progress.audit import FAILED
     from incload_assets.progress.audit_chain import chain_of, chosen
@@ -47,6 +49,8 @@ def audit(
         if found.altered is None:
             collect_and_send(project.instance, project.tables.values(), lake)
             found = chain_of(lake, project.instance)
+        named = [project.tables[name]] if name else [project.tables[each] for each in sorted(project.tables)]
+        faults = unreadable_tables(named, lake)
     entries = chosen(found, name, begin)
     if as_json:
         altered = None if found.altered is None else asdict(found.altered)
@@ -74,6 +78,7 @@ def audit(
         raise typer.Exit(1)
     if not as_json:
         screen.say(f"{len(found.entries)} entries, none altered")
+    screen.complain_of(faults.values())
 
 
 def _some(partitions: Sequence[str]) -> str:

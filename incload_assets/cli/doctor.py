@@ -13,7 +13,8 @@ def doctor(
 ) -> None:
     """Compare Dagster's partitions, the logs' records, the tables' commits and the lake's identity.
 
-    Each disagreement is one line with its remedy, and the exit code is 1 if there is one. No source is asked.
+    Each disagreement is one line with its remedy, and the exit code is 1 if there is one. So is a table or log that
+    cannot be read. No source is asked.
 
     Loads into a lake that was copied, moved or swapped are refused until `--adopt-lake` says that this lake is to go
     on. Dagster's checkpoints are then taken to be of this lake; what they contradict is told afterwards.
@@ -32,7 +33,7 @@ def doctor(
     from incload_assets.declaration.window import now
     from incload_assets.progress.audit import AuditEntry, record
     from incload_assets.progress.lake_identity import adopt_lake as adopt
-    from incload_assets.recovery.doctor import examine_lake, examine_table, in_one
+    from incload_assets.recovery.doctor import examine
     from resources.lake import Lake
     from resources.settings import Settings
 
@@ -46,11 +47,9 @@ def doctor(
                 why = f"lake {lake.identity()} at {lake.root}"
                 record(lake, AuditEntry(action="adopt", because=why, details=former))
             screen.say(escape(f"the lake {lake.root} is adopted for {len(changed)} of {len(tables)} tables"))
-        found = examine_lake(lake, project.instance)
-        for one in tables:
-            found += examine_table(project.instance, one, lake, at)
+        found = examine(project.instance, tables, lake, at)
         keys = {one.name: one.partitions_def.get_partition_keys(current_time=at) for one in tables}
-    for each in in_one(found):
+    for each in found:
         partitions = shown(each.partitions, keys[each.table]) if each.partitions else ""
         where = " ".join(filter(None, [each.table, partitions])) or "audit"
         screen.say(escape(f"{where}: {each.what}. Remedy: {each.remedy}."))

@@ -18,6 +18,8 @@ def history(
     the partition can be returned to it, and how long, and to which one `incload undo` returns it. With `--before` and a
     number it returns to the landing before the one with that number.
 
+    The exit code is 1 if the table or its log cannot be read; its loads are shown all the same.
+
     - **Writes:** no table and no log. Loads that ended since the last time are recorded in the lake's table `_loads`.
     - **Spark:** not started.
     - **Dagster's instance:** needed.
@@ -29,6 +31,7 @@ def history(
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.status_view import as_iso
+    from incload_assets.load.faults import Faults, expect_readable
     from incload_assets.load.undo_plan import kept_landings
     from incload_assets.monitoring.loads_table import LoadsTable
     from incload_assets.monitoring.telemetry.emitters import collect_and_send
@@ -40,7 +43,10 @@ def history(
         collect_and_send(project.instance, project.tables.values(), lake)
         windows = None if partition is None else [partition]
         rows = LoadsTable(lake).rows(tables=[wanted.name], windows=windows)[-most:]
-        found = kept_landings(wanted, lake, {row.window for row in rows})
+        found, faults = [], Faults(lake)
+        with faults.of(wanted):
+            expect_readable(wanted, lake)
+            found = kept_landings(wanted, lake, {row.window for row in rows})
     kept = {(landing.window, landing.run_id): landing for landing in found}
     if as_json:
         records = []
@@ -55,6 +61,7 @@ def history(
                 }
             records.append(vars(row) | of_landing)
         screen.print_json(json.dumps(records, default=as_iso))
+        screen.complain_of(faults.found.values())
         return
     grid = screen.grid("ended (UTC)")
     for name in (
@@ -85,3 +92,4 @@ def history(
             str(kept.get((row.window, row.run_id), "")),
         )
     screen.print_grid(grid)
+    screen.complain_of(faults.found.values())

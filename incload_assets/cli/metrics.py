@@ -15,8 +15,9 @@ def metrics(
     """Serve the metrics of all tables to Prometheus, until it is interrupted.
 
     Each scrape of `http://HOST:PORT/metrics` gathers them anew from the lake and Dagster, without reading a source. If
-    these do not answer, `incload_up` is 0 and the series of tables are left out; it goes on serving. Restart it after a
-    deployment: it knows the tables that were declared when it started.
+    these do not answer, `incload_up` is 0 and the series of tables are left out; it goes on serving. A table
+    that cannot be read has `incload_readable` 0, and all its other series; `--once` then names it, and the exit code is
+    1. Restart it after a deployment: it knows the tables that were declared when it started.
 
     - **Writes:** finished loads to the lake's table `_loads`, as the sensor `collect_loads` does.
     - **Spark:** not started.
@@ -46,6 +47,7 @@ def metrics(
         exporter = Exporter(project.instance, project.tables.values(), Lake.of(Settings()), report)
         if once:
             sys.stdout.write(exporter.text())
+            screen.complain_of(exporter.unreadable)
             return
         ended = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -3,9 +3,10 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
+import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -29,6 +30,15 @@ def complain(message: str) -> None:
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     console.print("[bold red]Error:[/] ", end="")
     console.print(message, markup=False)
+
+
+def complain_of(faults: Iterable[str | None]) -> None:
+    """Prints each fault of a table on standard error, and ends the command with exit code 1 if there is one."""
+    told = [fault for fault in faults if fault is not None]
+    for fault in told:
+        complain(fault)
+    if told:
+        raise typer.Exit(1)
 
 
 def say(message: str) -> None:

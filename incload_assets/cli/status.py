@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from resources.errors import IncrementalLoadError
-
 
 def status(
     table: Annotated[str | None, typer.Argument(help="Name of a table, for its partitions too.")] = None,
@@ -16,8 +14,8 @@ def status(
     """Show per table how many partitions are loaded, missing, failed or drifted, and how fresh it is.
 
     With a table's name, its partitions, the causes of failures and advice are shown, too. If a source does not respond,
-    the other tables are shown all the same. The exit code is 1 then, and if logs have loads that Dagster does not know,
-    because its storage was lost.
+    or a table cannot be read, the other tables are shown all the same. The exit code is 1 then, and if logs have loads
+    that Dagster does not know, because its storage was lost.
 
     - **Writes:** no table and no log. A source may record where its windows end, and hashes of files are cached.
     - **Spark:** not started.
@@ -33,6 +31,7 @@ def status(
     from incload_assets.cli.project import open_project
     from incload_assets.cli.status_view import COUNTED, LABELS, as_iso, overview, some
     from incload_assets.declaration.window import now
+    from incload_assets.load.faults import Faults, expect_readable
     from incload_assets.progress.status import TableStatus, forgotten_loads, table_status
     from resources.lake import Lake
     from resources.settings import Settings
@@ -41,18 +40,18 @@ def status(
         lake = Lake.of(Settings())
         tables = [project.table(table)] if table else [project.tables[name] for name in sorted(project.tables)]
         found: list[TableStatus] = []
-        unknown: dict[str, str] = {}
+        faults = Faults(lake)
         for one in tables:
-            try:
+            with faults.of(one):
                 found.append(table_status(project.instance, one, lake))
-            except IncrementalLoadError as error:
-                unknown[one.name] = str(error)
+                expect_readable(one, lake)
+        unknown, names = faults.found, {each.table for each in found}
         if as_json:
             known = [asdict(each) for each in found]
             troubles = [{"table": name, "error": why} for name, why in unknown.items()]
             screen.print_json(json.dumps([*known, *troubles], default=as_iso))
-        elif found:
-            screen.print_grid(overview(found))
+        else:
+            screen.print_grid(overview(found, [name for name in unknown if name not in names]))
             for each in found:
                 for era in each.closed:
                     screen.say(escape(f"{each.table}: {era}"))
@@ -62,8 +61,7 @@ def status(
                     screen.say(
                         escape(f"{each.table}: left out by the path, because of their names: {some(each.left_out)}")
                     )
-        for why in unknown.values():
-            screen.complain(why)
+        screen.complain_of(unknown.values())
         forgotten = {each.table: len(each.forgotten) for each in found if each.forgotten}
         if forgotten:
             screen.complain(". Remedy: ".join(forgotten_loads(forgotten)))

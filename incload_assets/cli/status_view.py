@@ -1,5 +1,6 @@
 """The table that ``incload status`` shows."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from rich.table import Table as Grid
@@ -19,8 +20,13 @@ _NAMED = 5
 _STYLES = {"missing": "yellow", "failed": "red", "drifted": "yellow", "in_progress": "blue", "held": "magenta"}
 
 
-def overview(found: list[TableStatus]) -> Grid:
-    """A row for each table: counts of partitions by status, rows, freshness and the last load."""
+def overview(found: Sequence[TableStatus], unknown: Sequence[str] = ()) -> Grid:
+    """A row for each table: counts of partitions by status, rows, freshness and the last load.
+
+    Args:
+        found: The statuses.
+        unknown: The names of tables whose status could not be found out.
+    """
     grid = screen.grid("table")
     for name in (*COUNTED, "rows"):
         grid.add_column(LABELS.get(name, name), justify="right")
@@ -35,6 +41,8 @@ def overview(found: list[TableStatus]) -> Grid:
             _freshness(one.freshness),
             "never" if one.last_materialized is None else f"{one.last_materialized:%m-%d %H:%M}Z",
         )
+    for name in unknown:
+        grid.add_row(name, *("?" for _ in (*COUNTED, "rows")), "[red]unknown[/]", "")
     return grid
 
 

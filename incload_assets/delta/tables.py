@@ -7,7 +7,6 @@ from functools import partial
 
 import pyspark.sql.types as T
 from deltalake import DeltaTable
-from pyarrow.fs import FileSelector
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -227,9 +226,7 @@ def _create_in_folder(
     Raises:
         SchemaMismatch: There is something else in the folder.
     """
-    with lake.files(uri) as files:
-        names = sorted(info.base_name for info in files.get_file_info(FileSelector("", allow_not_found=True)))
-    others = [name for name in names if name != "_delta_log"]
+    others = lake.strangers(uri)
     if lake.delta(uri) is not None:  # it has files by now
         return
     if others:

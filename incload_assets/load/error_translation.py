@@ -3,6 +3,8 @@
 import re
 
 import dagster as dg
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 
 from incload_assets.change_log.lake_errors import lost_file, refusal
@@ -11,6 +13,7 @@ from incload_assets.declaration.table import Table
 from resources.errors import IncrementalLoadError
 from resources.failures import masked, translate
 from resources.lake import Lake
+from resources.unreadable import unreadable
 
 
 def told(error: BaseException, doing: str, table: Table, lake: Lake) -> BaseException:
@@ -28,13 +31,16 @@ def told(error: BaseException, doing: str, table: Table, lake: Lake) -> BaseExce
     known = translate(error, doing)
     if isinstance(known, IncrementalLoadError | dg.Failure):
         return known
+    uri = lake.table_uri(table.key.path)
+    sure = isinstance(known, DeltaError)
+    if isinstance(known, DeltaError | OSError | pa.ArrowException) and (said := unreadable(known, uri, sure=sure)):
+        return said
     if not isinstance(known, PySparkException):
         return IncrementalLoadError(
             f"{doing}: {type(known).__name__}: {masked(str(known))}",
             remedy="this was not foreseen; the run's log has the stack trace",
         )
-    uri = lake.sql_name(lake.table_uri(table.key.path))
-    if meaning := lost_file(known, table, lake) or refusal(known, table, uri):
+    if meaning := lost_file(known, table, lake) or refusal(known, table, lake.sql_name(uri)):
         return meaning
     line = masked(str(known).strip().splitlines()[0])
     if table.contract.personal:
@@ -44,4 +50,4 @@ def told(error: BaseException, doing: str, table: Table, lake: Lake) -> BaseExce
 
 def unforeseen(error: BaseException) -> BaseException | None:
     """The error, if a person needs its stack trace; None for known errors, and for Spark's, which quote values."""
-    return None if isinstance(error, IncrementalLoadError | dg.Failure | PySparkException) else error
+    return None if isinstance(error, IncrementalLoadError | dg.Failure | PySparkException | DeltaError) else error

@@ -1,6 +1,6 @@
 """Maintenance jobs, which process all tables at night, one after the other."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import dagster as dg
@@ -8,6 +8,7 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from pydantic import Field
 
 from incload_assets.declaration.table import Table, every_table
+from incload_assets.load.faults import Faults
 from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.progress.confirmed import confirm_field, expect_confirmed, is_by_hand
 from resources.failures import translate
@@ -74,7 +75,9 @@ class MaintenanceJob:
             return None
 
         @dg.op(name=self.step_name, description=self.about, required_resource_keys={"spark", "lake"})
-        def each(context: dg.OpExecutionContext, config: ChosenByHand) -> None:
+        def each(
+            context: dg.OpExecutionContext, config: ChosenByHand
+        ) -> Iterator[dg.AssetObservation | dg.Output[None]]:
             if unknown := sorted(set(config.tables) - by_name.keys()):
                 raise dg.Failure(
                     f"{', '.join(unknown)}: not among the {self.whose} ({', '.join(sorted(by_name))})",
@@ -83,15 +86,14 @@ class MaintenanceJob:
             if self.removes and is_by_hand(context.run):
                 wanted = ", ".join(config.tables) or ALL
                 expect_confirmed(self.name, config.confirm, wanted, f"removes {self.removes}")
-            failures = {}
+            faults = Faults(context.resources.lake, context.log.error, kinds=(Exception,))
             for name in config.tables or sorted(by_name):
-                try:
+                metadata = None
+                with faults.of(by_name[name]):
                     metadata = self.work(context, by_name[name])
-                except Exception as error:
-                    failures[name] = str(translate(error, name))
-                    context.log.error(failures[name])
-                else:
-                    context.log_event(dg.AssetObservation(by_name[name].key, metadata=metadata))
+                if metadata is not None:  # at once: Dagster drops what a step that fails has logged as events
+                    yield dg.AssetObservation(by_name[name].key, metadata=metadata)
+            failures = faults.found
             if self.of_lake is not None and not config.tables:
                 try:
                     context.add_output_metadata(self.of_lake(context))
@@ -100,6 +102,7 @@ class MaintenanceJob:
                     context.log.error(failures["the lake"])
             if failures:
                 raise dg.Failure(f"{self.undone}: {', '.join(failures)}", metadata=failures, allow_retries=False)
+            yield dg.Output(None)
 
         @dg.job(name=self.name, description=self.about, tags=UPKEEP)
         def job() -> None:

@@ -21,8 +21,10 @@ from dagster._core.storage.tags import (  # these have no public names
 )
 
 from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
+from incload_assets.load.faults import Faults
 from incload_assets.monitoring.by_hand import marked, runs_by_hand, wiped
 from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow, Trigger
 from incload_assets.monitoring.loads_table import LoadsTable
@@ -107,8 +109,8 @@ class _Collector:
         since = pc.max(here.filter(pc.field("outcome") != "loaded")["ended_at"]).as_py()
         found = [*self._loaded(after=pc.max(here["event"]).as_py() or 0), *self._failed(since)]
         self.statuses += wiped(self.instance, names, self.identity)
-        if not seen.num_rows:
-            found += self._logged({(row.table, row.window) for row in found if row.outcome == "loaded"})
+        if bare := [table for table in self.tables.values() if table.name not in pc.unique(seen["table"]).to_pylist()]:
+            found += self._logged(bare, {(row.table, row.window) for row in found if row.outcome == "loaded"})
         return sorted(_without(seen, found), key=lambda row: (row.ended_at, row.event))
 
     def _loaded(self, after: int) -> Iterator[LoadRow]:
@@ -189,10 +191,17 @@ class _Collector:
                     code_version=table.code_version,
                 )
 
-    def _logged(self, known: set[tuple[str, str]]) -> Iterator[LoadRow]:
-        """The windows of the logs that no event tells about, when ``_loads`` is made again."""
-        for table in self.tables.values():
-            for key, record in ChangeLog(table, self.lake).controls().items():
+    def _logged(self, bare: Iterable[Table], known: set[tuple[str, str]]) -> Iterator[LoadRow]:
+        """The windows of the logs that no event tells about, of tables of which ``_loads`` has nothing (any more).
+
+        The log of a table that cannot be read is read by a later collection.
+        """
+        faults = Faults(self.lake)
+        for table in bare:
+            records: Mapping[str, WindowRecord] = {}
+            with faults.of(table):
+                records = ChangeLog(table, self.lake).controls()
+            for key, record in records.items():
                 window = self._window(table, key) if (table.name, key) not in known else None
                 if window is not None:
                     yield LoadRow(

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from deltalake.exceptions import DeltaError
-
 from incload_assets.change_log.rewrite import REWRITES
 from incload_assets.declaration.table import Table
 from incload_assets.delta.differences import Difference, Stored, stored_differences
 from incload_assets.delta.tables import stored_of
 from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.progress.audit_chain import chain_of, chosen
+from resources.errors import LakeUnreadable
 from resources.lake import Lake
 
 _ROWS_ALONE = {"MERGE", "WRITE", "DELETE", "UPDATE", "OPTIMIZE", "VACUUM START", "VACUUM END"}
@@ -97,7 +96,7 @@ def _at(lake: Lake, uri: str, version: int) -> Stored | None:
     """What was stored at a version; None if that version cannot be read any more."""
     try:
         delta = lake.delta(uri, version)
-    except DeltaError:
+    except LakeUnreadable:
         return None
     return None if delta is None else stored_of(delta)
 

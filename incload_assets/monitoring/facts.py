@@ -13,6 +13,7 @@ from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from incload_assets.checks.registry import check_names
 from incload_assets.declaration.table import Table
+from incload_assets.load.faults import unreadable_tables
 from incload_assets.monitoring.due_windows import window_length
 from incload_assets.monitoring.load_row import LoadRow
 from incload_assets.monitoring.loads_table import LoadsTable
@@ -80,6 +81,7 @@ class TableFacts:
         under_way: Number of runs of the table by status, ``queued`` or ``started``.
         backfills: Number of Dagster's backfills of the table that are not finished.
         pause: The pause of its loads that is in force; None if they go on.
+        unreadable: Why the table or its log cannot be read; None if they can be.
     """
 
     table: Table
@@ -97,6 +99,7 @@ class TableFacts:
     under_way: Mapping[str, int] = field(default_factory=dict)
     backfills: int = 0
     pause: Pause | None = None
+    unreadable: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +140,7 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
         if row.ended_at <= at:
             recent[row.table].append(row)
     watches, checks, under_way = _watches(instance), _checks(instance, tables), _under_way(instance)
-    backfills, paused = _backfills(instance), pauses(lake, at)
+    backfills, paused, unreadable = _backfills(instance), pauses(lake, at), unreadable_tables(tables, lake)
     return Facts(
         at=at,
         tables={
@@ -149,6 +152,7 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
                 under_way=under_way.get(table.name, {}),
                 backfills=backfills[table.key],
                 pause=paused.get(table.name),
+                unreadable=unreadable.get(table.name),
                 **vars(sums[table.name]),
             )
             for table in tables

@@ -376,6 +376,11 @@ METRICS: tuple[Metric, ...] = (
         values=_source_up,
     ),
     Metric(
+        name="incload_readable",
+        help="0 if the table or its log in the lake cannot be read.",
+        values=lambda t, _: iter([((), float(t.unreadable is None))]),
+    ),
+    Metric(
         name="incload_last_load_timestamp_seconds",
         help="When a window of the table was last loaded.",
         values=lambda t, _: iter([((), t.newest.timestamp())] if t.newest else []),

@@ -5,7 +5,7 @@ is no contradiction: its next load repairs it.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,6 +14,7 @@ import dagster as dg
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
+from incload_assets.load.faults import Faults
 from incload_assets.load.range_fences import not_merged
 from incload_assets.progress.audit_chain import chain_of
 from incload_assets.progress.lake_identity import REMEDY, mistaken
@@ -23,6 +24,7 @@ from incload_assets.progress.request_tags import TABLE_TAG
 from incload_assets.progress.run_tags import own_tag
 from incload_assets.progress.status import forgotten_loads
 from incload_assets.progress.undone import undone_windows
+from resources.errors import IncrementalLoadError
 from resources.lake import Lake
 
 
@@ -50,6 +52,29 @@ _REPLACED = "no commit of their load: it was replaced by an older copy"
 _FORMER = "give the table its former partitions, or declare them as former_partitions"
 
 
+def examine(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at: datetime) -> list[Disagreement]:
+    """The disagreements about the lake and about tables; a table that cannot be read is one of them.
+
+    Args:
+        instance: The instance with the checkpoints.
+        tables: The declarations.
+        lake: The lake with the tables.
+        at: The present instant, aware.
+    """
+    found, faults = examine_lake(lake, instance), Faults(lake)
+    for table in tables:
+        with faults.of(table):
+            found += examine_table(instance, table, lake, at)
+    return _in_one(found + [_of_fault(name, error) for name, error in faults.errors.items()])
+
+
+def _of_fault(name: str, error: BaseException) -> Disagreement:
+    if not isinstance(error, IncrementalLoadError):
+        return Disagreement(table=name, what=str(error), remedy="run incload --verbose doctor, and see its stack trace")
+    what = error.problem.removeprefix(f"{name}: ") + (f" (rule: {error.rule})" if error.rule else "")
+    return Disagreement(table=name, what=what, remedy=error.remedy or "see incload docs runbooks")
+
+
 def examine_lake(lake: Lake, instance: dg.DagsterInstance) -> list[Disagreement]:
     """The disagreements that concern no single table: whether the audit is as it was written.
 
@@ -73,12 +98,17 @@ def examine_table(instance: dg.DagsterInstance, table: Table, lake: Lake, at: da
         lake: The lake with the table.
         at: The present instant, aware.
 
+    Raises:
+        LakeUnreadable: The table or its log cannot be read.
+
     Example:
         >>> [found.what for found in examine_table(instance, orders, lake, now())]  # doctest: +SKIP
         ['Dagster has them as loaded, and the log has no record of them']
     """
     if (why := mistaken(instance, table, lake)) is not None:
         return [Disagreement(table=table.name, what=why, remedy=f"set {REMEDY}")]  # all others would be of this lake
+    for uri in (lake.log_uri(table.key.path), lake.table_uri(table.key.path)):
+        lake.expect_readable(uri)
     records = ChangeLog(table, lake).controls()
     progress = progress_from(instance, table, SourceState(windows_to_look_at(table, at), {}, dict(records)))
     causes: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -101,7 +131,7 @@ def examine_table(instance: dg.DagsterInstance, table: Table, lake: Lake, at: da
     return [*found, *_dead_runs(instance, table)]
 
 
-def in_one(found: Sequence[Disagreement]) -> list[Disagreement]:
+def _in_one(found: Sequence[Disagreement]) -> list[Disagreement]:
     """The disagreements, with a single one for all tables whose loads Dagster does not know, as they have one cause."""
     lost = {each.table: len(each.partitions) for each in found if each.what == _FORGOTTEN}
     if len(lost) < 2:

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table
+from incload_assets.load.faults import Faults, expect_readable
 from incload_assets.maintenance.jobs import Chosen
 from incload_assets.progress.audit import AuditEntry, actor_of, record
 from incload_assets.progress.backup import back_up, is_sqlite
@@ -65,10 +66,13 @@ def rebuild_job(tables: Iterable[Table]) -> dg.JobDefinition:
     def rebuild_each(context: dg.OpExecutionContext, config: RebuildConfig) -> None:
         if unknown := sorted(set(config.tables) - by_name.keys()):
             raise dg.Failure(f"{', '.join(unknown)}: not among the tables ({', '.join(sorted(by_name))})")
-        for name in config.tables or sorted(by_name):
-            table, lake = by_name[name], context.resources.lake
+        lake = context.resources.lake
+        faults = Faults(lake, context.log.error)
+
+        def rebuild_one(name: str, table: Table) -> None:
+            expect_readable(table, lake)
             if lake.delta(lake.log_uri(table.key.path)) is None:
-                continue
+                return
             with context.resources.spark.session(name) as spark:
                 found = rebuild(LoadContext(spark, table, lake), context.instance, dry_run=config.dry_run)
             if found.proven and not config.dry_run:
@@ -78,6 +82,12 @@ def rebuild_job(tables: Iterable[Table]) -> dg.JobDefinition:
             context.log.info(found.summary(name, dry_run=config.dry_run))
             for key, why in found.refused.items():
                 context.log.warning(f"{name} {key}: {why}")
+
+        for name in config.tables or sorted(by_name):
+            with faults.of(by_name[name]):
+                rebuild_one(name, by_name[name])
+        if faults.errors:
+            raise dg.Failure(f"not rebuilt: {', '.join(faults.errors)}", metadata=faults.found, allow_retries=False)
 
     @dg.job(
         name="rebuild_checkpoints",

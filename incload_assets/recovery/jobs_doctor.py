@@ -11,7 +11,7 @@ from incload_assets.maintenance.jobs import Chosen
 from incload_assets.progress.audit import actor_of
 from incload_assets.progress.checkpoint import LOADS_NOTHING, UPKEEP
 from incload_assets.progress.pause import parse_until, pause, resume
-from incload_assets.recovery.doctor import examine_lake, examine_table, in_one
+from incload_assets.recovery.doctor import examine
 
 
 class PauseConfig(dg.Config):
@@ -43,12 +43,10 @@ def care_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
         return by_name[name]
 
     @dg.op(required_resource_keys={"lake"})
-    def examine(context: dg.OpExecutionContext, config: Chosen) -> None:
+    def examine_each(context: dg.OpExecutionContext, config: Chosen) -> None:
         instance, lake, at = context.instance, context.resources.lake, now()
         chosen = [named(name) for name in config.tables or sorted(by_name)]
-        found = in_one(
-            [*examine_lake(lake, instance), *(d for t in chosen for d in examine_table(instance, t, lake, at))]
-        )
+        found = examine(instance, chosen, lake, at)
         for one in found:
             where = " ".join(filter(None, [one.table, ", ".join(one.partitions)]))
             context.log.warning(f"{where}: {one.what}. Remedy: {one.remedy}")
@@ -70,7 +68,7 @@ def care_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
 
     @dg.job(description="Finds where Dagster, logs, tables and lake contradict each other.", tags=UPKEEP)
     def doctor() -> None:
-        examine()
+        examine_each()
 
     # these wait for no place of upkeep, which a nightly job may have for hours
     @dg.job(description="Stops the loads of a table for a time; detection and checks go on.", tags=LOADS_NOTHING)

@@ -11,6 +11,7 @@ from incload_assets.change_log.payloads import windows_with_payloads
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows
+from incload_assets.load.faults import Faults
 from incload_assets.load.fill import unfillable
 from incload_assets.load.replay import unreplayable
 from incload_assets.progress.request_tags import (
@@ -84,9 +85,14 @@ def replay_sensor(jobs: Mapping[Table, UnresolvedAssetJobDefinition]) -> dg.Sens
         required_resource_keys={"lake"},
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        requests = [one for table in jobs for one in replay_requests(table, context.resources.lake)]
+        requests: list[dg.RunRequest] = []
+        faults = Faults(context.resources.lake, context.log.error)
+        for table in jobs:
+            with faults.of(table):
+                requests += replay_requests(table, context.resources.lake)
         if not requests:
-            return dg.SkipReason("All rejected rows were judged by the present code.")
+            told = [*faults.found.values(), "All rejected rows were judged by the present code."]
+            return dg.SkipReason(" ".join(told))
         return dg.SensorResult(run_requests=requests)
 
     return sensor

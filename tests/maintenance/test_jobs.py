@@ -5,10 +5,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from incload_assets.assets.incremental import table_of
 from incload_assets.declaration import window as windows
+from incload_assets.declaration.table import Table
 from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.expire_payloads import EXPIRE_PAYLOADS
 from incload_assets.maintenance.jobs import schedule_of
@@ -75,6 +78,28 @@ def test_a_job_that_applies_to_no_table_is_not_defined() -> None:
     defined = {job.name for job in JOBS if job.definition([TABLE]) is not None}
     assert defined == {"compact_files", "expire_payloads", "vacuum_tables"}
     assert all(job.definition([]) is None for job in JOBS)
+
+
+def test_a_job_goes_on_after_a_table_that_cannot_be_read_and_fails_naming_it_alone(tmp_path: Path) -> None:
+    assert TABLE is not None
+    lake, bad = Lake(str(tmp_path)), replace(TABLE, key=dg.AssetKey("bad"))
+    for table in (TABLE, bad):
+        write_deltalake(lake.table_uri(table.key.path), pa.table({"n": [1]}))
+    torn = tmp_path / "bad" / "_delta_log" / f"{0:020d}.json"
+    torn.write_bytes(torn.read_bytes()[:-30])
+
+    def version(_: dg.OpExecutionContext, table: Table) -> dict[str, dg.MetadataValue]:
+        return {"version": dg.MetadataValue.int(lake.version(lake.table_uri(table.key.path)) or 0)}
+
+    job = replace(EXPIRE_PAYLOADS, work=version, of_lake=None).definition([bad, TABLE])
+    assert job is not None
+    resources = {"spark": dg.ResourceDefinition.none_resource(), "lake": dg.ResourceDefinition.hardcoded_resource(lake)}
+    done = job.execute_in_process(resources=resources, raise_on_error=False)
+    [failure] = [event.step_failure_data.user_failure_data for event in done.all_events if event.is_step_failure]
+    assert failure is not None
+    assert [event.asset_observation_data.asset_observation.asset_key.path for event in done.all_events
+            if event.event_type_value == "ASSET_OBSERVATION"] == [["items"]]  # fmt: skip
+    assert set(failure.metadata) == {"bad"} and f"bad: the Delta table {tmp_path}/bad" in str(failure.metadata["bad"])
 
 
 def test_the_audit_ends_with_the_job_of_all_tables_whose_step_shows_what_there_was_and_what_is_left(

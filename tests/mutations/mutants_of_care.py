@@ -10,6 +10,7 @@ CONFIRMED = (
     "test_a_person_confirms_a_job_that_removes_something_for_good_and_a_schedule_does_not"
 )
 ERASED = "tests/recovery/test_erase.py::test_the_job_of_the_ui_erases_only_after_its_confirmation"
+DAMAGED = "tests/cli/test_damaged_tables.py::test_"
 AUDIT = "tests/progress/test_audit.py::test_"
 
 MUTANTS_OF_CARE = [
@@ -45,4 +46,17 @@ MUTANTS_OF_CARE = [
     Mutant("care: what a run recorded is not recorded again", EXPLAIN, "progress.audit_once:_lacking",
            "if (entry.action, entry.table, entry.run_id, key) not in known", "if True",
            (f"{BY_HAND}runs_that_undo_release_and_load_are_recorded_once_as_what_they_did",)),
+    Mutant("care: a log that cannot be read hides no other table from the history", EXPLAIN,
+           "monitoring.collect:_Collector._logged", "with faults.of(table):", "if True:",
+           (f"{DAMAGED}a_damaged_table_is_named_with_its_remedy_and_everything_about_the_others_is_there[torn log]",)),
+    Mutant("care: the doctor goes on after a table that cannot be read", EXPLAIN, "recovery.doctor:examine",
+           "with faults.of(table):", "if True:",
+           (f"{DAMAGED}a_damaged_table_is_named_with_its_remedy_and_everything_about_the_others_is_there[torn log]",)),
+    Mutant("care: nightly jobs go on after a table that cannot be read", EXPLAIN,
+           "maintenance.jobs:MaintenanceJob.definition", "with faults.of(by_name[name]):", "if True:",
+           ("tests/maintenance/test_jobs.py::"
+            "test_a_job_goes_on_after_a_table_that_cannot_be_read_and_fails_naming_it_alone",)),
+    Mutant("care: nobody is sent to remove a commit that later ones build on", EXPLAIN, "resources.unreadable:_torn",
+           "if newest and int(name[:20]) > 0:", "if int(name[:20]) > 0:",
+           ("tests/resources/test_unreadable.py::test_an_older_torn_commit_is_not_to_be_removed",)),
 ]  # fmt: skip

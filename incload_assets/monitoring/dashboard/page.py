@@ -71,7 +71,12 @@ def _in_groups(panels: Sequence[Markup]) -> list[Markup]:
 
 
 def notices(view: View) -> list[Markup]:
-    """The notice at the top of a page: no daemon loads anything, or there is nothing to show yet."""
+    """The notices at the top of a page: tables that cannot be read, and why nothing is loaded by itself."""
+    return [notice(one.unreadable) for one in view.facts.tables.values() if one.unreadable] + _of_all(view)
+
+
+def _of_all(view: View) -> list[Markup]:
+    """The notice that no daemon loads anything, or that there is nothing to show yet."""
     if not view.facts.tables:
         return [notice("There are no tables yet: declare one, see ", element("code", "incload docs tables"), ".")]
     beats = view.facts.heartbeats.values()

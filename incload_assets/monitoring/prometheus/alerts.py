@@ -263,6 +263,15 @@ CHECKS = tuple(
 
 SOURCES = (
     Alert(
+        name="IncloadTableUnreadable",
+        expr="incload_readable == 0",
+        lasts=5 * MINUTE,
+        summary="{{ $labels.table }} or its log in the lake cannot be read",
+        action="Run `incload doctor {{ $labels.table }}`: it names the file and the remedy.",
+        runbook="a-table-cannot-be-read",
+        cause="readable",
+    ),
+    Alert(
         name="IncloadSourceDown",
         expr="incload_source_up == 0",
         lasts=10 * MINUTE,

@@ -84,6 +84,12 @@ class Exporter(Collector):
         """The metrics now, as a scrape gets them."""
         return generate_latest(registry_of(self)).decode()
 
+    @property
+    def unreadable(self) -> list[str]:
+        """Why tables could not be read when the metrics were last gathered, one line each."""
+        facts = self._last.facts
+        return [] if facts is None else [one.unreadable for one in facts.tables.values() if one.unreadable]
+
     def _gathered(self) -> Gathered:
         """The facts now; if another scrape was gathering them when this one came, what that one found."""
         came = time.monotonic()

@@ -218,6 +218,10 @@ def _durable(around: Circumstances) -> Finding:
     return Finding(is_sqlite(instance) and not where and around.at - made < BACKED_UP_WITHIN, saved)
 
 
+def _readable(around: Circumstances) -> Finding:
+    return Finding(around.own.unreadable is None, around.own.unreadable or "table and log can be opened")
+
+
 def _lake(around: Circumstances) -> Finding:
     root = around.settings.lake_root
     if "://" in root:
@@ -343,6 +347,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         name="Dagster's storage durable",
         evaluate=_durable,
         remedy="enable the section storage in dagster.yaml (Postgres) and back it up, or run incload backup nightly",
+    ),
+    Requirement(
+        name="table and log readable",
+        evaluate=_readable,
+        remedy="follow the remedy that it names, and see incload docs runbooks a-table-cannot-be-read",
     ),
     Requirement(
         name="lake durable",

@@ -39,6 +39,7 @@ from incload_assets.monitoring.rows.row_changes import (
     same,
 )
 from incload_assets.monitoring.rows.row_fates import outcome_of
+from resources.errors import LakeUnreadable
 from resources.lake import Lake
 from resources.lake_rows import Among, rows_where
 
@@ -199,7 +200,7 @@ class _Look:
         for commit in self.log.history():
             if not str(commit.get("userMetadata") or "").startswith(COMPACTED):
                 continue
-            with suppress(OSError, DeltaError):  # its files are gone
+            with suppress(OSError, DeltaError, LakeUnreadable):  # its files are gone
                 former = lake.delta(self.log.table_uri, int(commit["version"]) - 1)
                 assert former is not None
                 rows = _rows(former, [*self.table.columns, *_OWN], wanted)

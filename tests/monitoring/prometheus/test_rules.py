@@ -61,6 +61,7 @@ def healthy(table: str = "orders", criticality: str = "high", step: int = 1) -> 
     of_table = {
         "incload_sensor_running": always(1),
         "incload_source_up": always(1),
+        "incload_readable": always(1),
         "incload_last_load_timestamp_seconds": clock,
         "incload_sensor_success_timestamp_seconds": clock,
         "incload_overdue_seconds": always(0),
@@ -221,6 +222,7 @@ FIRES = (
     Case("the source sends other fields", failed("schema", "WARN"), {"IncloadSchemaDrift": "ticket"}),
     Case("files are gone", failed("source_files", "WARN"), {"IncloadSourceFiles": "ticket"}),
     Case("sources contradict each other", failed("conflicts", "WARN"), {"IncloadConflicts": "ticket"}),
+    Case("a table cannot be read", {of("incload_readable"): always(0)}, {"IncloadTableUnreadable": "page"}),
     Case("a source does not answer", {of("incload_source_up"): always(0)}, {"IncloadSourceDown": "page"}),
     Case(
         "little retention is left", {of("incload_retention_left_ratio"): always(0.2)}, {"IncloadRetentionLow": "ticket"}

@@ -1,0 +1,136 @@
+"""The one way through many tables: a fault of one of them is translated and kept, and the others go on."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+from pyspark.errors import PySparkException
+
+from incload_assets.declaration.table import Table
+from incload_assets.load.error_translation import told, unforeseen
+from resources.errors import IncrementalLoadError, LakeUnreadable
+from resources.lake import Lake
+from resources.unreadable import described
+
+OF_A_TABLE: tuple[type[Exception], ...] = (
+    IncrementalLoadError,
+    DeltaError,
+    PySparkException,
+    pa.ArrowException,
+    OSError,
+)
+"""The errors of lake and sources, which are about one table; others are errors of this program."""
+_OPENED_AT_ONCE = 16
+
+
+def unheard(message: str, exc_info: BaseException | None = None) -> None:
+    """Takes a fault that is asked for later."""
+
+
+class Faults:
+    """The faults of tables that are processed one after the other.
+
+    Args:
+        lake: The lake with the tables.
+        hear: Called with each fault, as a logger's ``error`` is.
+        kinds: The errors that are kept; others are raised.
+
+    Example:
+        >>> faults = Faults(lake)  # doctest: +SKIP
+        >>> for table in tables:  # doctest: +SKIP
+        ...     with faults.of(table):
+        ...         found.append(table_status(instance, table, lake))
+        >>> faults.found  # doctest: +SKIP
+        {'bad': 'bad: the log of changes …/_changes/bad cannot be read: …'}
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        hear: Callable[..., object] = unheard,
+        *,
+        kinds: tuple[type[Exception], ...] = OF_A_TABLE,
+    ) -> None:
+        self.lake, self.hear, self.kinds = lake, hear, kinds
+        self.errors: dict[str, BaseException] = {}
+        """The translated errors by table name, in the order of the tables."""
+
+    @property
+    def found(self) -> dict[str, str]:
+        """The faults for people, by table name."""
+        return {name: str(error) for name, error in self.errors.items()}
+
+    @contextmanager
+    def of(self, table: Table) -> Iterator[None]:
+        """Keeps an error of the block as the table's fault."""
+        try:
+            with of_table(table, self.lake, self.kinds):
+                yield
+        except Exception as error:
+            if not isinstance(error, (*self.kinds, IncrementalLoadError)):
+                raise
+            self.errors[table.name] = error
+            self.hear(str(error), exc_info=error.__cause__)
+
+
+@contextmanager
+def of_table(table: Table, lake: Lake, kinds: tuple[type[Exception], ...] = OF_A_TABLE) -> Iterator[None]:
+    """Raises errors of the block as errors of this project that name the table.
+
+    Args:
+        table: The table that the block is about.
+        lake: The lake with the table.
+        kinds: The errors that are translated.
+    """
+    try:
+        yield
+    except kinds as error:
+        known = told(error, table.name, table, lake)
+        if isinstance(known, IncrementalLoadError) and not known.problem.startswith(table.name):
+            known = type(known)(f"{table.name}: {known.problem}", rule=known.rule, remedy=known.remedy)
+        raise known from (None if isinstance(error, OF_A_TABLE) else unforeseen(error))
+
+
+def expect_readable(table: Table, lake: Lake) -> None:
+    """Checks that a table and its log can be opened, or that there is neither of them yet.
+
+    Raises:
+        LakeUnreadable: One of them cannot be read, or is gone while the other one is there.
+        SparkUnavailable, IncrementalLoadError: The lake's object store does not answer, or refuses.
+    """
+    own, log = lake.table_uri(table.key.path), lake.log_uri(table.key.path)
+    here, changes = lake.expect_readable(own), lake.expect_readable(log)
+    is_ours = here is not None and any(name.startswith("incload.") for name in here.metadata().configuration)
+    if here is None and changes is not None and changes.file_uris():
+        raise _gone(own, f"incload load {table.name} merges it from the log again")
+    if is_ours and changes is None:
+        raise _gone(log, f"incload load {table.name} ingests again what the source still holds")
+
+
+def unreadable_tables(tables: Iterable[Table], lake: Lake) -> dict[str, str]:
+    """Why tables cannot be read, by table name; without those that can be.
+
+    Args:
+        tables: The tables, of which the newest versions are opened.
+        lake: The lake with the tables.
+    """
+    faults = Faults(lake)
+
+    def look(table: Table) -> None:
+        with faults.of(table):
+            expect_readable(table, lake)
+
+    chosen: Collection[Table] = list(tables)
+    with ThreadPoolExecutor(_OPENED_AT_ONCE, "incload-readable") as pool:
+        list(pool.map(look, chosen))
+    return {table.name: faults.found[table.name] for table in chosen if table.name in faults.errors}
+
+
+def _gone(uri: str, then: str) -> LakeUnreadable:
+    return LakeUnreadable(
+        f"{described(uri)} is gone",
+        rule="a table and its log of changes belong together",
+        remedy=f"restore it from a copy of the lake, or {then}",
+    )

@@ -1,0 +1,209 @@
+"""A damaged table is a row, a series and a line about itself everywhere, and hides nothing of the others."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.project_copy import Clone, readme_files
+
+PLAIN = {"INCLOAD_SAMPLES": "false"}
+MODULE = readme_files()["incload_assets/tables/payments.py"]
+HEADER = "payment_id,payer,amount,updated_at,state\n"
+GOOD, BAD = ("fees", "rents"), "loans"
+DAY = "2026-01-01"
+FOREIGN = re.compile(r"panicked|Traceback|Unexpected|<unknown>|\.cargo|\.rs\b|Kernel error|↳")
+ASK = """
+import json, sys
+import dagster as dg
+from typer.testing import CliRunner
+from incload_assets.cli.program import program
+from incload_assets.cli.project import open_project
+from incload_assets.monitoring.dashboard.page_server import PageServer, looks
+from incload_assets.monitoring.dashboard.parts import Links
+from incload_assets.monitoring.loads_table import LoadsTable
+from resources.lake import Lake
+from resources.settings import Settings
+
+said = {}
+for command in json.loads(sys.argv[1]):
+    done = CliRunner().invoke(program, command.split())
+    said[command] = [done.exit_code, done.output]
+with open_project() as project:
+    lake, code = Lake.of(Settings()), project.definitions.get_repository_def()
+    server = PageServer(("127.0.0.1", 0), looks(project.instance, project.tables, lake), LoadsTable(lake), Links())
+    for path in ("/on-call", "/table/fees", "/table/loans"):
+        status, text = server.page(path)
+        said[path] = [int(status != 200), text]
+    server.server_close()
+    for name in ("watch_fees", "watch_loans", "replay_after_contract_change"):
+        with dg.build_sensor_context(project.instance, repository_def=code, resources={"lake": lake}) as context:
+            try:
+                said[name] = [0, str(code.get_sensor_def(name).evaluate_tick(context))]
+            except Exception as error:
+                said[name] = [1, str(error)]
+print(json.dumps(said))
+"""
+COMMANDS = (
+    "status", "status --json", "doctor", "doctor fees", "metrics --once", "slo", "ready loans", "ready fees",
+    "history loans", "history fees", "audit", "audit fees",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A way in which a table is damaged.
+
+    Args:
+        do: Damages it, given the folders of its log and of the table.
+        says: What the fault and its remedy say everywhere, as regular expressions.
+    """
+
+    do: Callable[[Path, Path], object]
+    says: tuple[str, ...]
+
+
+def newest(folder: Path) -> Path:
+    return max((folder / "_delta_log").glob("*.json"))
+
+
+def cut(file: Path) -> None:
+    """As a torn write leaves it: in the middle of a line."""
+    file.write_bytes(file.read_bytes()[:-30])
+
+
+def of_protocol(folder: Path, protocol: dict[str, object]) -> None:
+    with newest(folder).open("a") as file:
+        file.write(json.dumps({"protocol": protocol}) + "\n")
+
+
+FEATURE = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["new"], "writerFeatures": ["new"]}
+COMMIT = r"\d{20}\.json, its newest commit, is cut or damaged"
+DAMAGES = {
+    "torn log": Damage(
+        lambda log, own: cut(newest(log)), (rf"loans: the log of changes .*_changes/loans/_delta_log/{COMMIT}", "copy")
+    ),
+    "torn table": Damage(
+        lambda log, own: cut(newest(own)), (rf"loans: the Delta table .*/loans/_delta_log/{COMMIT}", "remove it with")
+    ),
+    "torn first commit": Damage(
+        lambda log, own: cut(min((own / "_delta_log").glob("*.json"))),
+        ("0{20}.json is cut or damaged", "remove all of .*/loans: its partitions are then asked for"),
+    ),
+    "table without commits": Damage(
+        lambda log, own: shutil.rmtree(own / "_delta_log"), ("has no commits in _delta_log", "restore .*/_delta_log")
+    ),
+    "log without commits": Damage(
+        lambda log, own: shutil.rmtree(log / "_delta_log"),
+        ("the log of changes .* has no commits in _delta_log", "restore .*/_changes/loans/_delta_log"),
+    ),
+    "removed table": Damage(lambda log, own: shutil.rmtree(own), ("gone", "incload load")),
+    "file in its place": Damage(
+        lambda log, own: (shutil.rmtree(own), own.write_text("")), ("is no folder", "move the file away")
+    ),
+    "unknown feature": Damage(
+        lambda log, own: of_protocol(own, FEATURE), ("Feature 'new' is not supported", "DROP FEATURE")
+    ),
+    "unknown protocol": Damage(
+        lambda log, own: of_protocol(log, {"minReaderVersion": 9, "minWriterVersion": 9}),
+        ("minimum reader version 9", "update incload"),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory, spark_url: str) -> Clone:
+    """Three tables with a loaded day each; ``whole`` is a copy of their lake before its history was collected."""
+    clone = Clone.of(tmp_path_factory.mktemp("clone"), spark_url)
+    for name in (*GOOD, BAD):
+        clone.write(f"incload_assets/tables/{name}.py", MODULE.replace("payments", name))
+        clone.write(f".incload/landing/{name}/{DAY}.csv", HEADER + f"1,Ada,1.00,{DAY}T09:00:00Z,booked\n")
+        done = clone.incload("load", name, "--partitions", DAY, **PLAIN)
+        assert done.returncode == 0, done.stdout + done.stderr
+    shutil.rmtree(lake(clone) / "_loads", ignore_errors=True)
+    shutil.copytree(lake(clone), clone.root / "whole")
+    return clone
+
+
+def lake(clone: Clone) -> Path:
+    return clone.root / ".incload" / "lake"
+
+
+def damaged(clone: Clone, do: Callable[[Path, Path], object]) -> None:
+    shutil.rmtree(lake(clone))
+    shutil.copytree(clone.root / "whole", lake(clone))
+    do(lake(clone) / "_changes" / BAD, lake(clone) / BAD)
+
+
+def asked(clone: Clone, *commands: str) -> dict[str, tuple[int, str]]:
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, json.dumps(commands)],
+        cwd=clone.root,
+        env=clone.environment(**PLAIN, COLUMNS="1000"),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not FOREIGN.search(done.stderr), done.stderr
+    return {name: (code, text) for name, (code, text) in json.loads(done.stdout.splitlines()[-1]).items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_damaged_table_is_named_with_its_remedy_and_everything_about_the_others_is_there(
+    clone: Clone, kind: str
+) -> None:
+    damage = DAMAGES[kind]
+    damaged(clone, damage.do)
+    said = asked(clone, *COMMANDS)
+
+    assert {name: text for name, (_, text) in said.items() if FOREIGN.search(text)} == {}
+    names = ("status", "status --json", "doctor", "metrics --once", "slo", "ready loans", "history loans", "audit")
+    for name in (*names, "/on-call", "/table/loans"):
+        code, text = said[name][0], " ".join(said[name][1].split())  # without line breaks
+        assert code == (not name.startswith("/")), (name, text)
+        assert BAD in text and all(re.search(words, text) for words in damage.says), (name, text)
+    for name in ("doctor fees", "history fees", "audit fees", "watch_fees", "replay_after_contract_change"):
+        assert said[name][0] == 0, (name, said[name])
+    assert re.search("✓ +table and log readable", said["ready fees"][1])
+    rows = {line.split()[0]: line.split()[1:2] for line in said["status"][1].splitlines() if line.split()}
+    assert (rows["fees"], rows["rents"]) == (["1"], ["1"]), said["status"]
+    metrics = said["metrics --once"][1]
+    assert "incload_up 1.0" in metrics
+    readable = dict(re.findall(r'incload_readable\{table="(\w+)"\} (\S+)', metrics))
+    assert readable == {"fees": "1.0", "loans": "0.0", "rents": "1.0"}
+    loaded = dict(re.findall(r'incload_loads_total\{outcome="loaded",table="(\w+)"\} (\S+)', metrics))
+    assert (loaded["fees"], loaded["rents"]) == ("1.0", "1.0")
+    assert DAY in said["history fees"][1] and DAY in said["history loans"][1]
+    assert {"fees", "rents", "loans"} <= set(re.findall(r"^\s*(\w+)", said["slo"][1], re.MULTILINE))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", [0, 1], ids=["log", "table"])
+def test_a_torn_newest_commit_can_be_removed_and_a_load_puts_the_table_right(clone: Clone, place: int) -> None:
+    damaged(clone, lambda log, own: cut(newest((log, own)[place])))
+    torn = newest((lake(clone) / "_changes" / BAD, lake(clone) / BAD)[place])
+    rebuilt = clone.incload("rebuild", BAD, "fees", **PLAIN)
+    refused = clone.incload("load", BAD, "--partitions", DAY, **PLAIN)
+    torn.unlink()
+    torn.with_suffix(".crc").unlink(missing_ok=True)
+    named = clone.incload("doctor", BAD, **PLAIN)
+    loaded = clone.incload("load", BAD, "--partitions", DAY, **PLAIN)
+    healthy = clone.incload("doctor", **PLAIN)
+
+    assert rebuilt.returncode == 1 and str(torn) in rebuilt.stderr
+    assert refused.returncode == 1 and str(torn) in refused.stdout + refused.stderr
+    assert not FOREIGN.search(refused.stdout + refused.stderr + rebuilt.stdout + rebuilt.stderr)
+    assert "fees: 0 rebuilt, 1 known already" in rebuilt.stdout
+    assert named.returncode == 1 and f"{BAD} {DAY}: " in named.stdout, named.stdout
+    assert loaded.returncode == 0, loaded.stdout + loaded.stderr
+    assert healthy.returncode == 0, healthy.stdout
+    assert clone.status(BAD, **PLAIN)["rows"] == 1
