@@ -32,6 +32,7 @@ def status(
     from incload_assets.cli.project import open_project
     from incload_assets.cli.status_view import COUNTED, LABELS, as_iso, overview, some
     from incload_assets.declaration.window import now
+    from incload_assets.progress.silence import silence_of, silences
     from incload_assets.progress.status import TableStatus, table_status
     from resources.lake import Lake
     from resources.settings import Settings
@@ -52,6 +53,10 @@ def status(
             screen.print_json(json.dumps([*known, *troubles], default=as_iso))
         elif found:
             screen.print_grid(overview(found))
+            in_force = silences(lake)
+            told = [silence for each in found if (silence := silence_of(in_force, each.table))]
+            for one in dict.fromkeys(told):
+                screen.say(escape(f"{one.table or 'Every table'} is {one}"))
             for each in found:
                 for era in each.closed:
                     screen.say(escape(f"{each.table}: {era}"))
