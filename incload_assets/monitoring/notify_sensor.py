@@ -18,6 +18,7 @@ from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.pause import pauses
 from incload_assets.progress.silence import silence_of, silences
 from resources.lake import Lake
+from resources.page_addresses import address_of
 
 NAME = "notify"
 INTERVAL_SECONDS = 60
@@ -81,7 +82,7 @@ def _seen(instance: dg.DagsterInstance, lake: Lake, tables: Sequence[Table], das
                     watch=watch,
                     freshness=checks.get(table.name, {}).get(freshness.NAME),
                     backfill=under_backfill[table.key] > 0,
-                    link=f"{dashboard.rstrip('/')}/tables/{table.name}" if dashboard else "",
+                    link=address_of(table.name, dashboard) if dashboard else "",
                 )
             )
     return found

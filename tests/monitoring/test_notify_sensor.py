@@ -109,7 +109,7 @@ def test_a_table_is_told_once_when_it_is_late_once_when_it_fails_and_once_when_i
     assert office.notified() == []  # for two minutes it may still become right
     [late] = office.notified()
     assert late.startswith("incload: 1 late: items\n- items late: its latest due window has been overdue for ")
-    assert late.endswith("http://127.0.0.1:3070/tables/items")
+    assert late.endswith("http://127.0.0.1:3070/table/items")
     assert office.notified() == office.notified() == []
 
     office.load(LAST, cause="contract")

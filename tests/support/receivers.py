@@ -9,7 +9,7 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any, cast
+from typing import Any
 
 
 @dataclass
@@ -68,7 +68,7 @@ def mail_receiver() -> Iterator[tuple[int, list[EmailMessage], list[str]]]:
                 if verb == "DATA":
                     self.wfile.write(b"354 go on\r\n")
                     content = b"".join(iter(self.rfile.readline, b".\r\n"))
-                    messages.append(cast(EmailMessage, message_from_bytes(content, policy=policy.default)))
+                    messages.append(message_from_bytes(content, policy=policy.default))
                 self.wfile.write(
                     b"250-here\r\n250 AUTH PLAIN\r\n" if verb.startswith("EHLO")
                     else b"235 known\r\n" if verb.startswith("AUTH")
