@@ -14,6 +14,8 @@ from incload_assets.declaration.table import Table
 from incload_assets.load.undo_plan import LAST
 from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.jobs import schedule_of
+from incload_assets.monitoring.channels import channels
+from incload_assets.monitoring.notify_sensor import notify_sensor
 from incload_assets.monitoring.rows.decision_jobs import decision_jobs
 from incload_assets.monitoring.telemetry.sensor import loads_sensor
 from incload_assets.progress.checkpoint import UPKEEP
@@ -82,7 +84,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
     jobs = {table.name: _load_job(table) for table in tables.values()}
     check_jobs = [job for name in CHECK_SCHEDULES if (job := _check_job(name, list(tables.values()))) is not None]
     maintenance = [(done, each.cron) for each in JOBS if (done := each.definition(tables.values())) is not None]
-    backup, replays = backup_job(), replay_jobs(tables.values())
+    backup, replays, told = backup_job(), replay_jobs(tables.values()), channels(settings)
     return dg.Definitions(
         assets=assets,
         asset_checks=[check for table in tables.values() for check in checks_for(table)],
@@ -114,6 +116,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
             *(_sensor(asset, table, jobs[table.name]) for asset, table in tables.items()),
             *([loads_sensor(list(tables.values()))] if tables else []),
             *([replay_sensor(replays)] if replays else []),
+            *([notify_sensor([*tables.values()], told, settings.dashboard_url)] if tables and told else []),
             orphaned_runs,
         ],
         resources={"spark": SparkResource(), "lake": lake},

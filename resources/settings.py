@@ -6,13 +6,14 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from resources.secret_store import resolved
+from resources.secret_store import PREFIX, resolved
 
 SparkMode = Literal["local", "in-process", "remote"]
 Evolving = Literal["apply", "stop"]
+_ADDRESSES = ("http://", "https://", PREFIX)
 
 
 def _conf_value(value: Any) -> str:
@@ -56,6 +57,12 @@ class Settings(BaseSettings):
         samples: Whether the sample shop and its tables are part of the code location.
         evolution: Whether loads adapt tables to changed contracts (``apply``) or fail (``stop``), for all tables whose
             declaration leaves both ``add`` and ``widen`` of its evolution out; None: as these are by default.
+        notify_slack_url: Address of a webhook of Slack, or of something compatible, for messages about tables.
+        notify_webhook_url: Address to which the same messages are posted as JSON.
+        notify_email: E-mail addresses, separated by commas, to which the same messages go by ``notify_smtp``.
+        notify_smtp: Mail server, ``smtp://user@host:587`` or ``smtps://…``; the user only if it wants a password.
+        notify_smtp_password: Password at the mail server.
+        notify_from: Sender of e-mail.
         trace_url: Address of a run's trace, with ``{trace_id}`` in it; the metadata of loads link to it.
 
     Raises:
@@ -92,6 +99,12 @@ class Settings(BaseSettings):
     secret_folder: Path | None = Field(None, repr=False)
     encryption_at_rest: str = ""
     samples: bool = True
+    notify_slack_url: SecretStr | None = None
+    notify_webhook_url: SecretStr | None = None
+    notify_email: str = ""
+    notify_smtp: str = Field("smtp://localhost:25", pattern=r"^smtps?://([^@:/\s]+@)?[^@/\s]+$")
+    notify_smtp_password: SecretStr | None = None
+    notify_from: str = "incload@localhost"
     trace_url: str | None = None
     evolution: Evolving | None = None
 
@@ -108,6 +121,13 @@ class Settings(BaseSettings):
     def _known_evolution(cls, value: Any) -> Any:
         if value not in (None, "", "apply", "stop"):
             raise ValueError("INCLOAD_EVOLUTION is 'apply' (loads add and widen columns) or 'stop' (they fail instead)")
+        return value or None
+
+    @field_validator("notify_slack_url", "notify_webhook_url")
+    @classmethod
+    def _address(cls, value: SecretStr | None) -> SecretStr | None:
+        if value and value.get_secret_value() and not value.get_secret_value().startswith(_ADDRESSES):
+            raise ValueError("INCLOAD_NOTIFY_…_URL is an http address, or secret:NAME of one")
         return value or None
 
     @field_validator("trace_url")

@@ -17,7 +17,10 @@ def _several() -> None:
 def render(
     folder: Annotated[Path, typer.Argument(help="Folder for the files.")],
     target: Annotated[str, typer.Option(help="Host and port of `incload metrics`.")] = "127.0.0.1:9464",
-    runbooks: Annotated[str, typer.Option(help="Address of the page of runbooks.")] = "runbooks.md",
+    runbooks: Annotated[
+        str | None,
+        typer.Option(help="Address of the page of runbooks; default: that of `incload dashboard`."),
+    ] = None,
     slack_file: Annotated[
         str, typer.Option(help="File with the address of a Slack-compatible webhook, as Alertmanager finds it.")
     ] = "/etc/alertmanager/slack_api_url",
@@ -44,9 +47,12 @@ def render(
     here = Path.cwd()
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
+    from incload_assets.monitoring.dashboard.docs_page import RUNBOOKS
+    from incload_assets.monitoring.dashboard.page_server import HERE
     from incload_assets.monitoring.prometheus.alertmanager import Channels, alertmanager
     from incload_assets.monitoring.prometheus.rendered import as_yaml, write
     from incload_assets.monitoring.prometheus.rules import prometheus, rules
+    from resources.settings import Settings
 
     channels = Channels(
         slack_api_url_file=slack_file,
@@ -60,7 +66,7 @@ def render(
     with open_project() as project:
         tables = [project.tables[name] for name in sorted(project.tables)]
     contents = {
-        "rules.yaml": rules(tables, runbooks),
+        "rules.yaml": rules(tables, runbooks or f"{(Settings().dashboard_url or HERE).rstrip('/')}{RUNBOOKS}"),
         "alertmanager.yaml": alertmanager(tables, channels),
         "prometheus.yaml": prometheus(target),
     }

@@ -34,6 +34,7 @@ from incload_assets.cli.rebuild import rebuild
 from incload_assets.cli.replay import replay
 from incload_assets.cli.reveal import reveal
 from incload_assets.cli.shadow import shadow
+from incload_assets.cli.silence import silence
 from incload_assets.cli.slo import slo
 from incload_assets.cli.spark import spark
 from incload_assets.cli.status import status
@@ -83,6 +84,7 @@ program.command()(rebuild)
 program.command()(doctor)
 program.command()(pause)
 program.command()(resume)
+program.command()(silence)
 program.command()(audit)
 program.command()(quarantine)
 program.command()(replay)

@@ -32,6 +32,7 @@ def status(
     from incload_assets.cli.status_view import COUNTED, LABELS, as_iso, overview, some
     from incload_assets.declaration.window import now
     from incload_assets.load.faults import Faults, expect_readable
+    from incload_assets.progress.silence import silence_of, silences
     from incload_assets.progress.status import TableStatus, forgotten_loads, table_status
     from resources.lake import Lake
     from resources.settings import Settings
@@ -52,6 +53,10 @@ def status(
             screen.print_json(json.dumps([*known, *troubles], default=as_iso))
         else:
             screen.print_grid(overview(found, [name for name in unknown if name not in names]))
+            in_force = silences(lake)
+            told = [of for each in found if (of := silence_of(in_force, each.table))]
+            for silence in dict.fromkeys(told):
+                screen.say(escape(f"{silence.table or 'Every table'} is {silence}"))
             for each in found:
                 for era in each.closed:
                     screen.say(escape(f"{each.table}: {era}"))

@@ -1,7 +1,7 @@
 """Everything that metrics are made of, gathered from storage: no source is read, and no Spark is needed."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +21,7 @@ from incload_assets.monitoring.sums import sums_at
 from incload_assets.progress.observed import Observed, observed_in, source_sensor_name
 from incload_assets.progress.pause import Pause, pauses
 from incload_assets.progress.request_tags import TABLE_TAG
+from incload_assets.progress.silence import ALL, silence_of, silences
 from incload_assets.progress.verdicts import last_verdict, seen_at, verdict_at
 from resources.lake import Lake
 from resources.settings import current_settings
@@ -82,6 +83,7 @@ class TableFacts:
         backfills: Number of Dagster's backfills of the table that are not finished.
         pause: The pause of its loads that is in force; None if they go on.
         unreadable: Why the table or its log cannot be read; None if they can be.
+        silence: The silence of messages about it that is in force; None if they are sent.
     """
 
     table: Table
@@ -100,6 +102,7 @@ class TableFacts:
     backfills: int = 0
     pause: Pause | None = None
     unreadable: str | None = None
+    silence: Pause | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +114,7 @@ class Facts:
         tables: The facts by table name.
         heartbeats: When each of Dagster's daemons last gave a sign of life, by type.
         price_per_hour: Price of an hour of the computing that a load occupies; 0: unknown.
+        silenced: Whether messages about all tables and the machinery are silenced.
         shared: What was computed from the facts of a table and is needed again, by table name.
     """
 
@@ -118,6 +122,7 @@ class Facts:
     tables: Mapping[str, TableFacts]
     heartbeats: Mapping[str, datetime] = field(default_factory=dict)
     price_per_hour: float = 0.0
+    silenced: bool = False
     shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -139,20 +144,22 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
     for row in loads.rows(since=since, tables=names):
         if row.ended_at <= at:
             recent[row.table].append(row)
-    watches, checks, under_way = _watches(instance), _checks(instance, tables), _under_way(instance)
-    backfills, paused, unreadable = _backfills(instance), pauses(lake, at), unreadable_tables(tables, lake)
+    sensors, checks, under_way = watches(instance), checks_now(instance, tables), _under_way(instance)
+    under_backfill, paused, silenced = backfills(instance), pauses(lake, at), silences(lake, at)
+    unreadable = unreadable_tables(tables, lake)
     return Facts(
         at=at,
         tables={
             table.name: TableFacts(
                 table=table,
                 recent=recent.get(table.name, ()),
-                watch=watches.get(source_sensor_name(table), Watch(running=False)),
+                watch=sensors.get(source_sensor_name(table), Watch(running=False)),
                 checks=checks.get(table.name, {}),
                 under_way=under_way.get(table.name, {}),
-                backfills=backfills[table.key],
+                backfills=under_backfill[table.key],
                 pause=paused.get(table.name),
                 unreadable=unreadable.get(table.name),
+                silence=silence_of(silenced, table.name),
                 **vars(sums[table.name]),
             )
             for table in tables
@@ -161,6 +168,7 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
             kind: datetime.fromtimestamp(beat.timestamp, UTC) for kind, beat in instance.get_daemon_heartbeats().items()
         },
         price_per_hour=current_settings().price_per_hour,
+        silenced=any(one.table == ALL for one in silenced),
     )
 
 
@@ -169,7 +177,7 @@ def _relevant_since(table: Table, at: datetime) -> datetime:
     return at - 2 * table.slo.period - table.due_after - window_length(table, at)
 
 
-def _watches(instance: dg.DagsterInstance) -> dict[str, Watch]:
+def watches(instance: dg.DagsterInstance) -> dict[str, Watch]:
     """The sensors by name; of several code locations with the same, the one that ticked last."""
     found: dict[str, Watch] = {}
     for state in instance.all_instigator_state(instigator_type=InstigatorType.SENSOR):
@@ -192,9 +200,19 @@ def _instant(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-def _checks(instance: dg.DagsterInstance, tables: Sequence[Table]) -> dict[str, dict[str, Check]]:
-    """The last results of all checks, by table and name: one query, and one more for each that has no result now."""
-    keys = {dg.AssetCheckKey(table.key, name): table.name for table in tables for name in check_names(table)}
+def checks_now(
+    instance: dg.DagsterInstance, tables: Sequence[Table], wanted: Callable[[str], bool] = lambda _: True
+) -> dict[str, dict[str, Check]]:
+    """The last results of checks, by table and name: one query, and one more for each that has no result now.
+
+    Args:
+        instance: The instance with the checks.
+        tables: The tables.
+        wanted: Whether a check is wanted, by its name; default: all are.
+    """
+    keys = {
+        dg.AssetCheckKey(table.key, name): table.name for table in tables for name in check_names(table) if wanted(name)
+    }
     records = instance.event_log_storage.get_latest_asset_check_execution_by_key([*keys]) if keys else {}
     found: dict[str, dict[str, Check]] = defaultdict(dict)
     for key, name in keys.items():
@@ -243,7 +261,7 @@ def _under_way(instance: dg.DagsterInstance) -> dict[str, dict[str, int]]:
     return found
 
 
-def _backfills(instance: dg.DagsterInstance) -> Counter[dg.AssetKey]:
+def backfills(instance: dg.DagsterInstance) -> Counter[dg.AssetKey]:
     """The number of unfinished backfills by table."""
     unfinished = BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING])
     return Counter(

@@ -366,6 +366,11 @@ METRICS: tuple[Metric, ...] = (
         values=lambda t, _: iter([((), float(t.pause is not None))]),
     ),
     Metric(
+        name="incload_silenced",
+        help="1 if somebody has silenced messages about the table.",
+        values=lambda t, _: iter([((), float(t.silence is not None))]),
+    ),
+    Metric(
         name="incload_sensor_success_timestamp_seconds",
         help="When the table's sensor last ran without an error.",
         values=_sensor_success,
@@ -417,3 +422,5 @@ HEARTBEAT = "incload_daemon_heartbeat_timestamp_seconds"
 """When each of Dagster's daemons last gave a sign of life; its label is ``daemon``."""
 OBSERVED = "incload_observed_timestamp_seconds"
 """When the metrics were gathered; a heartbeat of the exporter."""
+ALL_SILENCED = "incload_all_silenced"
+"""Whether messages about all tables and the machinery are silenced."""

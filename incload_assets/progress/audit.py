@@ -33,6 +33,8 @@ Action = Literal[
     "release",
     "pause",
     "resume",
+    "silence",
+    "unsilence",
     "replay",
     "fill",
     "accept",

@@ -3,7 +3,8 @@
 A pause is an entry of the audit, and so is its end, so that who paused what and why is written down by the same commit
 that makes it so. A pause ends by itself at its time.
 
-A pause may have a holder, see :mod:`incload_assets.progress.claims`. It stands beside the pause of a person.
+A pause may have a holder, see :mod:`incload_assets.progress.claims`. It stands beside the pause of a person. Silences
+are kept in the same way, see :mod:`incload_assets.progress.silence`.
 """
 
 import re
@@ -15,11 +16,14 @@ from threading import Lock
 from deltalake import DeltaTable
 
 from incload_assets.declaration.window import now
-from incload_assets.progress.audit import AuditEntry, audit_uri, record
+from incload_assets.progress.audit import Action, AuditEntry, audit_uri, record
 from resources.errors import IncrementalLoadError, TablePaused
 from resources.lake import Lake
 from resources.lake_rows import rows_where
 
+_VERBS = {"pause": "paused", "silence": "silenced"}
+_ENDS = {"resume": "pause", "unsilence": "silence"}
+"""What begins by an entry of the audit, and what ends by another one."""
 _UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 UNTIL, HOLDER = "until", "holder"
 """Names of details of the audit's entries."""
@@ -28,7 +32,7 @@ _DURATION = re.compile(r"(\d+)\s*(min|h|d|w)")
 
 @dataclass(frozen=True, kw_only=True)
 class Pause:
-    """A pause of a table's loads.
+    """A pause of a table's loads, or of the messages about it.
 
     Args:
         table: The table's name.
@@ -38,6 +42,7 @@ class Pause:
         until: Until when, aware.
         holder: The work that has claimed the table; empty for the pause of a person.
         number: The number of its entry in the audit.
+        action: What it stops: ``pause`` loads, ``silence`` messages.
     """
 
     table: str
@@ -47,22 +52,22 @@ class Pause:
     until: datetime
     holder: str = ""
     number: int = 0
+    action: Action = "pause"
 
     def __str__(self) -> str:
-        return (
-            f"paused by {self.actor} since {self.since:%Y-%m-%d %H:%M} until {self.until:%Y-%m-%d %H:%M} UTC: "
-            f"{self.because}"
-        )
+        since, until = f"{self.since:%Y-%m-%d %H:%M}", f"{self.until:%Y-%m-%d %H:%M}"
+        return f"{_VERBS[self.action]} by {self.actor} since {since} until {until} UTC: {self.because}"
 
 
-def pauses_in_force(lake: Lake, at: datetime) -> list[Pause]:
-    """The pauses in force at an instant, oldest first.
+def pauses_in_force(lake: Lake, at: datetime, action: Action = "pause") -> list[Pause]:
+    """The pauses in force at an instant, or the silences, oldest first.
 
     As long as nothing is written to the audit, this costs one look at the version of its Delta table.
 
     Args:
         lake: The lake with the audit.
         at: The instant, aware.
+        action: ``pause`` or ``silence``.
     """
     delta = lake.delta(audit_uri(lake))
     if delta is None:
@@ -74,7 +79,7 @@ def pauses_in_force(lake: Lake, at: datetime) -> list[Pause]:
         known = (version, _read(delta))
         with _remembering:
             _remembered[lake.root] = known
-    return [pause for pause in known[1] if pause.since <= at < pause.until]
+    return [pause for pause in known[1] if pause.action == action and pause.since <= at < pause.until]
 
 
 def pauses(lake: Lake, at: datetime) -> dict[str, Pause]:
@@ -123,20 +128,35 @@ def pause(lake: Lake, table_name: str, until: datetime, because: str, *, actor: 
     Example:
         >>> pause(lake, "orders", parse_until("2h", now()), "the shop is being migrated")  # doctest: +SKIP
     """
+    return begin(lake, table_name, until, because, actor=actor, run_id=run_id)
+
+
+def begin(
+    lake: Lake,
+    table_name: str,
+    until: datetime,
+    because: str,
+    *,
+    action: Action = "pause",
+    actor: str = "",
+    run_id: str = "",
+) -> Pause:
+    """Begins a pause or a silence, by an entry of the audit; arguments and errors are those of :func:`pause`."""
+    what = f"{table_name or 'nothing'} is not {_VERBS[action]}"
     if not because.strip():
         raise IncrementalLoadError(
-            f"{table_name} is not paused: no reason is given",
-            rule="who depends on a table wants to know why it is paused",
+            f"{what}: no reason is given",
+            rule=f"who depends on a table wants to know why it is {_VERBS[action]}",
             remedy='give one, for example --because "the shop is being migrated"',
         )
     if until <= now():
         raise IncrementalLoadError(
-            f"{table_name} is not paused: {until:%Y-%m-%d %H:%M} UTC has passed",
-            rule="a pause ends in the future",
+            f"{what}: {until:%Y-%m-%d %H:%M} UTC has passed",
+            rule=f"a {action} ends in the future",
             remedy="name a later time, or a duration such as 2h",
         )
     entry = AuditEntry(
-        action="pause",
+        action=action,
         table=table_name,
         actor=actor,
         because=because.strip(),
@@ -206,15 +226,16 @@ def _instant(text: str, at: datetime, sign: int, example: str) -> datetime:
 
 
 def _read(delta: DeltaTable) -> tuple[Pause, ...]:
-    """The pauses that were not resumed, whether or not their time is over, oldest first."""
+    """The pauses and silences that were not ended, whether or not their time is over, oldest first."""
     columns = ["number", "at", "action", "table", "actor", "because", "details"]
-    rows = rows_where(delta, {"action": ["pause", "resume"]}, columns=columns).to_pylist()
-    found: dict[str, dict[str, Pause]] = {}
+    rows = rows_where(delta, {"action": [*_VERBS, *_ENDS]}, columns=columns).to_pylist()
+    found: dict[tuple[str, str], dict[str, Pause]] = {}
     for row in sorted(rows, key=lambda row: row["number"]):
-        details, of_table = loads(row["details"]), found.setdefault(row["table"], {})
+        details, action = loads(row["details"]), row["action"]
+        of_table = found.setdefault((_ENDS.get(action, action), row["table"]), {})
         holder = details.get(HOLDER, "")
         of_table.pop(holder, None)
-        if row["action"] == "pause":
+        if action in _VERBS:
             of_table[holder] = pause_by(AuditEntry(**row | {"details": details}))
         elif not holder:
             of_table.clear()
@@ -232,6 +253,7 @@ def pause_by(entry: AuditEntry) -> Pause:
         until=datetime.fromisoformat(entry.details[UNTIL]),
         holder=entry.details.get(HOLDER, ""),
         number=entry.number,
+        action=entry.action,
     )
 
 

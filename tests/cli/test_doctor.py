@@ -26,7 +26,9 @@ def test_a_paused_table_an_altered_audit_and_a_moved_lake_are_told_and_loads_are
 
     paused = clone.incload("pause", "payments", "--until", "2h", "--because", "the bank is migrating", **PLAIN)
     refused = clone.incload("load", "payments", *DAY, **PLAIN)
+    silenced = clone.incload("silence", "--until", "1h", "--because", "deployment", **PLAIN)
     shown = clone.incload("status", **PLAIN)
+    told_again = clone.incload("silence", "--off", **PLAIN)
     resumed = clone.incload("resume", "payments", **PLAIN)
     loaded = clone.incload("load", "payments", *DAY, **PLAIN)
     healthy = clone.incload("doctor", **PLAIN)
@@ -45,6 +47,9 @@ def test_a_paused_table_an_altered_audit_and_a_moved_lake_are_told_and_loads_are
     assert said.startswith("payments is paused by ada since 20") and said.endswith("UTC: the bank is migrating")
     assert refused.returncode == 1 and said in refused.stderr and "incload resume payments" in refused.stderr
     assert said in shown.stdout
+    assert silenced.stdout.startswith("every table is silenced by ada since 20")
+    assert silenced.stdout.strip().removeprefix("every") in shown.stdout
+    assert told_again.stdout.startswith("every table is told about again; it was silenced by ada")
     assert resumed.stdout.startswith("payments is loaded again; it was paused by ada")
     assert loaded.returncode == 0
     assert (healthy.returncode, healthy.stdout) == (0, "1 tables examined: Dagster, logs, tables and lake agree\n")
@@ -54,7 +59,7 @@ def test_a_paused_table_an_altered_audit_and_a_moved_lake_are_told_and_loads_are
         ("resume", "ada", [], False),
         ("load", "ada", ["2026-01-01"], True),
     ]
-    assert grid.returncode == 0 and "3 entries, none altered" in grid.stdout
+    assert grid.returncode == 0 and "5 entries, none altered" in grid.stdout
     assert copied.returncode == 1 and copied.stdout.count("Remedy:") == 1
     assert "incload doctor --adopt-lake" in copied.stdout
     assert elsewhere.returncode == 1 and "incload doctor --adopt-lake" in elsewhere.stderr

@@ -44,6 +44,10 @@ def test_the_files_are_valid_hold_no_secret_and_are_written_only_if_they_change(
     assert {"to": "ada@example.org", "send_resolved": True} in [
         one for receiver in routes["receivers"] for one in receiver.get("email_configs", [])
     ]
+    [group] = yaml.safe_load((tmp_path / "rules.yaml").read_text())["groups"]
+    assert "http://127.0.0.1:3070/docs/runbooks.md#missed-updates" in {
+        rule["annotations"]["runbook"] for rule in group["rules"] if "alert" in rule
+    }
     texts = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
     assert not any("not-to-be-shown" in text for text in texts)
 

@@ -85,7 +85,9 @@ def tick(instance: dg.DagsterInstance, table: Table, observed: Observed, *, runn
     at = observed.time.timestamp()
     data = SensorInstigatorData(last_tick_timestamp=at, cursor=observed.as_text(), last_tick_success_timestamp=at)
     status = InstigatorStatus.RUNNING if running else InstigatorStatus.STOPPED
-    instance.add_instigator_state(InstigatorState(origin, InstigatorType.SENSOR, status, data))
+    state = InstigatorState(origin, InstigatorType.SENSOR, status, data)
+    known = instance.get_instigator_state(state.instigator_origin_id, state.selector_id)
+    (instance.update_instigator_state if known else instance.add_instigator_state)(state)
 
 
 def evaluated(

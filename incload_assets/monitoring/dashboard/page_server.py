@@ -16,6 +16,7 @@ import dagster as dg
 
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
+from incload_assets.monitoring.dashboard.docs_page import docs_page
 from incload_assets.monitoring.dashboard.evaluate import Reading
 from incload_assets.monitoring.dashboard.load_page import load_page
 from incload_assets.monitoring.dashboard.markup import element
@@ -31,6 +32,8 @@ from resources.failures import masked
 from resources.lake import Lake
 
 PORT = 3070
+HERE = f"http://127.0.0.1:{PORT}"
+"""The address of the pages, unless ``INCLOAD_DASHBOARD_URL`` says otherwise."""
 EVERY_SECONDS = 10.0
 """The shortest time from one look at storage to the next, however many browsers ask."""
 SHARE = 0.2
@@ -144,6 +147,8 @@ class PageServer(ThreadingHTTPServer):
             rows = [row for facts in view.facts.tables.values() for row in facts.recent if row.run_id == name]
             if rows := rows or self.loads.rows(runs=[name]):
                 return HTTPStatus.OK, load_page(rows, view, self.links)
+        if kind == "docs" and (shown := docs_page(name, view.at)) is not None:
+            return HTTPStatus.OK, shown
         wanted = {"table": f"There is no table {name!r}.", "load": f"No load of a run {name!r} is known."}
         text = wanted.get(kind, "There is no such page.")
         return HTTPStatus.NOT_FOUND, frame("Not found", element("p", text), at=view.at)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from incload_assets.declaration.table import Table
-from incload_assets.monitoring.prometheus.alerts import ALERTS
+from incload_assets.monitoring.prometheus.alerts import ALERTS, SILENCED
 from incload_assets.monitoring.prometheus.rules import any_of
 
 STALENESS = ("late", "news", "budget", "sensor", "gaps")
@@ -124,7 +124,7 @@ def _slack(channel: str) -> Mapping[str, Any]:
 def _inhibitions() -> Sequence[dict[str, Any]]:
     """What is not told while something else is."""
     stale = f'cause=~"{"|".join(STALENESS)}"'
-    names = {alert.name for alert in ALERTS}
+    names, told = {alert.name for alert in ALERTS}, f'alertname!~"{"|".join([DEAD_MAN, *(a.name for a in SILENCED)])}"'
     found = [
         _inhibit(
             ["IncloadSourceDown"], [f'cause=~"{"|".join((*STALENESS, "errors", "source-files", "clock"))}"'], ["table"]
@@ -132,6 +132,8 @@ def _inhibitions() -> Sequence[dict[str, Any]]:
         _inhibit(["IncloadTableLate"], ['cause=~"news|gaps"'], ["table"]),
         _inhibit(["IncloadExporterDown", "IncloadStorageDown", "IncloadDaemonDown"], [stale], []),
         _inhibit(["IncloadSparkGone"], [f'cause=~"{"|".join((*STALENESS, "errors"))}"'], []),
+        _inhibit(["IncloadSilenced"], [told], ["table"]),
+        _inhibit(["IncloadAllSilenced"], [told], []),
         {"source_matchers": ['severity="page"'], "target_matchers": ['severity="ticket"'], "equal": ["table", "cause"]},
     ]
     assert all(name in names for rule in found for name in re.findall(r"Incload\w+", str(rule["source_matchers"])))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from incload_assets.monitoring.metrics import HEARTBEAT, OBSERVED
+from incload_assets.monitoring.metrics import ALL_SILENCED, HEARTBEAT, OBSERVED
 
 Urgency = Literal["criticality", "ticket", "finding", "page", "none"]
 """How the label ``severity`` is found. ``criticality``: ``high`` pages, ``normal`` is a ticket, ``low`` is ``none``.
@@ -416,5 +416,21 @@ MACHINERY = (
     ),
 )
 """Whether anything would be noticed at all."""
-ALERTS = (*FRESHNESS, *CORRECTNESS, *CHECKS, *SOURCES, *LOADS, *MACHINERY)
+SILENCED = tuple(
+    Alert(
+        name=name,
+        expr=f"last_over_time({metric}[15m]) == 1",  # the exporter may be down for planned work, too
+        urgency="none",
+        summary=f"Messages about {about} are silenced",
+        action="See who silenced them, why and until when in `incload status`; `incload silence --off` ends it.",
+        runbook="deployments",
+        cause="silenced",
+    )
+    for name, metric, about in (
+        ("IncloadSilenced", "incload_silenced", "{{ $labels.table }}"),
+        ("IncloadAllSilenced", ALL_SILENCED, "all tables and the machinery"),
+    )
+)
+"""Planned work: these tell nobody, and Alertmanager leaves out the others meanwhile."""
+ALERTS = (*FRESHNESS, *CORRECTNESS, *CHECKS, *SOURCES, *LOADS, *MACHINERY, *SILENCED)
 """All alerts."""

@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.monitoring.facts import Facts, gather
-from incload_assets.monitoring.metrics import HEARTBEAT, METRICS, OBSERVED, samples
+from incload_assets.monitoring.metrics import ALL_SILENCED, HEARTBEAT, METRICS, OBSERVED, samples
 from incload_assets.monitoring.telemetry.emitters import collect_and_send
 from resources.lake import Lake
 
@@ -30,6 +30,7 @@ WHOLE = {
     UP: "0 if lake or Dagster's storage did not answer; the series of the tables are left out then.",
     GATHERING: "How long it took to gather the metrics.",
     OBSERVED: "When the metrics were gathered.",
+    ALL_SILENCED: "1 if somebody has silenced messages about all tables and the machinery.",
     HEARTBEAT: "When each of Dagster's daemons last gave a sign of life.",
 }
 """The metrics that are not of a table, by name, with their help."""
@@ -125,6 +126,7 @@ def families(found: Gathered) -> Iterator[Family]:
     if facts is None:
         return
     yield _whole(OBSERVED, [({}, facts.at.timestamp())])
+    yield _whole(ALL_SILENCED, [({}, float(facts.silenced))])
     beats = sorted(facts.heartbeats.items())
     yield _whole(HEARTBEAT, [({"daemon": kind}, at.timestamp()) for kind, at in beats])
     known = {metric.name: metric for metric in METRICS}

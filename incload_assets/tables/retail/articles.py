@@ -35,6 +35,7 @@ class Article(pa.DataFrameModel):
     write=Merge(),
     freshness=Freshness(within=timedelta(hours=6)),
     group_name="retail",
+    owners=["team:shop"],
 )
 def articles(changes: DataFrame) -> DataFrame:
     """One row per article in the ERP's database; what is deleted there is gone."""

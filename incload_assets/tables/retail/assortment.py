@@ -34,6 +34,8 @@ class Shelf(pa.DataFrameModel):
     write=Merge(),
     freshness=Freshness(within=timedelta(hours=6)),
     group_name="retail",
+    owners=["team:shop"],
+    criticality="low",
 )
 def assortment(changes: DataFrame) -> DataFrame:
     """One row per article that a store has; what a change was lost for, the next full extract puts right."""

@@ -44,6 +44,7 @@ class CustomerFeatures(pa.DataFrameModel):
     freshness=Freshness(within=timedelta(hours=6)),
     subject=Subject("customer", by="customer_id"),
     group_name="features",
+    owners=["team:data"],
 )
 def customer_features(orders: DataFrame, events: DataFrame) -> DataFrame:
     """One row per customer and day, of what is fixed on that day: a later status of an order tells of later days."""

@@ -42,6 +42,7 @@ class Customer(pa.DataFrameModel):
     log_retention=timedelta(days=90),
     subject=Subject("customer", by="customer_id"),
     group_name="retail",
+    owners=["team:shop"],
 )
 def customers(changes: DataFrame) -> DataFrame:
     """One row per customer, as last known; those who left are gone."""

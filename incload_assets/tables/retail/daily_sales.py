@@ -37,6 +37,8 @@ class DailySales(pa.DataFrameModel):
     keys=["order_date", "currency"],
     freshness=Freshness(within=timedelta(hours=6)),
     group_name="retail",
+    owners=["team:shop"],
+    criticality="high",
 )
 def daily_sales(orders: DataFrame) -> DataFrame:
     """One row per day and currency: what stands of the day's orders, as they are known now."""

@@ -36,6 +36,7 @@ class UserEvent(pa.DataFrameModel):
     quarantine=Quarantine(max_share=0.2),
     subject=Subject("customer", by="user_id"),
     group_name="retail",
+    owners=["team:shop"],
 )
 def events(changes: DataFrame) -> DataFrame:
     """One row per user and day: the latest event."""

@@ -38,6 +38,7 @@ class Movement(pa.DataFrameModel):
     freshness=Freshness(within=timedelta(hours=6)),
     quarantine=Quarantine(max_share=0.2),
     group_name="retail",
+    owners=["team:shop"],
 )
 def inventory(changes: DataFrame) -> DataFrame:
     """One row per inventory movement, as last counted."""

@@ -7,7 +7,7 @@ import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.assets import Changes, Files, Freshness, Merge, Quarantine, Subject, incremental_asset
+from incload_assets.assets import Changes, Files, Freshness, Merge, Quarantine, Slo, Subject, incremental_asset
 from incload_assets.tables.retail.partitions import daily
 
 
@@ -40,6 +40,9 @@ class Order(pa.DataFrameModel):
     quarantine=Quarantine(max_share=0.2),
     subject=Subject("customer", by="customer_id"),
     group_name="retail",
+    owners=["team:shop"],
+    criticality="high",
+    slo=Slo(freshness=timedelta(hours=6), success=0.99),
 )
 def orders(changes: DataFrame) -> DataFrame:
     """One row per order, as last changed."""

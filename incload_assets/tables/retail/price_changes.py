@@ -32,6 +32,7 @@ class PriceChange(pa.DataFrameModel):
     write=Append(),
     freshness=Freshness(within=timedelta(hours=6)),
     group_name="retail",
+    owners=["team:shop"],
 )
 def price_changes(changes: DataFrame) -> DataFrame:
     """One row per price that was ever set."""

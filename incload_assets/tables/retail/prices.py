@@ -30,6 +30,7 @@ class ArticlePrice(pa.DataFrameModel):
     write=Merge(),
     freshness=Freshness(within=timedelta(hours=6)),
     group_name="retail",
+    owners=["team:shop"],
 )
 def prices(changes: DataFrame) -> DataFrame:
     """One row per article that is sold, with its price as last set."""

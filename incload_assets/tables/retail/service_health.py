@@ -32,6 +32,7 @@ class ServiceHealth(pa.DataFrameModel):
     keys=["logged_hour", "service"],
     freshness=Freshness(within=timedelta(minutes=15)),
     group_name="platform",
+    owners=["team:platform"],
 )
 def service_health(service_logs: DataFrame) -> DataFrame:
     """One row per hour and service, once the hour is over; made anew when late lines arrive."""

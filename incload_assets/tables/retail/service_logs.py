@@ -7,7 +7,7 @@ import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.assets import Append, Changes, Files, Freshness, Quarantine, incremental_asset
+from incload_assets.assets import Append, Changes, Files, Freshness, Quarantine, Slo, incremental_asset
 from incload_assets.tables.retail.partitions import hourly
 
 
@@ -36,6 +36,8 @@ class LogLine(pa.DataFrameModel):
     freshness=Freshness(within=timedelta(minutes=5)),
     quarantine=Quarantine(max_share=0.2),
     group_name="platform",
+    owners=["team:platform"],
+    slo=Slo(freshness=timedelta(minutes=5), success=0.99),
 )
 def service_logs(changes: DataFrame) -> DataFrame:
     """One row per log line, however often its shipper sends it; the open hour grows by the minute."""

@@ -7,7 +7,7 @@ import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.assets import Changes, Files, Freshness, InClear, Quarantine, Snapshot, incremental_asset
+from incload_assets.assets import Changes, Files, Freshness, InClear, Quarantine, Slo, Snapshot, incremental_asset
 from incload_assets.tables.retail.partitions import daily_platform
 
 
@@ -37,6 +37,9 @@ class Setting(pa.DataFrameModel):
     quarantine=Quarantine(max_rows=0),  # half a configuration is none: a broken export is stopped as a whole
     log_retention=timedelta(days=30),
     group_name="platform",
+    owners=["team:platform"],
+    criticality="high",
+    slo=Slo(freshness=timedelta(minutes=2), success=0.99),
 )
 def settings(changes: DataFrame) -> DataFrame:
     """One row per setting of the newest export; what it lacks is gone."""

@@ -30,6 +30,7 @@ class StockLevel(pa.DataFrameModel):
     keys=["sku", "warehouse"],
     freshness=Freshness(within=timedelta(hours=6)),
     group_name="retail",
+    owners=["team:shop"],
 )
 def stock_levels(inventory: DataFrame) -> DataFrame:
     """One row per article and warehouse: all its movements taken together, each counted once, late ones included."""

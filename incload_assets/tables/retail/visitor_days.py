@@ -36,6 +36,8 @@ class VisitorDay(pa.DataFrameModel):
     sequence_by=["last_seen_at", "last_event_id"],
     freshness=Freshness(within=timedelta(minutes=15)),
     group_name="platform",
+    owners=["team:platform"],
+    criticality="low",
 )
 def visitor_days(web_events: DataFrame) -> DataFrame:
     """One row per visitor and day: the latest event, and how many there were; late ones are added when they come."""

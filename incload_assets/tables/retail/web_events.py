@@ -43,6 +43,7 @@ class WebEvent(pa.DataFrameModel):
     quarantine=Quarantine(max_share=0.2),
     subject=Subject("customer", by="customer_id"),
     group_name="platform",
+    owners=["team:platform"],
 )
 def web_events(changes: DataFrame) -> DataFrame:
     """One row per event, however often it is sent; a window is what came into the topic within a day."""

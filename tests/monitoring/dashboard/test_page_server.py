@@ -11,10 +11,12 @@ import dagster as dg
 import pytest
 
 from incload_assets.declaration.window import window_of
+from incload_assets.monitoring.dashboard.docs_page import RUNBOOKS
 from incload_assets.monitoring.dashboard.page_server import EVERY_SECONDS, REMEMBERED, Looks, PageServer, looks
 from incload_assets.monitoring.dashboard.view import View, look
 from incload_assets.monitoring.facts import Facts
 from incload_assets.monitoring.loads_table import LoadsTable
+from incload_assets.monitoring.prometheus.alerts import ALERTS
 from resources.errors import SourceUnavailable
 from resources.settings import Settings
 from tests.support.guest_table import guest, house, key
@@ -41,10 +43,16 @@ def server(world: MadeUp) -> Iterator[PageServer]:
         yield server
 
 
+def test_the_links_of_alerts_lead_to_a_heading_of_the_runbooks(server: PageServer) -> None:
+    _, _, text = asked(server, RUNBOOKS)
+    assert not [alert.runbook for alert in ALERTS if f' id="{alert.runbook}">' not in text]
+    assert "<table>" in text and asked(server, "/docs/../definitions.py")[0] == 404
+
+
 @pytest.mark.parametrize(
     ("path", "title"),
     [("/", "Overview"), ("/executive", "Overview"), ("/on-call", "On call"), ("/debug?x=1", "Debug"),
-     ("/table/guests", "guests"), ("/table/hourly", "hourly")],
+     ("/table/guests", "guests"), ("/table/hourly", "hourly"), ("/docs/runbooks.md", "Runbooks")],
 )  # fmt: skip
 def test_each_page_is_served_and_runs_nothing_from_elsewhere(server: PageServer, path: str, title: str) -> None:
     status, headers, text = asked(server, path)

@@ -243,6 +243,11 @@ FIRES = (
         step=10,
     ),
     Case(
+        "a table is silenced, as the exporter knew before it was restarted",
+        {of("incload_silenced"): "1+0x9 _xN"},
+        {"IncloadSilenced": "none"},
+    ),
+    Case(
         "a sensor stands",
         {of("incload_sensor_success_timestamp_seconds"): always(0)},
         {"IncloadSensorStands": "page"},
@@ -379,17 +384,18 @@ def daemon_down() -> Series:
         ("IncloadObservationStale", {"incload_observed_timestamp_seconds": always(0)}),
         ("IncloadDaemonDown", daemon_down()),
         ("IncloadDaemonDown", {'incload_daemon_heartbeat_timestamp_seconds{daemon="SENSOR"}': "_"}),
+        ("IncloadAllSilenced", {"incload_all_silenced": always(1)}),
         ("IncloadSparkGone", grown('incload_errors_total{class="SparkUnavailable"}', 2)),
     ],
 )
 def test_the_machinery_is_watched(alert: str, series: Series, file: Path, tmp_path: Path) -> None:
-    told = {"alertname": alert, "severity": "page"}
+    told = {"alertname": alert, "severity": "none" if alert == "IncloadAllSilenced" else "page"}
     assert_firing(tmp_path, file, series_of(healthy() | series), [told], minutes=20, step=1)
 
 
 def test_every_alert_is_seen_firing_in_a_test() -> None:
     machinery = {"IncloadExporterDown", "IncloadStorageDown", "IncloadObservationStale", "IncloadDaemonDown",
-                 "IncloadSparkGone", "IncloadDeadManSwitch"}  # fmt: skip
+                 "IncloadSparkGone", "IncloadDeadManSwitch", "IncloadAllSilenced"}  # fmt: skip
     seen = {name for case in FIRES for name in case.firing} | machinery
     assert {alert.name for alert in ALERTS} == seen
 
