@@ -51,6 +51,8 @@ class Settings(BaseSettings):
             the lake.
         secret_command: Command that shows a secret, with ``{name}`` in it, see :mod:`resources.secret_store`.
         secret_folder: Folder with a file for each secret, in place of the command.
+        encryption_at_rest: What encrypts the disks, and stores that cannot be asked, for ``incload ready``; empty:
+            nobody has said so.
         samples: Whether the sample shop and its tables are part of the code location.
         evolution: Whether loads adapt tables to changed contracts (``apply``) or fail (``stop``), for all tables whose
             declaration leaves both ``add`` and ``widen`` of its evolution out; None: as these are by default.
@@ -88,6 +90,7 @@ class Settings(BaseSettings):
     person_keys: str | None = None
     secret_command: str | None = Field(None, repr=False)
     secret_folder: Path | None = Field(None, repr=False)
+    encryption_at_rest: str = ""
     samples: bool = True
     trace_url: str | None = None
     evolution: Evolving | None = None

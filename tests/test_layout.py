@@ -230,6 +230,18 @@ def test_rows_stay_in_spark_on_the_load_path(files: list[Path]) -> None:
     assert found == set()
 
 
+def test_rows_of_the_lake_are_chosen_by_values_in_one_place(files: list[Path]) -> None:
+    """A dataset of deltalake leaves out files by statistics that prove nothing; see ``resources/lake_rows.py``."""
+    of_deltalake = re.compile(r"to_pyarrow_dataset|QueryBuilder|to_pyarrow_table\([^)]*\b(?:filters|partitions)=")
+    chosen = [
+        str(path)
+        for path in files
+        if path.suffix == ".py" and path.parts[0] in ("incload_assets", "resources") and path.name != "lake_rows.py"
+        if of_deltalake.search(path.read_text())
+    ]
+    assert not chosen, f"use rows_where of resources.lake_rows instead of deltalake's datasets: {chosen}"
+
+
 def test_a_file_imports_only_its_own_room_and_rooms_below_it(imports: list[Import]) -> None:
     floor = {room: number for number, room in enumerate(ROOMS)}
     upwards = {

@@ -2,7 +2,7 @@
 
 from incload_assets.assets.derived import Upstream, derived_asset
 from incload_assets.assets.incremental import incremental_asset
-from incload_assets.contract.protection import Dropped, Encrypted, Hashed, Masked, Tokenized
+from incload_assets.contract.protection import Dropped, Encrypted, Hashed, InClear, Masked, Tokenized
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.eras import Era
 from incload_assets.declaration.evolution import Evolution
@@ -46,6 +46,7 @@ __all__ = [
     "FullReload",
     "Hashed",
     "History",
+    "InClear",
     "Kafka",
     "Masked",
     "Merge",

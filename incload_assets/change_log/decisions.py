@@ -20,6 +20,7 @@ from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from resources.errors import ConcurrentLoad
 from resources.lake import DECISIONS_FOLDER, Lake
+from resources.lake_rows import rows_where
 
 Kind = Literal["discard", "accept", "fix"]
 CORRECTIONS: tuple[Kind, ...] = ("accept", "fix")
@@ -160,7 +161,7 @@ def decisions_uri(lake: Lake) -> str:
 
 def _rows(lake: Lake, table: Table) -> list[dict[str, Any]]:
     delta = lake.delta(decisions_uri(lake))
-    return [] if delta is None else delta.to_pyarrow_table(filters=[("table", "=", table.name)]).to_pylist()
+    return [] if delta is None else rows_where(delta, {"table": [table.name]}).to_pylist()
 
 
 def values_by_row(lake: Lake, table: Table) -> dict[str, list[Mapping[str, str | None]]]:

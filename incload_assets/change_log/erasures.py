@@ -24,6 +24,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.delta.tables import lost_the_race
 from resources.errors import ConcurrentLoad, SourceUnreadable
 from resources.lake import ERASED_FOLDER, Lake
+from resources.lake_rows import rows_where
 from resources.protection_keys import ERASURE, erasure_key, token, token_prefix
 
 BARRIER = "incload.erasures"
@@ -110,7 +111,7 @@ def deny_list_of(lake: Lake, table: Table) -> DenyList:
     if table.subject is None or (delta := lake.delta(erased_uri(lake))) is None:
         return NOBODY
     scopes = [subjects_scope(table.subject.kind), keys_scope(table)]
-    found = delta.to_pyarrow_table(columns=["fingerprint"], filters=[("scope", "in", scopes)])
+    found = rows_where(delta, {"scope": scopes}, columns=["fingerprint"])
     listed = frozenset(found["fingerprint"].to_pylist())
     if listed:
         refuse_other_keys(listed, f"{table.name}: subjects were erased")
@@ -148,7 +149,7 @@ def deny(lake: Lake, scope: str, fingerprints: Collection[str]) -> bool:
         number, known = 0, set[str]()
         if delta is not None:
             number = delta.transaction_version(WRITER) or 0
-            listed = delta.to_pyarrow_table(columns=["fingerprint"], filters=[("scope", "=", scope)])
+            listed = rows_where(delta, {"scope": [scope]}, columns=["fingerprint"])
             known = {*listed["fingerprint"].to_pylist()}
         rows = [{"at": windows.now(), "scope": scope, "fingerprint": one} for one in sorted(set(fingerprints) - known)]
         if not rows:

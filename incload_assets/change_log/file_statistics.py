@@ -49,7 +49,12 @@ def statistics_of(footer: pq.FileMetaData, columns: Collection[str]) -> str:
 
 
 def _object(values: dict[str, str]) -> str:
-    return f"{{{','.join(f'{json.dumps(name)}:{value}' for name, value in values.items())}}}"
+    return f"{{{','.join(f'{_text(name)}:{value}' for name, value in values.items())}}}"
+
+
+def _text(value: str) -> str:
+    """A text as JSON without escapes beyond ASCII, as deltalake misreads those of characters beyond U+FFFF."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _bounds(filled: Sequence[Any]) -> tuple[str, str] | None:
@@ -75,7 +80,7 @@ def _exact(bound: Any) -> str | None:
         case Decimal():
             return f"{bound:f}" if bound.is_finite() else None
         case str():
-            return json.dumps(bound) if len(bound) <= LONGEST_TEXT else None
+            return _text(bound) if len(bound) <= LONGEST_TEXT else None
         case datetime():
             utc = "Z" if bound.tzinfo else ""
             return f'"{bound.astimezone(UTC).replace(tzinfo=None).isoformat() if utc else bound.isoformat()}{utc}"'

@@ -24,7 +24,8 @@ from incload_assets.change_log.erasures import DenyList, refuse_other_keys
 from incload_assets.delta.sql import literal
 from incload_assets.delta.tables import ensure_table, lost_the_race
 from resources.errors import ConcurrentLoad, SourceUnreadable
-from resources.lake import PERSON_KEYS_FOLDER, SHADOW_FOLDER, Lake
+from resources.lake import PERSON_KEYS_FOLDER, SHADOW_FOLDER, Lake, data_files
+from resources.lake_rows import rows_where
 from resources.settings import current_settings
 
 ATTEMPTS = 20
@@ -234,10 +235,11 @@ def _part(fingerprint: Column) -> Column:
 def _check_key(lake: Lake) -> None:
     """Refuses another key of erasures, under which each person would get a second key."""
     if (store := store_of(lake)) is not None:
-        files = store.get_add_actions(flatten=True)
-        ends = ("min.fingerprint", "max.fingerprint") if files.num_rows else ()
-        kept = [end for name in ends for end in files.column(name).to_pylist()]
-        refuse_other_keys(kept, "keys of persons are kept")
+        files = data_files(store)
+        ends = [files[name] for name in ("min.fingerprint", "max.fingerprint") if name in files.schema.names]
+        if len(ends) < 2 or any(end.null_count for end in ends):  # fingerprints begin as the ends of their range do
+            ends = [rows_where(store, columns=["fingerprint"])["fingerprint"]]
+        refuse_other_keys((one for end in ends for one in end.to_pylist()), "keys of persons are kept")
 
 
 def _others_first(lake: Lake) -> ConcurrentLoad:

@@ -8,18 +8,20 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from hashlib import blake2b
 from typing import Any
 
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from pyarrow.parquet import filters_to_expression
 
 from incload_assets.change_log.change import REJECTED, SKIPPED
 from incload_assets.contract.contract import MASK
-from resources.lake import data_files
+from resources.lake import data_files, files_in
+from resources.lake_rows import dataset_of
 
-NO_VALUE, TEXT = "null", "text"
+NO_VALUE, TEXT, SIZE = "null", "text", "size "
+_BITS = (8, 16, 32, 64)
 FORMS = (
     ("boolean", r"true|false"),
     ("integer", r"-?(0|[1-9]\d{0,17})"),
@@ -38,7 +40,7 @@ class Seen:
 
     Args:
         rows: The number of rows with it.
-        forms: The forms of its values.
+        forms: The forms of its values, see :func:`form_of` and :func:`size_of`.
     """
 
     rows: int = 0
@@ -115,9 +117,8 @@ def schemas_of(log: DeltaTable, windows: Collection[str], columns: Collection[st
     found = {window: WindowSchema() for window in windows}
     if not found:
         return found
-    within = [("_window", "in", [*found])]
-    told = filters_to_expression(within) & (pc.field("_rescued").is_valid() | (pc.field("_kind") == REJECTED))
-    batches = log.to_pyarrow_dataset(file_pruning_predicate=within).to_batches(
+    told = pc.field("_rescued").is_valid() | (pc.field("_kind") == REJECTED)
+    batches = dataset_of(log, files_in(data_files(log), "_window", [*found])).to_batches(
         columns=["_window", "_rescued", "_reasons"], filter=told & (pc.field("_kind") != SKIPPED)
     )
     for batch in batches:
@@ -126,7 +127,7 @@ def schemas_of(log: DeltaTable, windows: Collection[str], columns: Collection[st
             for name, value in json.loads(rescued or "{}").items():
                 of.unknown.setdefault(name, Seen()).add(form_of(value))
             for place, value in refused_in(reasons or (), columns).items():
-                of.refused.setdefault(place, Seen()).add(form_of(value))
+                of.refused.setdefault(place, Seen()).add(size_of(value))
     return found
 
 
@@ -148,6 +149,27 @@ def refused_in(reasons: Iterable[str], columns: Collection[str]) -> Mapping[tupl
                 value = told["value"]
                 found[column, _WHY.sub(r"\1", told["type"])] = MASK if value is None else value
     return found
+
+
+def size_of(value: str) -> str:
+    """The form of a refused value; of a number the bits of an integer type that holds it, and its digits.
+
+    Example:
+        >>> [size_of(value) for value in ("200", "-12.50", "3e9", "soon")]
+        ['size 16 3 0', 'size 0 2 1', 'size 64 10 0', 'text']
+    """
+    if form_of(value) not in ("integer", "number"):
+        return form_of(value)
+    try:
+        _, digits, exponent = Decimal(value).as_tuple()
+    except InvalidOperation:  # its exponent is beyond all types
+        return TEXT
+    known = "".join(map(str, digits)).lstrip("0")
+    power = int(exponent) + len(known) - len(known.rstrip("0"))
+    before, after = (max(0, size) if known else 0 for size in (len(known.rstrip("0")) + power, -power))
+    whole = int(Decimal(value)) if not after and before < 20 else 2**64
+    bits = next((bits for bits in _BITS if -(2 ** (bits - 1)) <= whole < 2 ** (bits - 1)), 0)
+    return f"{SIZE}{bits} {before} {after}"
 
 
 def form_of(value: object) -> str:

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyspark.sql.types as T
 from deltalake import DeltaTable
-from pyarrow.parquet import filters_to_expression
 
 from incload_assets.change_log.change import CONTROL
 from incload_assets.declaration.source import Position
 from resources.lake import data_files
+from resources.lake_rows import dataset_of
 
 WITHDRAWN = "withdrawn"
 """The fingerprint of a window whose first load was undone."""
@@ -182,7 +182,8 @@ def window_records_of(log: DeltaTable, *, only: Collection[str] | None = None) -
     places = {key: (log.table_uri, path) for key, path in zip(keys, found["path"].to_pylist(), strict=True)}
     known = {key: control for key, place in places.items() if (control := _remembered.get(place))}
     if unknown := sorted(places.keys() - known.keys()):
-        known |= (read := _read(log, unknown))
+        is_unknown = pc.field("partition._window").isin(pa.array(unknown, pa.string()))
+        known |= (read := _read(log, found.filter(is_unknown)))
         _remember({places[key]: control for key, control in read.items()})
     return known
 
@@ -202,11 +203,8 @@ def _keys(log: DeltaTable) -> list[str]:
     return [str(key) for key in controls["partition._window"].to_pylist()]
 
 
-def _read(log: DeltaTable, keys: list[str]) -> dict[str, WindowRecord]:
-    wanted = [("_kind", "=", CONTROL), ("_window", "in", keys)]
-    # without this predicate each file of the log becomes an object, which takes ten times as long for 1,000 windows
-    files = log.to_pyarrow_dataset(file_pruning_predicate=wanted)
-    rows = files.to_table(columns=["_window", "_control"], filter=filters_to_expression(wanted)).to_pylist()
+def _read(log: DeltaTable, files: pa.Table) -> dict[str, WindowRecord]:
+    rows = dataset_of(log, files).to_table(columns=["_window", "_control"]).to_pylist()
     return {row["_window"]: _record_of(row["_control"]) for row in rows}
 
 

@@ -59,6 +59,8 @@ def _todo(look: Observation, window: WindowProgress) -> str:
         return f"wait for the end of the pause, or end it with incload resume {look.table.name}"
     if look.trouble is not None and window.status == "waiting":
         return f"fix the source, which could not be checked ({look.trouble})"
+    if window.is_forgotten:
+        return f"the log has its load, and Dagster does not know it: incload rebuild {look.table.name}"
     cause = f" ({window.failure})" if window.failure else ""
     return _REMEDIES[window.status].format(cause=cause, run=window.failed_run or "history")
 

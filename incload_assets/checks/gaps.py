@@ -23,7 +23,7 @@ _WHY = {
 
 def gaps(look: Observation) -> dg.AssetCheckResult:
     """Which due windows are not loaded; a window that a run is loading, or that is not due yet, is no gap."""
-    first = next((number for number, window in enumerate(look.progress) if window.is_loaded), None)
+    first = next((place for place, w in enumerate(look.progress) if w.is_loaded or w.is_forgotten), None)
     failed = [w for w in look.progress if w.status == "failed"]
     holes = [] if first is None else [w for w in look.progress[first:] if _is_hole(look, w)]
     before = 0 if first is None else sum(w.status == "missing" for w in look.progress[:first])
@@ -56,12 +56,16 @@ def gaps(look: Observation) -> dg.AssetCheckResult:
 def _is_hole(look: Observation, window: WindowProgress) -> bool:
     within = look.table.freshness.within if look.table.freshness else timedelta(0)
     due = window.window.end + within <= look.now
+    if window.is_forgotten:
+        return True
     if window.status == "waiting":
         return due and look.table.source.absent == "wait" and look.trouble is None
     return due and window.status == "missing"
 
 
 def _why(window: WindowProgress) -> str:
+    if window.is_forgotten:
+        return "the log has its load, and Dagster does not know it"
     return window.failure or "error" if window.status == "failed" else _WHY[window.status]
 
 
@@ -76,8 +80,15 @@ def _described(
             "What to do: open the run, follow the remedy in its error, then materialize the partition again."
         )
     if holes:
-        lost = [w.key for w in holes if w.status == "missing"]
-        absent = [w.key for w in holes if w.status == "waiting"]
+        forgotten = [w.key for w in holes if w.is_forgotten]
+        lost = [w.key for w in holes if w.status == "missing" and not w.is_forgotten]
+        absent = [w.key for w in holes if w.status == "waiting" and not w.is_forgotten]
+        if forgotten:
+            count = several(len(forgotten), "window")
+            parts.append(
+                f"Dagster does not know the loads of {count} that the log has, as after a loss of its storage: "
+                f"{some(forgotten)}. What to do: incload rebuild {look.table.name}."
+            )
         if lost:
             count = several(len(lost), "window")
             parts.append(f"{count} at the source but not loaded: {some(lost)}. What to do: materialize them.")

@@ -7,13 +7,14 @@ from datetime import timedelta
 from typing import Any
 
 import dagster as dg
-import pyarrow.compute as pc
 
 from incload_assets.change_log.change import REJECTED
 from incload_assets.change_log.decisions import discarded_rows
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, records, result, several, some, spoken
+from resources.lake import data_files, files_in
+from resources.lake_rows import dataset_of
 
 NAME = "quarantine"
 DESCRIPTION = "Few rows of the recent windows break the contract, and no load stopped because of them."
@@ -133,9 +134,8 @@ def _sample(look: Observation, keys: list[str]) -> list[dict[str, Any]]:
     delta = look.lake.delta(ChangeLog(look.table, look.lake).uri)
     if delta is None:
         return []
-    dataset = delta.to_pyarrow_dataset()
-    chosen = (pc.field("_kind") == REJECTED) & pc.field("_window").isin(keys)
-    rows = dataset.head(SAMPLED, columns=["_window", "_reasons", "_source"], filter=chosen)
+    rejected = files_in(files_in(data_files(delta), "_kind", [REJECTED]), "_window", keys)
+    rows = dataset_of(delta, rejected).head(SAMPLED, columns=["_window", "_reasons", "_source"])
     return list(rows.to_pylist())
 
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from incload_assets.cli.confirm import Yes, confirm
+
 
 def backup(
     to: Annotated[Path | None, typer.Option("--to", help="Folder of the backups; default: INCLOAD_BACKUPS.")] = None,
@@ -36,8 +38,11 @@ def backup(
 
 def restore_instance(
     file: Annotated[Path, typer.Argument(help="An archive that `incload backup` made.")],
+    yes: Yes = False,
 ) -> None:
     """Put a backup of Dagster's storage back. Dagster must not be running.
+
+    It shows how many runs the backup lacks, and goes on when the name of the backup's file is typed.
 
     Loads since the backup are requested again, and write only what differs; `incload rebuild` proves them without
     reading their sources.
@@ -50,16 +55,25 @@ def restore_instance(
     """
     import os
 
+    from incload_assets.checks.observation import several
     from incload_assets.cli import screen
     from incload_assets.cli.folder import enter_project
     from incload_assets.progress.audit import AuditEntry, record
-    from incload_assets.progress.backup import restore
+    from incload_assets.progress.backup import replaced_by, restore
     from resources.lake import Lake
     from resources.settings import Settings
 
     given = file.absolute()
     enter_project()
-    replaced = restore(given, Path(os.environ["DAGSTER_HOME"]))
+    home = Path(os.environ["DAGSTER_HOME"])
+
+    def gone() -> list[str]:
+        runs, since = replaced_by(given, home)
+        newer = f"{since} of {several(runs, 'run')} in {home} began after {given.name} was made"
+        return [f"{newer}; they, their checkpoints and logs will be gone from Dagster"] if runs else []
+
+    confirm("incload restore-instance", given.name, "the name of the backup's file", gone, yes=yes)
+    replaced = restore(given, home)
     details = {"backup": given.name, "replaced": str(replaced)}
     record(Lake.of(Settings()), AuditEntry(action="restore", details=details))
     screen.say(f"restored {given.name}; what was there is in {replaced}")

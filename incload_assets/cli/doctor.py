@@ -32,7 +32,7 @@ def doctor(
     from incload_assets.declaration.window import now
     from incload_assets.progress.audit import AuditEntry, record
     from incload_assets.progress.lake_identity import adopt_lake as adopt
-    from incload_assets.recovery.doctor import examine_lake, examine_table
+    from incload_assets.recovery.doctor import examine_lake, examine_table, in_one
     from resources.lake import Lake
     from resources.settings import Settings
 
@@ -50,7 +50,7 @@ def doctor(
         for one in tables:
             found += examine_table(project.instance, one, lake, at)
         keys = {one.name: one.partitions_def.get_partition_keys(current_time=at) for one in tables}
-    for each in found:
+    for each in in_one(found):
         partitions = shown(each.partitions, keys[each.table]) if each.partitions else ""
         where = " ".join(filter(None, [each.table, partitions])) or "audit"
         screen.say(escape(f"{where}: {each.what}. Remedy: {each.remedy}."))

@@ -1,8 +1,11 @@
 """``incload fix``, ``accept`` and ``discard``: decisions about rejected rows."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import typer
+
+from incload_assets.cli.confirm import Yes, confirm
 
 _TABLE = typer.Argument(help="Name of the table, for example `orders`.")
 _BECAUSE = typer.Option("--because", help="Why, for the audit.")
@@ -82,7 +85,7 @@ def accept(
 
     Example: `incload accept orders --reason "amount:" --because "a refund, as an exception"`
     """
-    _decide(ctx, "accept", table, because, partitions, reason, undo)
+    _decide(ctx, "accept", table, because, partitions, reason, undo, yes=True)
 
 
 def discard(
@@ -92,8 +95,11 @@ def discard(
     partitions: Annotated[str | None, _PARTITIONS] = None,
     reason: Annotated[str, _REASON] = "",
     undo: Annotated[int | None, _UNDO] = None,
+    yes: Yes = False,
 ) -> None:
     """Say that rejected rows need no correction: they stay in the log, and are no longer open.
+
+    It shows how many rows of which partitions match, and goes on when the table's name is typed.
 
     The decision holds after their partitions are loaded again, as long as the file has the same record. `--undo` takes
     a discard back. If a row is right as it is, `incload accept` it, or correct the contract.
@@ -104,7 +110,7 @@ def discard(
 
     Example: `incload discard orders --reason "amount:" --because "test orders of the supplier"`
     """
-    _decide(ctx, "discard", table, because, partitions, reason, undo)
+    _decide(ctx, "discard", table, because, partitions, reason, undo, yes=yes)
 
 
 def _decide(
@@ -115,12 +121,15 @@ def _decide(
     partitions: str | None,
     reason: str,
     undo: int | None,
+    *,
+    yes: bool,
 ) -> None:
+    from incload_assets.checks.observation import several, some
     from incload_assets.cli import screen
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.replays import replay_partitions
-    from incload_assets.monitoring.rows.decide import decide_where, take_back
+    from incload_assets.monitoring.rows.decide import Decision, decide_where, take_back
     from resources.lake import Lake
     from resources.settings import Settings
     from resources.spark.resource import SparkResource
@@ -133,8 +142,17 @@ def _decide(
             screen.say(f"{wanted.name}: {entry.details['rows']} rows are open again.")
         else:
             only = None if partitions is None else chosen(wanted, partitions)
-            with screen.apart(verbose=verbose), SparkResource().session(wanted.name) as spark:
-                decided, count = decide_where(spark, wanted, lake, kind, because, only=only, text=reason)
+            with screen.apart(verbose=verbose) as console, SparkResource().session(wanted.name) as spark:
+
+                def ask(found: Sequence[Decision]) -> None:
+                    keys = sorted({one.window for one in found})
+                    rows = f"{several(len(found), 'rejected row')} of {several(len(keys), 'partition')} ({some(keys)})"
+                    line = f"{wanted.name}: {rows} will no longer be open, without a correction"
+                    confirm(
+                        "incload discard", wanted.name, "the table's name", lambda: [line], yes=yes, console=console
+                    )
+
+                decided, count = decide_where(spark, wanted, lake, kind, because, only=only, text=reason, confirmed=ask)
             if decided is None:
                 screen.say(f"{wanted.name}: no open rejected row matches.")
                 return

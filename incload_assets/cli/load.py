@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from incload_assets.cli.confirm import Yes, confirm
+
 
 def load(
     ctx: typer.Context,
@@ -33,9 +35,11 @@ def load(
         bool,
         typer.Option(
             "--rewrite-compacted",
-            help="Replace partitions older than the table's log_retention, too, by what their source holds now.",
+            help="Replace partitions older than the table's log_retention, too, by what their source holds now. This "
+            "cannot be undone, so the table's name has to be typed first.",
         ),
     ] = False,
+    yes: Yes = False,
 ) -> None:
     """Load partitions of a table, oldest first, up to 32 adjacent ones in one Dagster run (`max_partitions_per_run`).
 
@@ -51,6 +55,7 @@ def load(
     """
     if sum((partitions is not None, all_missing, outdated, plan is not None)) != 1:
         raise typer.BadParameter("give one of --partitions A..B, --all-missing, --outdated and --plan plan.json")
+    from incload_assets.change_log.log import ChangeLog
     from incload_assets.checks.observation import several, some
     from incload_assets.cli import screen
     from incload_assets.cli.loads import Loads, complaints, pending, summary
@@ -85,6 +90,18 @@ def load(
         if not keys:
             screen.say(f"{wanted.name}: every partition is up to date with its source.")
             return
+        if rewrite_compacted:
+
+            def gone() -> list[str]:
+                records = ChangeLog(wanted, lake).controls()
+                old = [key for key in keys if key in records and records[key].compacted_at is not None]
+                count = sum(records[key].rows_read - records[key].rejected - records[key].removed for key in old)
+                rows = f"their {several(count, 'change')} in the log will be gone where the source holds others now"
+                return (
+                    [f"{wanted.name}: {several(len(old), 'compacted partition')} ({some(old)}): {rows}"] if old else []
+                )
+
+            confirm("incload load --rewrite-compacted", wanted.name, "the table's name", gone, yes=yes)
         with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
             loads = Loads(project, console, progress, len(keys), verbose=verbose, rewrite_compacted=rewrite_compacted)
             loads.run(wanted, keys)

@@ -184,10 +184,11 @@ def run_compaction(project: Project, table: Table, *, verbose: bool) -> dict[str
     Raises:
         IncrementalLoadError: The log was not compacted.
     """
+    config = {"tables": [table.name], "confirm": table.name}
     result = project.definitions.resolve_job_def(COMPACT_LOGS.name).execute_in_process(
         instance=project.instance,
         tags=STARTED_BY,
-        run_config={"ops": {COMPACT_LOGS.step_name: {"config": {"tables": [table.name]}}}, **_logging(verbose)},
+        run_config={"ops": {COMPACT_LOGS.step_name: {"config": config}}, **_logging(verbose)},
         raise_on_error=False,
     )
     for event in _of(result, "ASSET_OBSERVATION"):

@@ -16,7 +16,8 @@ def status(
     """Show per table how many partitions are loaded, missing, failed or drifted, and how fresh it is.
 
     With a table's name, its partitions, the causes of failures and advice are shown, too. If a source does not respond,
-    the other tables are shown all the same, and the exit code is 1.
+    the other tables are shown all the same. The exit code is 1 then, and if logs have loads that Dagster does not know,
+    because its storage was lost.
 
     - **Writes:** no table and no log. A source may record where its windows end, and hashes of files are cached.
     - **Spark:** not started.
@@ -32,7 +33,7 @@ def status(
     from incload_assets.cli.project import open_project
     from incload_assets.cli.status_view import COUNTED, LABELS, as_iso, overview, some
     from incload_assets.declaration.window import now
-    from incload_assets.progress.status import TableStatus, table_status
+    from incload_assets.progress.status import TableStatus, forgotten_loads, table_status
     from resources.lake import Lake
     from resources.settings import Settings
 
@@ -63,9 +64,10 @@ def status(
                     )
         for why in unknown.values():
             screen.complain(why)
-        if unknown:
-            raise typer.Exit(1)
-        if table and not as_json:
+        forgotten = {each.table: len(each.forgotten) for each in found if each.forgotten}
+        if forgotten:
+            screen.complain(". Remedy: ".join(forgotten_loads(forgotten)))
+        if table and found and not as_json:
             keys = tables[0].partitions_def.get_partition_keys(current_time=now())
             for name in COUNTED:
                 if chosen := getattr(found[0], name):
@@ -79,3 +81,5 @@ def status(
                 screen.say(f"no longer in the table: {shown(lost, keys)} ({why})")
             if advice := advice_for(project.instance, tables[0], lake):
                 screen.say(f"advice: {advice}")
+    if unknown or forgotten:
+        raise typer.Exit(1)

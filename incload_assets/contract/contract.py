@@ -79,6 +79,11 @@ class Contract:
         return frozenset(field.name for field in self.fields if field.personal)
 
     @property
+    def in_clear(self) -> dict[str, str]:
+        """Why personal columns are not protected on purpose, by column; empty where nobody has said so."""
+        return {field.name: field.in_clear for field in self.fields if field.personal and field.protection is None}
+
+    @property
     def protections(self) -> dict[str, Protection]:
         """The protections of columns, by column; columns without one are left out."""
         return {field.name: field.protection for field in self.fields if field.protection is not None}

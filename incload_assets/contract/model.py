@@ -14,7 +14,7 @@ from pandera.pyspark import DataFrameModel
 from incload_assets.contract.checks import Rule, compile_check
 from incload_assets.contract.conversion import MAX_LEVELS, NESTED, ambiguous_members, levels
 from incload_assets.contract.literals import Uncompilable
-from incload_assets.contract.protection import Dropped, Protection
+from incload_assets.contract.protection import Dropped, InClear, Protection
 from resources.errors import DeclarationError
 
 
@@ -31,6 +31,8 @@ class Field:
         rules: The checks that a value other than NULL must pass.
         protection: What is kept in place of the values; None: the values themselves. Not in the ``repr``, by which
             changed code is noticed: see :attr:`Contract.protections`.
+        in_clear: Why personal values stay in clear on purpose; empty: nobody has said so. Not in the ``repr``, as it
+            changes nothing that is kept.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Field:
     description: str | None
     rules: tuple[Rule, ...]
     protection: Protection | None = dataclasses.field(default=None, repr=False)
+    in_clear: str = dataclasses.field(default="", repr=False)
 
 
 _KEPT = (
@@ -166,10 +169,11 @@ def _field(where: str, column: Any, annotation: Any) -> Field:
     _refuse_misspelled(here, metadata)
     personal = metadata.get("personal", False)
     protection = personal if isinstance(personal, Protection) else None
-    if protection is None and not isinstance(personal, bool):
+    if protection is None and not isinstance(personal, bool | InClear):
         raise DeclarationError(
             f"{here}: metadata personal is {personal!r}",
-            rule="it is True, which masks the values in everything shown to people; False; or Hashed(key=...), "
+            rule="it is True or InClear(because=...), which mask the values in everything shown to people; False; or "
+            "Hashed(key=...), "
             "Tokenized(key=...), Encrypted(key=...), Masked(...) or Dropped(), which keep the values out of the lake",
             remedy='write pa.Field(metadata={"personal": True})',
         )
@@ -177,7 +181,8 @@ def _field(where: str, column: Any, annotation: Any) -> Field:
     nullable = column.nullable or not column.required
     if protection is not None:
         _refuse_protection(here, protection, data_type, nullable=nullable)
-    return Field(column.name, data_type, nullable, personal is not False, column.description, rules, protection)
+    why, marked = personal.because if isinstance(personal, InClear) else "", personal is not False
+    return Field(column.name, data_type, nullable, marked, column.description, rules, protection, in_clear=why)
 
 
 def _refuse_protection(here: str, protection: Protection, data_type: T.DataType, *, nullable: bool) -> None:

@@ -105,6 +105,26 @@ class Dropped:
     """Values left out: the column is NULL."""
 
 
+@dataclass(frozen=True)
+class InClear:
+    """Personal values that stay in clear on purpose: masked wherever people look, and not protected.
+
+    Rejected rows then keep their whole records, and fields that are not declared keep their values, too.
+
+    Args:
+        because: Why, for ``incload ready``.
+
+    Raises:
+        ValueError: No reason is given.
+    """
+
+    because: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.because, str) or not self.because.strip():
+            raise ValueError(f"InClear(because={self.because!r}): say why the values stay in clear")
+
+
 Tokens = Hashed | Tokenized
 """Protections under which equal values stay equal, in all tables."""
 Sealed = Tokenized | Encrypted

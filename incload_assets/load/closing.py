@@ -13,7 +13,7 @@ from incload_assets.declaration.eras import windows_text
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.differences import UNTIL
-from incload_assets.load.range_fences import has_merge_of
+from incload_assets.load.range_fences import not_merged
 from resources.errors import SchemaMismatch
 
 SHOWN = 3
@@ -62,14 +62,9 @@ def _not_merged(load: LoadContext, records: Mapping[str, WindowRecord]) -> list[
     """The windows whose last landing is not in the table, oldest first."""
     delta = load.lake.delta(load.uri)
     windows = load.table.known_windows(records)
-    if delta is None or load.table.write.whole:
-        return [window.key for window in windows] if delta is None else []
-    # a window that is only held as it is has another number, and nothing more to merge
-    of_content = {
-        key: record.hold.returned_to if record.hold and not record.hold.undone else record.landing
-        for key, record in records.items()
-    }
-    return [w.key for w in windows if not has_merge_of(load.table, w, of_content[w.key], delta)]
+    if delta is None:
+        return [window.key for window in windows]
+    return not_merged(load.table, {window: records[window.key] for window in windows}, delta)
 
 
 def _not_settled(table: Table, records: Mapping[str, WindowRecord]) -> list[str]:

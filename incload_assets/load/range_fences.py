@@ -8,12 +8,16 @@ ingested. So commits that a killed run left behind, or planned from an older log
 ``tests/model/ranges.py`` explores this protocol.
 """
 
+from collections.abc import Mapping
+
 from deltalake import DeltaTable
 
 from incload_assets.change_log.commit import bare_fence
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
+from incload_assets.writes.commit_notes import MergesNoted
 from incload_assets.writes.merge_into import INGESTION_SHIFT, app_id, bare_merge_fence
 
 WINDOWS_AT_ONCE = 32
@@ -28,11 +32,26 @@ def range_app_id(table: Table, window: Window) -> str:
     return f"{table.name}/range {f'{era}.' if era else ''}{group}"
 
 
-def has_merge_of(table: Table, window: Window, landing: int, delta: DeltaTable) -> bool:
-    """Whether a table has, or may have, the commit of a merge of a landing, by the window itself or with its range.
+def not_merged(table: Table, records: Mapping[Window, WindowRecord], delta: DeltaTable) -> list[str]:
+    """The partition keys of windows of which a table has no commit that merged what they hold, in the given order.
 
-    A range has one fence for its windows, so that after a first landing any merge of the range counts.
+    A range has one fence for its windows, so that after a first landing any merge of the range counts. Where all
+    windows share one fence, the notes of the commits say what was merged, for as long as Delta keeps them.
+
+    Args:
+        table: The declaration.
+        records: The windows' records.
+        delta: The table, at the version that is asked about.
     """
+    if table.write.whole:
+        noted = MergesNoted.of(delta)
+        return [w.key for w, record in records.items() if not noted.may_have(w.key, record.run_id, record.landed_at)]
+    return [window.key for window, record in records.items() if not _has_merge_of(table, window, record, delta)]
+
+
+def _has_merge_of(table: Table, window: Window, record: WindowRecord, delta: DeltaTable) -> bool:
+    # a window that is only held as it is has another number, and nothing more to merge
+    landing = record.hold.returned_to if record.hold and not record.hold.undone else record.landing
     if (delta.transaction_version(app_id(table, window)) or 0) > landing << INGESTION_SHIFT:
         return True
     return landing == FIRST_INGESTION and delta.transaction_version(range_app_id(table, window)) is not None

@@ -13,7 +13,8 @@ Intents have odd numbers and removals even ones: an odd number means that a comp
 ``tests/model/compaction.py`` explores this protocol.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -81,14 +82,7 @@ def compact(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compact
     if version is None:
         return Compaction()
     controls = _old(table, log.controls(version), older_than)
-    known = at_rest([window.key for window in controls])
-    rest = [
-        window
-        for window, control in controls.items()
-        if known.get(window.key) == control.fingerprint and control.hold is None
-    ]
-    busy = tuple(window.key for window in controls if window not in rest)
-    new = [window.key for window in rest if controls[window].compacted_at is None]
+    _, busy, new = _choice(controls, at_rest)
     last = load.lake.transaction_version(log.uri, compaction_app_id(table)) or 0
     if not new and last % 2 == 0:
         return Compaction(windows=sum(control.compacted_at is not None for control in controls.values()), busy=busy)
@@ -109,6 +103,38 @@ def compact(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compact
     before, removed = _remove(load, version, settled, intent + 1) if settled else (0, 0)
     load.info(f"{table.name}: removed {removed} of {before} changes of {len(settled)} windows from the log")
     return Compaction(len(settled), len(new), busy, before, removed)
+
+
+def plan_compaction(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compaction:
+    """The counts of a compaction, if it was made now; nothing is changed.
+
+    Args:
+        load: The load context.
+        older_than: As for :func:`compact`.
+        at_rest: As for :func:`compact`.
+    """
+    if (version := load.log.version()) is None:
+        return Compaction()
+    controls = _old(load.table, load.log.controls(version), older_than)
+    rest, busy, new = _choice(controls, at_rest)
+    if not rest:
+        return Compaction(busy=busy)
+    with _decisive(load, version, {window: controls[window] for window in rest}) as (_, before, after, _):
+        return Compaction(len(rest), len(new), busy, sum(before.values()), sum(before.values()) - sum(after.values()))
+
+
+def _choice(
+    controls: Mapping[Window, WindowRecord], at_rest: AtRest
+) -> tuple[list[Window], tuple[str, ...], list[str]]:
+    """The windows at rest, the keys of the others, and the keys of those at rest that were not compacted before."""
+    known = at_rest([window.key for window in controls])
+    rest = [
+        window
+        for window, control in controls.items()
+        if known.get(window.key) == control.fingerprint and control.hold is None
+    ]
+    busy = tuple(window.key for window in controls if window not in rest)
+    return rest, busy, [window.key for window in rest if controls[window].compacted_at is None]
 
 
 def _old(table: Table, controls: Mapping[str, WindowRecord], older_than: datetime) -> dict[Window, WindowRecord]:
@@ -135,11 +161,7 @@ def _mark(load: LoadContext, keys: Collection[str], number: int) -> None:
 def _remove(load: LoadContext, version: int, rest: Mapping[Window, WindowRecord], number: int) -> tuple[int, int]:
     """Commits the removal; returns how many changes there were, and how many were removed."""
     table, log = load.table, load.log
-    rows = log.read(load.spark, version, [window.key for window in rest])
-    changes = rows.filter(F.col("_kind").isin(*CHANGES))
-    decisive = strategy_of(table).decisive(table, changes, rest).persist()
-    try:
-        before, after = _by_window(changes, len(rest)), _by_window(decisive, len(rest))
+    with _decisive(load, version, rest) as (rows, before, after, decisive):
         gone = {window.key: before.get(window.key, 0) - after.get(window.key, 0) for window in rest}
         controls = {
             window.key: replace(control, removed=control.removed + gone[window.key])
@@ -159,6 +181,18 @@ def _remove(load: LoadContext, version: int, rest: Mapping[Window, WindowRecord]
         if not done:
             raise _overtaken(table)
         return sum(before.values()), sum(gone.values())
+
+
+@contextmanager
+def _decisive(
+    load: LoadContext, version: int, rest: Mapping[Window, WindowRecord]
+) -> Iterator[tuple[DataFrame, dict[str, int], dict[str, int], DataFrame]]:
+    """The rows of windows, their changes by partition key, the number of those that still decide, and these."""
+    rows = load.log.read(load.spark, version, [window.key for window in rest])
+    changes = rows.filter(F.col("_kind").isin(*CHANGES))
+    decisive = strategy_of(load.table).decisive(load.table, changes, rest).persist()
+    try:
+        yield rows, _by_window(changes, len(rest)), _by_window(decisive, len(rest)), decisive
     finally:
         decisive.unpersist()
 
@@ -175,6 +209,17 @@ def _overtaken(table: Table) -> ConcurrentLoad:
     )
 
 
+def at_rest_in(instance: dg.DagsterInstance, table: Table, run_id: str = "") -> AtRest:
+    """The windows of a table that are at rest by an instance's present records, for :func:`compact`.
+
+    Args:
+        instance: The instance.
+        table: The declaration.
+        run_id: The run that compacts, which is no reason to wait.
+    """
+    return lambda keys: at_rest(instance, table.key, table.partitions_def, keys, run_id)
+
+
 def _compact(context: dg.OpExecutionContext, table: Table) -> Compaction:
     assert table.log_retention is not None
     older_than = windows.now() - table.log_retention
@@ -183,11 +228,7 @@ def _compact(context: dg.OpExecutionContext, table: Table) -> Compaction:
         if loads.log.version() is None:
             return Compaction()
         ensure_log(loads)
-        return compact(
-            loads,
-            older_than,
-            lambda keys: at_rest(context.instance, table.key, table.partitions_def, keys, context.run.run_id),
-        )
+        return compact(loads, older_than, at_rest_in(context.instance, table, context.run.run_id))
 
 
 def _metadata(table: Table, done: Compaction) -> dict[str, dg.MetadataValue]:
@@ -208,6 +249,7 @@ COMPACT_LOGS = MaintenanceJob(
     about="Removes changes that can no longer affect the table from the logs of tables with a log_retention.",
     whose="tables with a log_retention",
     undone="logs not compacted",
+    removes="changes from logs, so that their windows are replaced only by choice",
     applies_to=lambda table: table.log_retention is not None,
     work=lambda context, table: _metadata(table, _compact(context, table)),
 )

@@ -285,6 +285,7 @@ EXPIRE_PAYLOADS = MaintenanceJob(
     of_lake=_of_lake,
     whose="tables with a quarantine_retention",
     undone="payloads not removed",
+    removes="the records of rejected rows, and entries of the audit",
     applies_to=lambda table: table.quarantine_retention is not None,
     work=_work,
 )

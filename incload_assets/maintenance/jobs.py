@@ -9,13 +9,26 @@ from pydantic import Field
 
 from incload_assets.declaration.table import Table, every_table
 from incload_assets.progress.checkpoint import UPKEEP
+from incload_assets.progress.confirmed import confirm_field, expect_confirmed, is_by_hand
 from resources.failures import translate
+
+ALL = "all tables"
+"""The confirmation of a job for all tables."""
 
 
 class Chosen(dg.Config):
-    """The configuration of a maintenance job: the tables to process."""
+    """The tables that a job processes."""
 
     tables: list[str] = Field(default=[], description="Names of tables; empty: all tables that the job applies to.")
+
+
+class ChosenByHand(Chosen):
+    """The configuration of a maintenance job: the tables to process, and a person's confirmation."""
+
+    confirm: str = confirm_field(
+        f"the tables' names once more, with a comma and a space between, or {ALL!r}; not by a schedule, nor where the "
+        "job removes nothing for good"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +45,7 @@ class MaintenanceJob:
         about: Description of the job.
         whose: The kind of tables that the job applies to, for messages.
         undone: What was not done for a table that failed, for messages.
+        removes: What the job removes for good, for messages; a person who launches it has to confirm. Empty: nothing.
         applies_to: Whether the job applies to a table.
         work: Processes one table; returns metadata for the observation.
         of_lake: Processes what all tables share, after them; returns metadata for the step's output. Not if only some
@@ -44,6 +58,7 @@ class MaintenanceJob:
     about: str
     whose: str = "tables"
     undone: str
+    removes: str = ""
     applies_to: Callable[[Table], bool] = every_table
     work: Callable[[dg.OpExecutionContext, Table], dict[str, dg.MetadataValue]]
     of_lake: Callable[[dg.OpExecutionContext], dict[str, dg.MetadataValue]] | None = None
@@ -59,12 +74,15 @@ class MaintenanceJob:
             return None
 
         @dg.op(name=self.step_name, description=self.about, required_resource_keys={"spark", "lake"})
-        def each(context: dg.OpExecutionContext, config: Chosen) -> None:
+        def each(context: dg.OpExecutionContext, config: ChosenByHand) -> None:
             if unknown := sorted(set(config.tables) - by_name.keys()):
                 raise dg.Failure(
                     f"{', '.join(unknown)}: not among the {self.whose} ({', '.join(sorted(by_name))})",
                     allow_retries=False,
                 )
+            if self.removes and is_by_hand(context.run):
+                wanted = ", ".join(config.tables) or ALL
+                expect_confirmed(self.name, config.confirm, wanted, f"removes {self.removes}")
             failures = {}
             for name in config.tables or sorted(by_name):
                 try:

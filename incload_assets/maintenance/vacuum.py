@@ -161,5 +161,6 @@ VACUUM_TABLES = MaintenanceJob(
     cron="50 2 * * *",  # after the compaction of small files
     about="Removes files of tables and their logs that loads replaced longer ago than the table's retention.",
     undone="not vacuumed",
+    removes="files that no version within the retention uses",
     work=_work,
 )

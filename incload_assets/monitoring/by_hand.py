@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from itertools import groupby
 
 import dagster as dg
-import pyarrow.compute as pc
 from dagster._core.instance.utils import RUNLESS_RUN_ID  # has no public name
 
 from incload_assets.monitoring.load_row import LoadRow, Trigger
 from incload_assets.progress.audit import ATTEMPTS, AuditEntry, append_after, audit_uri, last_entry, written_by_others
 from resources.lake import Lake
+from resources.lake_rows import rows_where
 
 BY_A_PERSON: Collection[Trigger] = ("person", "backfill", "terminal")
 SOMEBODY = "somebody in Dagster"
@@ -116,9 +116,9 @@ def _known(lake: Lake) -> set[tuple[str, ...]]:
     if delta is None:
         return set()
     columns = ["action", "table", "run_id", "partitions"]
-    loads = delta.to_pyarrow_dataset().to_table(columns=columns, filter=pc.field("action") == "load").to_pylist()
+    loads = rows_where(delta, {"action": ["load"]}, columns=columns).to_pylist()
     found: set[tuple[str, ...]] = {(row["table"], row["run_id"], key) for row in loads for key in row["partitions"]}
-    rows = delta.to_pyarrow_dataset().to_table(columns=["because"], filter=pc.field("action") == "status").to_pylist()
+    rows = rows_where(delta, {"action": ["status"]}, columns=["because"]).to_pylist()
     return found | {(row["because"],) for row in rows}
 
 

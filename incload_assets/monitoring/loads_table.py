@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 
 from incload_assets.monitoring.load_row import SCHEMA, LoadRow, as_arrow, as_rows
 from resources.lake import LOADS_FOLDER, Lake
+from resources.lake_rows import rows_where
 
 WRITER = "incload/loads"
 """The identifier of the writers of the table: of several that write at once, one succeeds."""
@@ -55,16 +56,10 @@ class LoadsTable:
         delta = self.open()
         if delta is None:
             return pa.schema([SCHEMA.field(name) for name in names]).empty_table()
-        wanted = pc.scalar(True)
-        if since is not None:
-            wanted &= pc.field("ended_at") >= pa.scalar(since, pa.timestamp("us", "UTC"))
-        if tables is not None:
-            wanted &= pc.field("table").isin(pa.array(list(tables), pa.string()))
-        if windows is not None:
-            wanted &= pc.field("window").isin(pa.array(list(windows), pa.string()))
-        if runs is not None:
-            wanted &= pc.field("run_id").isin(pa.array(list(runs), pa.string()))
-        return delta.to_pyarrow_dataset().to_table(columns=[*names], filter=wanted)
+        recent = None if since is None else pc.field("ended_at") >= pa.scalar(since, pa.timestamp("us", "UTC"))
+        among = {"table": tables, "window": windows, "run_id": runs}
+        asked = {name: values for name, values in among.items() if values is not None}
+        return rows_where(delta, asked, recent, columns=names)
 
     def rows(
         self,

@@ -7,7 +7,8 @@ import pyarrow.compute as pc
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows
-from resources.lake import Lake
+from resources.lake import Lake, data_files
+from resources.lake_rows import dataset_of
 
 
 def windows_to_fill(table: Table, lake: Lake) -> dict[str, list[str]]:
@@ -22,7 +23,7 @@ def windows_to_fill(table: Table, lake: Lake) -> dict[str, list[str]]:
         return {}
     known = {name for name in table.columns if name in log.schema().to_arrow().names}
     found: dict[str, set[str]] = {}
-    batches = log.to_pyarrow_dataset().to_batches(
+    batches = dataset_of(log, data_files(log)).to_batches(
         columns=["_window", "_rescued", *sorted(known)], filter=pc.field("_rescued").is_valid()
     )
     for batch in batches:

@@ -18,12 +18,12 @@ from typing import Literal, NamedTuple
 
 import dagster as dg
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from incload_assets.declaration import window as windows
 from resources.errors import ConcurrentLoad, IncrementalLoadError
 from resources.lake import AUDIT_FOLDER, Lake
+from resources.lake_rows import rows_where
 
 Action = Literal[
     "load",
@@ -215,7 +215,7 @@ def last_entry(lake: Lake) -> Last:
     number = (delta.transaction_version(WRITER) or 0) if delta is not None else 0
     if delta is None or not number:
         return Last(0, "")
-    found = delta.to_pyarrow_dataset().to_table(columns=["hash"], filter=pc.field("number") == number)
+    found = rows_where(delta, {"number": [number]}, columns=["hash"])
     if not found.num_rows:
         raise IncrementalLoadError(
             f"the audit in {delta.table_uri} lacks its last entry, {number}",

@@ -82,7 +82,7 @@ def _stored(lake: Lake) -> tuple[list[dict[str, Any]], int]:
     delta = lake.delta(audit_uri(lake))
     if delta is None:
         return [], 0
-    rows = delta.to_pyarrow_dataset().to_table(columns=SCHEMA.names).to_pylist()
+    rows = delta.to_pyarrow_table(columns=SCHEMA.names).to_pylist()
     return sorted(rows, key=lambda row: row["number"]), delta.transaction_version(WRITER) or 0
 
 

@@ -105,6 +105,37 @@ def made_at(backup: Path) -> datetime:
     return datetime.strptime(backup.stem, f"{_NAME}{_STAMP}").replace(tzinfo=UTC)
 
 
+def replaced_by(backup: Path, home: Path) -> tuple[int, int]:
+    """The runs that are in the place of a backup: all of them, and those since it was made.
+
+    Args:
+        backup: The archive.
+        home: Dagster's folder, as for :func:`restore`.
+
+    Raises:
+        IncrementalLoadError: As :func:`restore`; nothing is changed.
+    """
+    expect_restorable(backup, home)
+    if not (home / "history" / "runs.db").exists():
+        return 0, 0
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        since = dg.RunsFilter(created_after=made_at(backup))
+        return instance.get_runs_count(), instance.get_runs_count(since)
+
+
+def expect_restorable(backup: Path, home: Path) -> None:
+    """Refuses what :func:`restore` refuses."""
+    try:
+        with zipfile.ZipFile(backup) as archive:
+            names, damaged = archive.namelist(), archive.testzip()
+    except (OSError, zipfile.BadZipFile) as error:
+        raise _no_backup(backup, str(error)) from error
+    expected = all(Path(n).suffix == ".db" and Path(n).parts[0] in ("history", "schedules") for n in names)
+    if damaged or not names or not expected or any(".." in Path(name).parts for name in names):
+        raise _no_backup(backup, f"{damaged} is damaged" if damaged else "it holds other files")
+    refuse_while_running(home)
+
+
 def restore(backup: Path, home: Path) -> Path:
     """Puts a backup in the place of an instance's storage.
 
@@ -118,15 +149,7 @@ def restore(backup: Path, home: Path) -> Path:
     Raises:
         IncrementalLoadError: The archive is none of :func:`back_up`, or Dagster is running.
     """
-    try:
-        with zipfile.ZipFile(backup) as archive:
-            names, damaged = archive.namelist(), archive.testzip()
-    except (OSError, zipfile.BadZipFile) as error:
-        raise _no_backup(backup, str(error)) from error
-    expected = all(Path(n).suffix == ".db" and Path(n).parts[0] in ("history", "schedules") for n in names)
-    if damaged or not names or not expected or any(".." in Path(name).parts for name in names):
-        raise _no_backup(backup, f"{damaged} is damaged" if damaged else "it holds other files")
-    refuse_while_running(home)
+    expect_restorable(backup, home)
     replaced = home / f"replaced-{datetime.now(UTC):{_STAMP}}"
     replaced.mkdir()
     for part in ("history", "schedules"):

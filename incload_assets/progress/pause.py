@@ -12,13 +12,13 @@ from datetime import UTC, datetime, timedelta
 from json import loads
 from threading import Lock
 
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from incload_assets.declaration.window import now
 from incload_assets.progress.audit import AuditEntry, audit_uri, record
 from resources.errors import IncrementalLoadError, TablePaused
 from resources.lake import Lake
+from resources.lake_rows import rows_where
 
 _UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 UNTIL, HOLDER = "until", "holder"
@@ -207,9 +207,8 @@ def _instant(text: str, at: datetime, sign: int, example: str) -> datetime:
 
 def _read(delta: DeltaTable) -> tuple[Pause, ...]:
     """The pauses that were not resumed, whether or not their time is over, oldest first."""
-    wanted = pc.field("action").isin(["pause", "resume"])
     columns = ["number", "at", "action", "table", "actor", "because", "details"]
-    rows = delta.to_pyarrow_dataset().to_table(columns=columns, filter=wanted).to_pylist()
+    rows = rows_where(delta, {"action": ["pause", "resume"]}, columns=columns).to_pylist()
     found: dict[str, dict[str, Pause]] = {}
     for row in sorted(rows, key=lambda row: row["number"]):
         details, of_table = loads(row["details"]), found.setdefault(row["table"], {})

@@ -63,6 +63,12 @@ class WindowProgress:
         """Whether any load of the window was checkpointed, regardless of what happened since."""
         return self.checkpoint is not None
 
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether the log has a load of the window that Dagster does not know: its storage, or the run, was lost."""
+        has_load = self.record is not None and not self.record.is_withdrawn
+        return has_load and self.checkpoint is None and self.status in ("missing", "waiting")
+
 
 @dataclass(frozen=True)
 class SourceState:

@@ -15,21 +15,24 @@ import dagster as dg
 import pyspark.sql.types as T
 
 from incload_assets.change_log.log import ChangeLog
-from incload_assets.change_log.source_schema import NO_VALUE, WindowSchema, files_by_window, schemas_of
+from incload_assets.change_log.source_schema import NO_VALUE, SIZE, WindowSchema, files_by_window, schemas_of
 from incload_assets.contract.contract import shown_type
+from incload_assets.contract.literals import INTEGERS
 from incload_assets.contract.nested_json import holds_struct
+from incload_assets.declaration.contract_of import adaptation_of
 from incload_assets.declaration.table import Table
+from incload_assets.delta.wider_types import holds_text
 from resources.lake import Lake
 
 What = Literal["unknown field", "declared since", "refused type"]
 Known = Mapping[str, tuple[str, WindowSchema]]
 """What is known of windows, by partition key, each with the digest of its files."""
 
-_KEPT = "incload/schema of "
+MOST_DIGITS = 38
+_KEPT = "incload/schema with sizes of "
 _TYPES = {"boolean": "T.BooleanType", "integer": "T.LongType", "number": "T.DoubleType", "date": "T.DateType",
           "time": "T.TimestampType"}  # fmt: skip
 """The types to declare, by the form that all values have; text for any other."""
-_TO_LONG = (T.ByteType, T.ShortType, T.IntegerType)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,13 +211,40 @@ def _line(name: str, forms: Iterable[str], table: Table) -> str:
 
 def _line_of_type(name: str, forms: Iterable[str], table: Table) -> str:
     (declared,) = (one for one in table.contract.fields if one.name == name)
-    if _declared(forms) == "T.LongType" and isinstance(declared.data_type, _TO_LONG):
-        line = f"{name}: T.LongType = pa.Field(nullable={declared.nullable})"
+    if (wider := wider_type(declared.data_type, forms)) is not None and name not in adaptation_of(table).places:
+        line = f"{name}: T.{type(wider).__name__} = pa.Field(nullable={declared.nullable}"
+        if isinstance(wider, T.DecimalType):
+            line += f', dtype_kwargs={{"precision": {wider.precision}, "scale": {wider.scale}}}'
+        line += ")"
         return line if table.evolution.widen == "apply" else f'{line}, with evolution=Evolution(widen="apply")'
     return (
         f"none: {name} stays {shown_type(declared.data_type)}; have the source send that, or the new type under "
         "another name"
     )
+
+
+def wider_type(kind: T.DataType, forms: Iterable[str]) -> T.DataType | None:
+    """The smallest type that a load widens a column to and that holds refused values, too; None if there is none.
+
+    Args:
+        kind: The type of the column.
+        forms: The forms of the values, as :func:`~incload_assets.change_log.source_schema.size_of` tells them.
+
+    Example:
+        >>> wider_type(T.DecimalType(6, 2), ["size 0 5 2"])
+        DecimalType(7,2)
+    """
+    numbers = [form.removeprefix(SIZE).split() for form in forms if form != NO_VALUE and form.startswith(SIZE)]
+    if not numbers or len(numbers) < len({*forms} - {NO_VALUE}):
+        return None
+    sizes = [(int(bits) or 128, int(before), int(after)) for bits, before, after in numbers]
+    bits, before, after = (max(each) for each in zip(*sizes, strict=True))
+    scale = kind.scale if isinstance(kind, T.DecimalType) else 0
+    wider: list[T.DataType] = [integer() for integer, size in INTEGERS.items() if size >= bits and not after]
+    wider += [T.DecimalType(digits, scale) for digits in range(before + scale, MOST_DIGITS + 1) if after <= scale]
+    # from the type itself on, types are wider than it has to be
+    smallest = next((one for one in wider if holds_text(one, kind)), kind)
+    return None if smallest == kind else smallest
 
 
 def _declared(forms: Iterable[str]) -> str:

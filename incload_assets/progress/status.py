@@ -43,7 +43,7 @@ class ClosedEra:
 
 @dataclass(frozen=True, kw_only=True)
 class TableStatus:
-    """The status of a table. Partitions are given as keys, oldest first, each in exactly one list.
+    """The status of a table. Partitions are given as keys, oldest first, each in exactly one list of statuses.
 
     Args:
         table: The table's name.
@@ -54,6 +54,7 @@ class TableStatus:
         in_progress: Queued or running.
         waiting: The source holds nothing yet.
         held: A load was undone, and the source still holds what was undone.
+        forgotten: Those missing or waiting whose load is in the log: Dagster's storage, or their run, was lost.
         causes: Why each failed partition failed: ``transient``, ``missing``, ``contract`` or ``error``.
         undone: Why the table has lost a loaded partition: it was restored, deleted or created again.
         holds: Who holds each held partition, since when and why.
@@ -75,6 +76,7 @@ class TableStatus:
     in_progress: list[str]
     waiting: list[str]
     held: list[str] = field(default_factory=list)
+    forgotten: list[str] = field(default_factory=list)
     causes: Mapping[str, str]
     undone: Mapping[str, str]
     holds: Mapping[str, str] = field(default_factory=dict)
@@ -106,6 +108,7 @@ def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: dat
     moment = at or windows.now()
     state = source_state(table, lake, moment)
     progress = progress_from(instance, table, state)
+    forgotten = [w.key for w in progress if w.is_forgotten]
     lost = undone_windows(instance, table, lake, progress, moment).windows
     progress = with_undone(progress, lost)
     late = lateness_of(instance, table, progress, moment)
@@ -115,6 +118,7 @@ def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: dat
     return TableStatus(
         table=table.name,
         **keys,
+        forgotten=forgotten,
         undone=lost,
         holds={w.key: str(w.record.hold) for w in progress if w.status == "held" and w.record is not None},
         causes={w.key: w.failure for w in progress if w.failure is not None},
@@ -138,6 +142,22 @@ def _closed(era: Era, records: Mapping[str, WindowRecord]) -> ClosedEra:
         until=era.end.isoformat(timespec="minutes"),
         loaded=[key for key in keys if key in records],
         never_loaded=[key for key in keys[first:] if key not in records],
+    )
+
+
+def forgotten_loads(windows: Mapping[str, int]) -> tuple[str, str]:
+    """What happened if logs have loads that Dagster does not know, and the remedy.
+
+    Args:
+        windows: Number of such windows by table; at least one table.
+    """
+    count, tables = sum(windows.values()), ", ".join(sorted(windows))
+    only = f" {tables}" if len(windows) == 1 else ""
+    return (
+        f"the {'log has' if only else 'logs have'} loads of {count:,} partition{'' if count == 1 else 's'} of {tables} "
+        "that Dagster does not know: its storage was lost, or DAGSTER_HOME is another one",
+        "put a backup back (incload restore-instance), or prove the partitions from the tables, which reads no source: "
+        f"incload rebuild{only}",
     )
 
 

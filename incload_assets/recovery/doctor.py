@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import dagster as dg
-from deltalake import DeltaTable
 
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
-from incload_assets.load.range_fences import has_merge_of
+from incload_assets.load.range_fences import not_merged
 from incload_assets.progress.audit_chain import chain_of
 from incload_assets.progress.lake_identity import REMEDY, mistaken
 from incload_assets.progress.process import PROCESS_TAG, gone
 from incload_assets.progress.progress import SourceState, WindowProgress, progress_from, windows_to_look_at
 from incload_assets.progress.request_tags import TABLE_TAG
 from incload_assets.progress.run_tags import own_tag
+from incload_assets.progress.status import forgotten_loads
 from incload_assets.progress.undone import undone_windows
 from resources.lake import Lake
 
@@ -31,7 +31,7 @@ class Disagreement:
     """Two records of one thing that contradict each other.
 
     Args:
-        table: The table's name; empty if it concerns the lake or the audit.
+        table: The table's name, or what it concerns instead; empty if that is the lake or the audit.
         partitions: The partition keys concerned, oldest first; empty for the whole table.
         what: What contradicts what.
         remedy: What to do.
@@ -43,8 +43,10 @@ class Disagreement:
     remedy: str
 
 
+_FORGOTTEN = "the log has them, and Dagster does not know that they were loaded"
 _LOAD = "incload load {table} --partitions …, or wait: the sensor loads them again"
 _REBUILD = "incload rebuild {table}"
+_REPLACED = "no commit of their load: it was replaced by an older copy"
 _FORMER = "give the table its former partitions, or declare them as former_partitions"
 
 
@@ -80,10 +82,13 @@ def examine_table(instance: dg.DagsterInstance, table: Table, lake: Lake, at: da
     records = ChangeLog(table, lake).controls()
     progress = progress_from(instance, table, SourceState(windows_to_look_at(table, at), {}, dict(records)))
     causes: dict[tuple[str, str], list[str]] = defaultdict(list)
-    undone = undone_windows(instance, table, lake, progress, at).windows
+    found_undone = undone_windows(instance, table, lake, progress, at).windows
+    undone = {key: f"lost them: {why}" for key, why in found_undone.items()}
     delta = lake.delta(lake.table_uri(table.key.path))
+    landed = {window.window: window.record for window in progress if window.record is not None}
+    lacking = {} if delta is None else dict.fromkeys(not_merged(table, landed, delta), _REPLACED)
     for window in progress:
-        if (cause := _of_window(instance, table, window, delta, undone)) is not None:
+        if (cause := _of_window(instance, table, window, delta is not None, lacking | undone)) is not None:
             causes[cause].append(window.key)
     known = {window.key for window in table.known_windows(records)}
     held = {key for key, record in records.items() if not record.is_withdrawn}
@@ -96,12 +101,22 @@ def examine_table(instance: dg.DagsterInstance, table: Table, lake: Lake, at: da
     return [*found, *_dead_runs(instance, table)]
 
 
+def in_one(found: Sequence[Disagreement]) -> list[Disagreement]:
+    """The disagreements, with a single one for all tables whose loads Dagster does not know, as they have one cause."""
+    lost = {each.table: len(each.partitions) for each in found if each.what == _FORGOTTEN}
+    if len(lost) < 2:
+        return [*found]
+    what, remedy = forgotten_loads(lost)
+    others = [each for each in found if each.what != _FORGOTTEN]
+    return [Disagreement(table="Dagster's storage", what=what, remedy=remedy), *others]
+
+
 def _of_window(
     instance: dg.DagsterInstance,
     table: Table,
     window: WindowProgress,
-    delta: DeltaTable | None,
-    undone: Mapping[str, str],
+    is_there: bool,
+    lost: Mapping[str, str],
 ) -> tuple[str, str] | None:
     """What contradicts what about a window, and the remedy; None if nothing does."""
     record, checkpoint = window.record, window.checkpoint
@@ -110,17 +125,15 @@ def _of_window(
     if record is None:
         return "Dagster has them as loaded, and the log has no record of them: it was restored or removed", _LOAD
     if checkpoint is None:
-        return "the log has them, and Dagster does not know that they were loaded", _REBUILD
+        return _FORGOTTEN, _REBUILD
     if checkpoint != record.fingerprint:
         if _landed_since(instance, table, window.key, record):
             return "the log has newer content than Dagster knows of: Dagster's storage was restored", _REBUILD
         return "Dagster has newer content than the log: the log was restored", _LOAD
-    if delta is None:
+    if not is_there:
         return "the log has them, and the table is gone", _LOAD
-    if (why := undone.get(window.key)) is not None:
-        return f"the log has them, and the table has lost them: {why}", _LOAD
-    if not has_merge_of(table, window.window, record.landing, delta):
-        return "the log has them, and the table has no commit of their load: it was replaced by an older copy", _LOAD
+    if (why := lost.get(window.key)) is not None:
+        return f"the log has them, and the table has {why}", _LOAD
     return None
 
 

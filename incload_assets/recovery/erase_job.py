@@ -11,6 +11,7 @@ from pydantic import Field
 from incload_assets.declaration.table import Table
 from incload_assets.progress.audit import actor_of
 from incload_assets.progress.checkpoint import UPKEEP
+from incload_assets.progress.confirmed import confirm_field, expect_confirmed
 from incload_assets.recovery.erase import Eraser
 from incload_assets.recovery.erasure import Erasure
 
@@ -25,6 +26,7 @@ class EraseConfig(dg.Config):
     )
     only_plan: bool = Field(default=False, description="Only look; nothing is changed.")
     because: str = Field(default="", description="The reason, for the audit.")
+    confirm: str = confirm_field("the first of the fingerprints once more; not with only_plan")
 
 
 def erase_job(tables: Iterable[Table]) -> dg.JobDefinition:
@@ -37,6 +39,9 @@ def erase_job(tables: Iterable[Table]) -> dg.JobDefinition:
 
     @dg.op(required_resource_keys={"spark", "lake"})
     def erase_one(context: dg.OpExecutionContext, config: EraseConfig) -> None:
+        if not config.only_plan:
+            gone = f"removes a {config.kind} and all old versions of the tables; only_plan shows what it would find"
+            expect_confirmed("erase_subject", config.confirm, next(iter(config.fingerprints), ""), gone)
         with context.resources.spark.session("erase") as spark:
             eraser = Eraser(
                 spark,

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 import dagster as dg
-from dagster._core.storage.tags import SCHEDULE_NAME_TAG  # has no public name
 from pydantic import Field
 
 from incload_assets.change_log.context import LoadContext
@@ -12,6 +11,7 @@ from incload_assets.maintenance.jobs import Chosen
 from incload_assets.progress.audit import AuditEntry, actor_of, record
 from incload_assets.progress.backup import back_up, is_sqlite
 from incload_assets.progress.checkpoint import UPKEEP
+from incload_assets.progress.confirmed import is_by_hand
 from incload_assets.recovery.rebuild import rebuild
 from resources.lake import Lake
 from resources.settings import Settings
@@ -36,7 +36,7 @@ def backup_job() -> dg.JobDefinition:
             context.log.info("Dagster's storage is not in SQLite files; it is backed up by its own means")
             return
         done = back_up(context.instance, Settings().backups_root)
-        if SCHEDULE_NAME_TAG not in context.run.tags:  # a person asked for it
+        if is_by_hand(context.run):
             details, who = {"file": str(done.file)}, actor_of(context.run)
             entry = AuditEntry(action="backup", actor=who, run_id=context.run_id, details=details)
             record(Lake.of(Settings()), entry)

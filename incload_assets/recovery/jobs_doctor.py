@@ -11,7 +11,7 @@ from incload_assets.maintenance.jobs import Chosen
 from incload_assets.progress.audit import actor_of
 from incload_assets.progress.checkpoint import LOADS_NOTHING, UPKEEP
 from incload_assets.progress.pause import parse_until, pause, resume
-from incload_assets.recovery.doctor import examine_lake, examine_table
+from incload_assets.recovery.doctor import examine_lake, examine_table, in_one
 
 
 class PauseConfig(dg.Config):
@@ -46,7 +46,9 @@ def care_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
     def examine(context: dg.OpExecutionContext, config: Chosen) -> None:
         instance, lake, at = context.instance, context.resources.lake, now()
         chosen = [named(name) for name in config.tables or sorted(by_name)]
-        found = [*examine_lake(lake, instance), *(d for t in chosen for d in examine_table(instance, t, lake, at))]
+        found = in_one(
+            [*examine_lake(lake, instance), *(d for t in chosen for d in examine_table(instance, t, lake, at))]
+        )
         for one in found:
             where = " ".join(filter(None, [one.table, ", ".join(one.partitions)]))
             context.log.warning(f"{where}: {one.what}. Remedy: {one.remedy}")

@@ -6,7 +6,6 @@ from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 
 import dagster as dg
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from incload_assets.declaration.layout import laid_out_by
@@ -28,6 +27,7 @@ from incload_assets.recovery.preview import preview, previewing
 from incload_assets.recovery.preview_lake import PreviewLake
 from resources.errors import IncrementalLoadError
 from resources.lake import LOADS_FOLDER, Lake
+from resources.lake_rows import rows_where
 
 PAST_LOADS = 50
 """Most loads of the past from which a time is estimated."""
@@ -130,8 +130,8 @@ def _seconds_in_history(table: Table, lake: Lake) -> list[float]:
     delta = lake.delta(f"{lake.root}/{LOADS_FOLDER}")
     if delta is None:
         return []
-    mine = (pc.field("table") == table.name) & (pc.field("outcome") == "loaded")
-    rows = delta.to_pyarrow_dataset().to_table(columns=["ended_at", "seconds"], filter=mine).sort_by("ended_at")
+    mine = {"table": [table.name], "outcome": ["loaded"]}
+    rows = rows_where(delta, mine, columns=["ended_at", "seconds"]).sort_by("ended_at")
     return [value for value in rows["seconds"].to_pylist() if value][-PAST_LOADS:]
 
 

@@ -18,12 +18,12 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, now
 from incload_assets.delta.tuning import tune_plan
-from incload_assets.load.range_fences import FIRST_INGESTION, range_app_id
+from incload_assets.load.range_fences import not_merged
 from incload_assets.load.reconcile import Evidence, check_bins, examine, unsigned
 from incload_assets.progress.checkpoint import DATA_VERSION_TAG, fingerprints_of
 from incload_assets.progress.progress import windows_to_look_at
 from incload_assets.recovery.runless_events import report_materializations
-from incload_assets.writes.merge_into import INGESTION_SHIFT, app_id
+from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.strategy import strategy_of
 from resources.errors import ReconciliationFailed
 
@@ -157,15 +157,8 @@ def _doubt(load: LoadContext, window: Window, evidence: Evidence, at: ReadView) 
 
 def _was_merged(load: LoadContext, window: Window, at: ReadView) -> bool:
     """Whether the table has, or may have, a commit of a merge of the window's last ingestion."""
-    if load.table.write.whole:
-        return True
-    own, of_range = app_id(load.table, window), range_app_id(load.table, window)
-    number = load.lake.transaction_version(load.uri, own, at.table_version) or 0
-    record = at.controls[window.key]
-    if number > record.landing << INGESTION_SHIFT:
-        return True
-    first = record.landing == FIRST_INGESTION
-    return first and load.lake.transaction_version(load.uri, of_range, at.table_version) is not None
+    delta = load.lake.delta(load.uri, at.table_version)
+    return delta is not None and not not_merged(load.table, {window: at.controls[window.key]}, delta)
 
 
 def _event(

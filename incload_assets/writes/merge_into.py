@@ -20,6 +20,7 @@ from incload_assets.delta.session import CachedFrame, named, settings
 from incload_assets.delta.sql import literal, quoted
 from incload_assets.delta.tables import lost_the_race
 from incload_assets.delta.tuning import tune_merge
+from incload_assets.writes.commit_notes import commit_note
 from incload_assets.writes.plan import PENDING, Merged, MergePlan
 
 INGESTION_SHIFT = 20
@@ -41,13 +42,6 @@ def is_merged(at: ReadView) -> bool:
 def fence_number(at: ReadView) -> int:
     """The number of the next commit under the read view's fence."""
     return max(at.ingestion << INGESTION_SHIFT, at.fence) + 1
-
-
-def commit_note(at: ReadView) -> str:
-    """The message of a merge in the commit history: windows and runs."""
-    keys = sorted(at.controls)
-    runs = sorted({control.run_id for control in at.controls.values()})
-    return f"merged {keys[0]}{f'..{keys[-1]}' if len(keys) > 1 else ''}, run {', '.join(runs)}"
 
 
 def merge(load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from resources.object_store import S3Endpoint
+from resources.object_store import ENCRYPTIONS, S3Endpoint
 from resources.settings import Settings
 from resources.spark.trust import store_with, trusting
 
@@ -121,6 +121,10 @@ def _s3_conf(endpoint: S3Endpoint) -> dict[str, str]:
         # A commit whose answer was lost is recognised as ours instead of being mistaken for another writer's.
         "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
     }
+    if endpoint.encryption:
+        conf[f"{prefix}.encryption.algorithm"] = ENCRYPTIONS[endpoint.encryption]
+    if endpoint.kms_key:
+        conf[f"{prefix}.encryption.key"] = endpoint.kms_key
     if endpoint.region:
         conf[f"{prefix}.endpoint.region"] = endpoint.region
     if endpoint.url:

@@ -9,8 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, Schema
+from deltalake.transaction import AddAction
 
 from incload_assets.change_log.file_statistics import LONGEST_TEXT, statistics_of
+from resources.lake import data_files
 
 AT = datetime(2026, 1, 5, 10, 0, 0, 123_456, tzinfo=UTC)
 
@@ -44,6 +47,16 @@ def test_rows_nulls_and_both_ends_are_told_as_delta_writes_them(
     expected = {"numRecords": 3, "minValues": {"c": low}, "maxValues": {"c": high}, "nullCount": {"c": nulls}}
     assert told(tmp_path, column) == expected
     assert told(tmp_path, column, row_group_size=1) == expected
+
+
+@pytest.mark.parametrize("text", ["\U0010ffff", "\U00020000", 'é"\\\n'])
+def test_deltalake_reads_the_ends_of_texts_as_they_are(tmp_path: Path, text: str) -> None:
+    pq.write_table(pa.table({text: [text]}), tmp_path / "a.parquet")
+    statistics = statistics_of(pq.read_metadata(tmp_path / "a.parquet"), [text])
+    table = DeltaTable.create(tmp_path, Schema.from_arrow(pa.schema([(text, pa.string())])))
+    table.create_write_transaction([AddAction("a.parquet", 1, {}, 0, True, statistics)], "append", table.schema(), [])
+    [file] = data_files(DeltaTable(tmp_path)).to_pylist()
+    assert (file[f"min.{text}"], file[f"max.{text}"]) == (text, text)
 
 
 @pytest.mark.parametrize(

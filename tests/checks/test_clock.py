@@ -4,7 +4,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Changes
@@ -95,6 +97,27 @@ def test_windows_whose_changes_are_dated_in_the_future_are_found_without_reading
     assert not found.passed and found.metadata is not None
     assert found.metadata["windows_in_the_future"].value == 1
     assert f"Changes in {day(3)} have a 'at' in the future" in (found.description or "")
+
+
+@pytest.mark.parametrize("ranges", ["at", "_hash"])
+def test_changes_of_the_future_are_found_in_files_without_a_range_and_rejected_ones_are_no_changes(
+    tmp_path: Path, ranges: str
+) -> None:
+    table = make(None, tmp_path, contract=StampedItem, changes=Changes(keys=["id"], sequence_by=["at"])).table  # type: ignore[arg-type]
+    lake, now = Lake(str(tmp_path)), datetime.now(UTC)
+    far = datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)
+    rows = [(now, "upsert", 1), (far, "upsert", 2), (far, "rejected", 3), (None, "delete", 4), (far, "delete", 4)]
+    log = [{"at": at, "_hash": 1, "_kind": kind, "_window": day(number)} for at, kind, number in rows]
+    write_deltalake(
+        lake.log_uri(table.key.path),
+        pa.Table.from_pylist(log),
+        partition_by=["_window", "_kind"],
+        configuration={"delta.dataSkippingStatsColumns": ranges},
+    )
+    with dg.DagsterInstance.ephemeral() as instance:
+        found = clock(Observation(table, lake, instance, now, SourceState([], {}, {}), []))
+    assert (found.passed, found.metadata["windows_in_the_future"].value) == (False, 2)
+    assert f"Changes in {day(2)}, {day(4)} have a 'at' in the future" in (found.description or "")
 
 
 def test_tables_ordered_by_a_time_have_the_check_and_others_only_if_their_source_has_times(tmp_path: Path) -> None:

@@ -250,7 +250,10 @@ def test_a_compacted_partition_is_replaced_only_by_choice_and_a_log_that_cannot_
     clone.write("incload_assets/tables/payments.py", f"from datetime import timedelta\n{retaining}")
     assert clone.incload("load", "payments", "-p", "2026-01-01", **PLAIN).returncode == 0
 
-    done = clone.incload("compact", "payments", **PLAIN)
+    code, asked = clone.at_terminal("orders", "compact", "payments", **PLAIN)
+    assert code == 1 and "what was typed is not the table's name" in asked
+    assert "payments: 1 of 2 changes in 1 partition will be gone from the log; 1 of these partitions will from" in asked
+    done = clone.incload("compact", "payments", "--yes", **PLAIN)
     assert done.stdout == (
         "payments: compacted 1 partition, 1 of them for the first time; removed 1 of 2 changes from the log; "
         "left alone: none\n"
@@ -258,10 +261,18 @@ def test_a_compacted_partition_is_replaced_only_by_choice_and_a_log_that_cannot_
     clone.write(".incload/landing/payments/2026-01-01.csv", HEADER + payment(2, 1))
     refused = clone.incload("load", "payments", "-p", "2026-01-01", **PLAIN)
     assert "payments 2026-01-01: its log was compacted on" in refused.stdout
-    assert clone.incload("load", "payments", "-p", "2026-01-01", "--rewrite-compacted", **PLAIN).returncode == 0
+    replacing = ("load", "payments", "-p", "2026-01-01", "--rewrite-compacted")
+    assert (
+        "Remedy: see what it would remove at a terminal; a script adds --yes"
+        in clone.incload(*replacing, **PLAIN).stderr
+    )
+    code, replaced = clone.at_terminal("payments", *replacing, **PLAIN)
+    assert (
+        code == 0 and "payments: 1 compacted partition (2026-01-01): their 1 change in the log will be gone" in replaced
+    )
     assert clone.status("payments", **PLAIN)["rows"] == 1
     nothing_listens = PLAIN | {"INCLOAD_SPARK": "sc://localhost:1/;token=secret"}
-    without_spark = clone.incload("compact", "payments", **nothing_listens)
+    without_spark = clone.incload("compact", "payments", "--yes", **nothing_listens)
     assert (without_spark.returncode, without_spark.stderr) == (
         1,
         "Error: the Spark server sc://localhost:1/;token=*** does not answer. Remedy: start it, or check "

@@ -34,25 +34,38 @@ def test_a_payer_is_erased_with_a_proof_in_the_audit_and_a_load_does_not_bring_t
     clone.write(FILE, readme_files()[FILE] + "8,Grace Hopper-4711,3.00,2026-01-05T09:00:00Z,booked\n")
     assert clone.incload("load", "payments", "--partitions", "2026-01-05", **PLAIN).returncode == 0
 
-    unknown = clone.incload("erase", "customer", "Grace Hopper-4711", **PLAIN)
+    unknown = clone.incload("erase", "customer", "Grace Hopper-4711", "--yes", **PLAIN)
+    not_asked = clone.incload("erase", "payer", "Grace Hopper-4711", **PLAIN)
+    mistyped = clone.at_terminal("Grace Hopper", "erase", "payer", "Grace Hopper-4711", **PLAIN)
     lake = Lake(str(clone.root / ".incload/lake"))
     claim(lake, "payments", now() + timedelta(hours=1), "a payer is erased", holder="another", actor="ada")
-    refused = clone.incload("erase", "payer", "Grace Hopper-4711", **PLAIN)
+    refused = clone.incload("erase", "payer", "Grace Hopper-4711", "--yes", **PLAIN)
     resumed = clone.incload("resume", "payments", **PLAIN)
     shown = clone.incload("audit", **PLAIN).stdout
     planned = clone.incload("erase", "payer", "Grace Hopper-4711", "--plan", **PLAIN)
-    erased = clone.incload("erase", "payer", "Grace Hopper-4711", "--because", "request 17", **PLAIN)
+    code, erased = clone.at_terminal(
+        "Grace Hopper-4711", "erase", "payer", "Grace Hopper-4711", "--because", "request 17", **PLAIN
+    )
     (clone.root / FILE).touch()
     again = clone.incload("load", "payments", "--partitions", "2026-01-05", **PLAIN)
     audited = json.loads(clone.incload("audit", "--json", **PLAIN).stdout)["entries"]
 
     assert unknown.returncode == 1
     assert "no table has persons of the kind 'customer'; there are: payer. Rule: " in unknown.stderr
+    assert (not_asked.returncode, not_asked.stderr) == (
+        1,
+        "Error: incload erase asks before it goes on, and its input is no terminal. Rule: what cannot be taken back is "
+        "confirmed by a person first; nothing was changed. Remedy: see what it would remove at a terminal; a script "
+        "adds --yes.\n",
+    )
+    assert mistyped[0] == 1 and "what was typed is not the identifier of the payer" in mistyped[1]
     assert (refused.returncode, resumed.returncode) == (1, 0)
     assert "payments: another payer is being erased from it; it is paused by ada" in " ".join(refused.stderr.split())
     assert "erase, failed" in shown
     assert "payments: 1 row of the table, 1 change in 1 window of its log, 0 of them rejected" in planned.stdout
-    assert erased.returncode == 0 and ": 0 with a trace" in erased.stdout
+    assert code == 0 and ": 0 with a trace" in erased
+    before, asked, _ = erased.partition("This cannot be taken back. To go on, type the identifier of the payer: ")
+    assert asked and "payments: 1 row of the table, 1 change in 1 window of its log" in before
     assert again.returncode == 0 and "1 erased" in again.stdout
     rows = DeltaTable(clone.root / ".incload/lake/payments").to_pyarrow_table(columns=["payer"])
     assert "Grace Hopper-4711" not in rows["payer"].to_pylist()

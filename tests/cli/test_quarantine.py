@@ -32,7 +32,9 @@ def test_rejected_rows_are_shown_exported_discarded_replayed_after_a_change_of_t
     told = json.loads(clone.incload("quarantine", "--json", **PLAIN).stdout)
     exported = clone.incload("quarantine", "payments", "--export", "for the bank.csv", **PLAIN)
     wrong = clone.incload("quarantine", "payments", "--export", "for the bank.xlsx", **PLAIN)
-    discarded = clone.incload("discard", "payments", "--reason", "is not decimal", "--because", "a test", **PLAIN)
+    matching = ("discard", "payments", "--reason", "is not decimal", "--because", "a test")
+    mistyped = clone.at_terminal("payment", *matching, **PLAIN)
+    discarded = clone.incload(*matching, "--yes", **PLAIN)
     (clone.root / FILE).unlink()
     clone.write(TABLE, wide.replace("import Changes, Files, incremental_asset", imported))
     replayed = clone.incload("replay", "payments", "--because", "refunds are payments", **PLAIN)
@@ -52,6 +54,9 @@ def test_rejected_rows_are_shown_exported_discarded_replayed_after_a_change_of_t
         ("payments/2026-01-05.csv", "7", "Alan"),
     ]
     assert wrong.returncode == 1 and "Remedy: name a file that ends in .csv or .jsonl" in wrong.stderr
+    assert mistyped[0] == 1 and "what was typed is not the table's name" in mistyped[1]
+    asked = "1 rejected row of 1 partition (2026-01-05) will no longer be open, without a correction"
+    assert f"payments: {asked}" in mistyped[1]
     assert discarded.stdout.startswith("payments: discarded 1 rows. To take it back: incload discard payments --undo 3")
     assert replayed.returncode == 0
     assert replayed.stdout.endswith("payments: judged 2 rejected rows again; 1 pass, 1 stay rejected.\n")

@@ -23,14 +23,15 @@ def test_partitions_are_green_again_after_dagsters_storage_was_lost(tmp_path: Pa
     assert clone.incload("load", "payments", "--partitions", "2026-01-01..2026-01-02", **PLAIN).returncode == 0
 
     saved = clone.incload("backup", "--to", "saved", **PLAIN)
+    [archive] = (clone.root / "saved").glob("dagster-*.zip")
+    code, asked = clone.at_terminal("no", "restore-instance", str(archive), **PLAIN)
     before = json.loads(clone.incload("history", "payments", "--json", **PLAIN).stdout)
     shown = clone.incload("history", "payments", "2026-01-02", **PLAIN).stdout
     for path in (clone.root / ".dagster_home").iterdir():
         if path.is_dir():
             shutil.rmtree(path)
-    lost = clone.status("payments", **PLAIN)["loaded"]
-    [archive] = (clone.root / "saved").glob("dagster-*.zip")
-    restored = clone.incload("restore-instance", str(archive), **PLAIN)
+    lost = clone.incload("status", **PLAIN)
+    restored = clone.incload("restore-instance", str(archive), "--yes", **PLAIN)
     brought_back = clone.status("payments", **PLAIN)["loaded"]
     for path in (clone.root / ".dagster_home").iterdir():
         if path.is_dir():
@@ -46,10 +47,18 @@ def test_partitions_are_green_again_after_dagsters_storage_was_lost(tmp_path: Pa
         ("2026-01-02", "loaded", "terminal"),
     ]
     assert "2026-01-02" in shown and "2026-01-01" not in shown and "+1 ~0 -0" in shown
+    assert code == 1 and "what was typed is not the name of the backup's file" in asked
+    assert "0 of 1 run in " in asked and f"began after {archive.name} was made; they, their checkpoints" in asked
     assert (dry.returncode, dry.stdout) == (0, "payments: 2 could be rebuilt, 0 known already, 0 not proven\n")
     assert saved.returncode == 0 and str(archive.name) in saved.stdout
     assert restored.stdout.startswith(f"restored {archive.name}; what was there is in ")
-    assert (lost, brought_back) == ([], ["2026-01-01", "2026-01-02"])
+    assert (lost.returncode, lost.stderr) == (
+        1,
+        "Error: the log has loads of 2 partitions of payments that Dagster does not know: its storage was lost, or "
+        "DAGSTER_HOME is another one. Remedy: put a backup back (incload restore-instance), or prove the partitions "
+        "from the tables, which reads no source: incload rebuild payments\n",
+    )
+    assert brought_back == ["2026-01-01", "2026-01-02"]
     assert (done.returncode, done.stdout) == (0, "payments: 2 rebuilt, 0 known already, 0 not proven\n")
     assert clone.status("payments", **PLAIN)["loaded"] == ["2026-01-01", "2026-01-02"]
     assert json.loads(clone.incload("history", "payments", "--json", **PLAIN).stdout) == before

@@ -26,7 +26,7 @@ def guests(tmp_path: Path, spark_settings: Settings) -> Iterator[House]:
 
 def compacted(h: House, **config: Any) -> dg.ExecuteInProcessResult:
     job = job_of(COMPACT_LOGS, h.table)
-    run_config = {"ops": {COMPACT_LOGS.step_name: {"config": config}}}
+    run_config = {"ops": {COMPACT_LOGS.step_name: {"config": {"confirm": "all tables"} | config}}}
     return job.execute_in_process(
         instance=h.instance, resources=h.resources, run_config=run_config, raise_on_error=False
     )

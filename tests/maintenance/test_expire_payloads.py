@@ -263,7 +263,8 @@ def test_the_nightly_job_shows_what_there_was_and_what_is_left(tmp_path: Path, s
 
         def shown() -> dict[str, Any]:
             job = job_of(EXPIRE_PAYLOADS, h.table)
-            result = job.execute_in_process(instance=h.instance, resources=h.resources)
+            config = {"ops": {EXPIRE_PAYLOADS.step_name: {"config": {"confirm": "all tables"}}}}
+            result = job.execute_in_process(instance=h.instance, resources=h.resources, run_config=config)
             [event] = [e for e in result.all_events if e.event_type_value == "ASSET_OBSERVATION"]
             return {n: v.value for n, v in event.asset_observation_data.asset_observation.metadata.items()}
 

@@ -43,6 +43,33 @@ def test_a_job_runs_every_night_and_does_not_know_other_tables(name: str, cron: 
         definition.execute_in_process(run_config=config, resources=resources)
 
 
+def test_a_person_confirms_a_job_that_removes_something_for_good_and_a_schedule_does_not() -> None:
+    assert TABLE is not None
+    table, worked = replace(TABLE, log_retention=timedelta(days=1)), list[str]()
+    resources = {name: dg.ResourceDefinition.none_resource() for name in ("spark", "lake")}
+
+    def run(name: str, tags: dict[str, str] | None = None, **config: object) -> str:
+        [job] = [replace(job, of_lake=None) for job in JOBS if job.name == name]
+        definition = job_of(replace(job, work=lambda _, table: worked.append(table.name) or {}), table)
+        result = definition.execute_in_process(
+            run_config={"ops": {job.step_name: {"config": config}}},
+            resources=resources,
+            raise_on_error=False,
+            tags=tags,
+        )
+        [event] = [e for e in result.all_events if e.event_type_value in ("STEP_OUTPUT", "STEP_FAILURE")]
+        return str(event.step_failure_data.error_display_string) if event.is_step_failure else ""
+
+    for name in ("vacuum_tables", "compact_logs", "expire_payloads"):
+        assert f"{name} removes " in (refused := run(name)) and "its field confirm is empty" in refused
+        assert 'write confirm: "all tables" in its configuration' in refused
+        assert "names something else" in run(name, tables=["items"], confirm="all tables")
+    assert worked == []
+    assert run("vacuum_tables", tables=["items"], confirm="items") == run("vacuum_tables", confirm="all tables") == ""
+    assert run("compact_logs", {"dagster/schedule_name": "compact_logs_schedule"}) == run("compact_files") == ""
+    assert worked == ["items"] * 4
+
+
 def test_a_job_that_applies_to_no_table_is_not_defined() -> None:
     assert TABLE is not None and TABLE.log_retention is None
     defined = {job.name for job in JOBS if job.definition([TABLE]) is not None}
@@ -63,7 +90,8 @@ def test_the_audit_ends_with_the_job_of_all_tables_whose_step_shows_what_there_w
     resources = {"spark": dg.ResourceDefinition.none_resource(), "lake": dg.ResourceDefinition.hardcoded_resource(lake)}
 
     def run(*tables: str) -> dict[str, object]:
-        config = {"ops": {EXPIRE_PAYLOADS.step_name: {"config": {"tables": [*tables]}}}}
+        confirmed = {"tables": [*tables], "confirm": ", ".join(tables) or "all tables"}
+        config = {"ops": {EXPIRE_PAYLOADS.step_name: {"config": confirmed}}}
         result = job.execute_in_process(run_config=config, resources=resources, raise_on_error=False)
         [event] = [e for e in result.all_events if e.event_type_value in ("STEP_OUTPUT", "STEP_FAILURE")]
         if event.is_step_failure:

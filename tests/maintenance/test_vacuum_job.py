@@ -27,7 +27,10 @@ def test_each_table_is_observed_with_what_was_removed_and_files_never_committed_
 
         def removed(at: datetime) -> dict[str, object]:
             monkeypatch.setattr(windows, "now", lambda: at)
-            result = job_of(VACUUM_TABLES, h.table).execute_in_process(instance=h.instance, resources=h.resources)
+            config = {"ops": {VACUUM_TABLES.step_name: {"config": {"confirm": "all tables"}}}}
+            result = job_of(VACUUM_TABLES, h.table).execute_in_process(
+                instance=h.instance, resources=h.resources, run_config=config
+            )
             [event] = [e for e in result.all_events if e.event_type_value == "ASSET_OBSERVATION"]
             observed = event.asset_observation_data.asset_observation
             return {name: value.value for name, value in observed.metadata.items()}

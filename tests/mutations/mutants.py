@@ -14,6 +14,8 @@ LOAD = "tests/load/test_load.py::test_"
 BUCKETS = "tests/writes/test_buckets.py::test_"
 IN_ORDER = "tests/delta/test_statistics.py::test_"
 FILES = "tests/delta/test_data_files.py::test_"
+MERGED = "tests/load/test_range_fences.py::test_a_table_lacks_what_was_merged_after_it_was_copied_and_nothing_else"
+VALUES = "tests/resources/test_lake_rows.py::test_"
 LAWS = "tests/mutations/test_laws.py::test_"
 UNDO = "tests/load/test_undo.py::test_"
 REPLAY = "tests/load/test_replay.py::test_"
@@ -107,6 +109,24 @@ MUTANTS = [
     Mutant("deletes of far years read", CONVERGENCE, "delta.statistics:without_older",
            "isinstance(kind, T.TimestampType)", "False",
            (f"{IN_ORDER}a_delete_of_a_far_year_stays_newer_when_the_log_has_a_checkpoint",)),
+    Mutant("files without a range are read", EXPLAIN, "resources.lake_rows:files_with",
+           "pc.fill_null(outside, False)", "pc.fill_null(outside, True)",
+           (f"{VALUES}a_range_leaves_out_a_file_only_if_it_proves_that_no_row_has_the_values",)),
+    Mutant("ranges that are misread prove nothing", EXPLAIN, "resources.lake_rows:_proven",
+           "if not pa.types.is_string(ends.type):", "if True:",
+           (f"{VALUES}a_range_leaves_out_a_file_only_if_it_proves_that_no_row_has_the_values",)),
+    Mutant("NaN is in no range", EXPLAIN, "resources.lake_rows:rows_where",
+           "if not any(", "if True or any(",
+           (f"{VALUES}every_value_is_found_whatever_the_statistics_say",)),
+    Mutant("ends of ranges are written as deltalake reads them", EXPLAIN, "change_log.file_statistics:_text",
+           "ensure_ascii=False", "ensure_ascii=True",
+           ("tests/change_log/test_file_statistics.py::test_deltalake_reads_the_ends_of_texts_as_they_are",)),
+    Mutant("merges of all windows under one fence are noted", EXPLAIN, "load.range_fences:not_merged",
+           "if not noted.may_have(w.key, record.run_id, record.landed_at)", "if False",
+           (f"{MERGED}[full_reload]",)),
+    Mutant("merges of a run are of its landings alone", EXPLAIN, "writes.commit_notes:MergesNoted.may_have",
+           "self.merges.get(run_id, ())", "sum(self.merges.values(), [])",
+           (f"{MERGED}[full_reload]",)),
     Mutant("days of other calendars", CONVERGENCE, "delta.data_files:ParquetFiles._in",
            "F.lit(_spelled(known[f.name]))", "F.lit(known[f.name])",
            (f"{FILES}a_day_that_other_calendars_left_out_is_itself",)),

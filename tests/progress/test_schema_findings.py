@@ -13,9 +13,12 @@ from deltalake import write_deltalake
 
 from incload_assets.assets.incremental import table_of
 from incload_assets.change_log import source_schema
+from incload_assets.change_log.source_schema import size_of
 from incload_assets.declaration.evolution import Evolution
 from incload_assets.declaration.table import Table
-from incload_assets.progress.schema_findings import keep_schemas, known_schemas, look_at_schema
+from incload_assets.delta.wider_types import widened
+from incload_assets.progress.schema_findings import keep_schemas, known_schemas, look_at_schema, wider_type
+from incload_assets.writes.merge import Merge
 from resources.lake import Lake
 from tests.support.tables import Item, day, declared
 
@@ -99,6 +102,48 @@ def test_fields_that_the_declaration_ignores_are_not_told(tmp_path: Path) -> Non
     assert [one.name for one in look_at_schema(table, lake).findings] == ["hobby"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "values", "wider"),
+    [
+        (T.DecimalType(6, 2), ["12345.67"], T.DecimalType(7, 2)),
+        (T.DecimalType(6, 2), ["12345.670", "-1e5", ""], T.DecimalType(8, 2)),
+        (T.DecimalType(6, 2), ["0.125", "12345.67"], None),
+        (T.DecimalType(6, 2), ["12345.67", "soon"], None),
+        (T.DecimalType(6, 2), ["1234.5"], None),
+        (T.DecimalType(38, 2), ["1e36"], None),
+        (T.DecimalType(36, 0), ["1" + 36 * "0"], T.DecimalType(37, 0)),
+        (T.ByteType(), ["200"], T.ShortType()),
+        (T.ByteType(), ["200", "-32769"], T.IntegerType()),
+        (T.IntegerType(), ["2147483648"], T.LongType()),
+        (T.LongType(), ["9223372036854775808"], T.DecimalType(19, 0)),
+        (T.IntegerType(), ["1e20"], T.DecimalType(21, 0)),
+        (T.IntegerType(), ["7.5"], None),
+        (T.IntegerType(), ["1e999999999999999999999"], None),
+        (T.FloatType(), ["1e300"], None),
+        (T.DateType(), ["2026-01-05T10:00:00Z"], None),
+        (T.LongType(), ["***"], None),
+    ],
+)
+def test_the_smallest_wider_type_is_proposed_that_a_load_widens_to(
+    kind: T.DataType, values: list[str], wider: T.DataType | None
+) -> None:
+    assert wider_type(kind, {size_of(value) for value in values}) == wider
+    assert wider is None or widened(kind, wider) == wider
+
+
+def test_of_a_column_that_places_rows_no_wider_type_is_proposed(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    log(lake, (1, "rejected", None, ["count: '3000000000' is not int", "share: '123.45' is not decimal(4,2)"]))
+    table = table_of(declared(contract=Counted, write=Merge(partition_by="count")))
+    assert table is not None
+    count, share = look_at_schema(table, lake).findings
+    assert count.line.startswith("none: count stays int;")
+    assert share.line == (
+        'share: T.DecimalType = pa.Field(nullable=True, dtype_kwargs={"precision": 5, "scale": 2}), '
+        'with evolution=Evolution(widen="apply")'
+    )
+
+
 def test_values_that_a_type_refuses_are_told_with_the_wider_type_if_a_load_can_widen_to_it(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path))
     log(
@@ -142,7 +187,7 @@ def test_a_later_look_reads_only_windows_whose_rows_are_other_ones(
         assert [(one.name, one.rows, one.windows) for one in second.findings] == [
             ("a", 2, (day(1), day(2))), ("b", 1, (day(3),))
         ]  # fmt: skip
-        instance.daemon_cursor_storage.set_cursor_values({"incload/schema of items": "[1]"})
+        instance.daemon_cursor_storage.set_cursor_values({"incload/schema with sizes of items": "[1]"})
         assert known_schemas(instance, table) == {}
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
@@ -12,10 +13,13 @@ from pyspark.sql import SparkSession
 
 from incload_assets.automation.orphans import fail_orphans
 from incload_assets.change_log.context import LoadContext
+from incload_assets.checks.freshness import freshness
+from incload_assets.checks.gaps import gaps
 from incload_assets.progress.audit import AuditEntry, audit_uri, record
 from incload_assets.progress.process import PROCESS_TAG, process_tags
 from incload_assets.progress.request_tags import TABLE_TAG
-from incload_assets.recovery.doctor import Disagreement, examine_lake, examine_table
+from incload_assets.progress.status import table_status
+from incload_assets.recovery.doctor import Disagreement, examine_lake, examine_table, in_one
 from incload_assets.recovery.jobs_doctor import care_jobs
 from incload_assets.recovery.rebuild import rebuild
 from resources.lake import Lake
@@ -109,7 +113,19 @@ def test_lost_checkpoints_and_a_lost_table_are_told_with_their_remedies(h: House
         four = [key(1), key(2), key(3), key(4)]
         what = "the log has them, and Dagster does not know that they were loaded"
         assert told(h) == [(four, what, "incload rebuild")]
+        assert table_status(h.instance, h.table, h.lake, NOON).forgotten == four
+        [one] = in_one([*examine(h), *(replace(each, table="rooms") for each in examine(h))])
+        assert one.what.startswith("the logs have loads of 8 partitions of guests, rooms that Dagster does not know")
+        assert one.remedy.endswith(": incload rebuild") and in_one(examine(h)) == examine(h)
+        for result, text in (
+            (gaps(h.look()), "does not know the loads of 4 windows that the log has, as after a loss of its storage"),
+            (freshness(h.look()), "Dagster does not know it: incload rebuild guests."),
+        ):
+            assert not result.passed and text in (result.description or "")
+        assert h.load(4) == [True]
+        assert table_status(h.instance, h.table, h.lake, NOON).forgotten == four[:3]
         h.instance = known
+    assert table_status(h.instance, h.table, h.lake, NOON).forgotten == []
     shutil.rmtree(table_uri(h))
     assert told(h) == [(four, "the log has them, and the table is gone", "incload load")]
     shutil.copytree(tmp_path / "older", table_uri(h))  # a copy whose history Dagster has not seen

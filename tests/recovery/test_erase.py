@@ -26,6 +26,7 @@ from incload_assets.load.undo_plan import Undo, plan_undo
 from incload_assets.progress.pause import pause_of
 from incload_assets.recovery import erase as erase_module
 from incload_assets.recovery.erase import Eraser
+from incload_assets.recovery.erase_job import erase_job
 from incload_assets.recovery.erasure import Erasure, fingerprints_of
 from incload_assets.sources.files.files import Files
 from incload_assets.writes.append import Append
@@ -34,6 +35,9 @@ from incload_assets.writes.full_reload import FullReload
 from incload_assets.writes.history import History
 from incload_assets.writes.merge import Merge
 from incload_assets.writes.snapshot import Snapshot
+from resources.errors import IncrementalLoadError
+from resources.settings import Settings
+from tests.support.guest_table import guest, house
 from tests.support.tables import Item, Loaded, day, make
 
 ANNA, BERT = "anna-mark-4711", "bert-0815"
@@ -352,3 +356,27 @@ def test_an_undo_to_deletes_of_the_persons_keys_counts_them_as_erased(tmp_path: 
     report = undo_window(table.spark, table.table, table.lake, window_of(table.table.partitions_def, day(2)), undo)
     assert (report.evidence.rows_read, report.evidence.erased, report.evidence.pending) == (2, 1, 0)
     assert table.rows("id") == {("b",)}
+
+
+def test_the_job_of_the_ui_erases_only_after_its_confirmation(tmp_path: Path, spark_settings: Settings) -> None:
+    with house(tmp_path, spark_settings, subject=Subject("guest", by="id")) as h:
+        h.deliver(1, guest("guest-4711"), guest("guest-0815"))
+        assert h.load(1) == [True]
+        found = sorted(fingerprints_of([h.table], "guest", "guest-4711"))
+
+        def run(**more: Any) -> dg.ExecuteInProcessResult:
+            config = {"kind": "guest", "fingerprints": found, **more}
+            return erase_job([h.table]).execute_in_process(
+                instance=h.instance, resources=h.resources, run_config={"ops": {"erase_one": {"config": config}}}
+            )
+
+        with pytest.raises(IncrementalLoadError, match=rf'its field confirm is empty.*write confirm: "{found[0]}"'):
+            run()
+        with pytest.raises(IncrementalLoadError, match=r"erase_subject removes a guest .* names something else"):
+            run(confirm="guest-4711")
+        assert run(only_plan=True).success
+        delta = h.lake.delta(h.lake.table_uri(h.table.key.path))
+        assert delta is not None and delta.to_pyarrow_table().num_rows == 2
+        assert run(confirm=found[0]).success
+        delta = h.lake.delta(h.lake.table_uri(h.table.key.path))
+        assert delta is not None and delta.to_pyarrow_table()["id"].to_pylist() == ["guest-0815"]

@@ -12,6 +12,7 @@ from deltalake.transaction import AddAction
 from moto.server import ThreadedMotoServer
 from pyspark.sql import SparkSession
 
+from incload_assets.sources.files.storage import store_of
 from resources.errors import IncrementalLoadError, SparkUnavailable
 from resources.lake import Lake, _options, data_files, rows_of
 from resources.settings import Settings
@@ -144,9 +145,12 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadedMotoServer]:
 
 
 @pytest.mark.integration
-def test_a_lake_on_s3_works_and_its_faults_name_the_bucket_within_seconds(
-    s3: ThreadedMotoServer, tmp_path: Path
+def test_a_lake_on_s3_works_with_a_key_of_kms_and_its_faults_name_the_bucket_within_seconds(
+    s3: ThreadedMotoServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    own = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
+    monkeypatch.setenv("AWS_SERVER_SIDE_ENCRYPTION", "aws:kms")
+    monkeypatch.setenv("AWS_SSE_KMS_KEY_ID", own)
     settings = Settings(home=tmp_path, lake="s3://lake/prod", spark_idle_minutes=5)
     lake = Lake.of(settings)
     uri = lake.table_uri(["orders"])
@@ -157,6 +161,18 @@ def test_a_lake_on_s3_works_and_its_faults_name_the_bucket_within_seconds(
             assert session.sql(f"SELECT id FROM {lake.sql_name(uri)}").count() == 3
             assert session.read.format("delta").load(uri).count() == 3, "s3:// is understood, too"
         assert (lake.version(uri), lake.transaction_version(uri, "orders")) == (0, 7)
+        assert lake.append(f"{uri}_more", pa.table({"id": [1]}), "orders", 1)
+        lake.copy({"orders_more/_delta_log/00000000000000000000.json": "copied.json"})
+        store_of(lake.root).pipe_file("s3://lake/prod/staged.json", b"{}")
+        client = boto3.client("s3")
+        names = {entry["Key"] for entry in client.list_objects_v2(Bucket="lake")["Contents"]}
+        heads = [client.head_object(Bucket="lake", Key=name) for name in names if not name.endswith("/")]
+        assert names > {"prod/copied.json", "prod/staged.json", "prod/orders/_delta_log/00000000000000000000.json"}
+        assert {(head.get("ServerSideEncryption"), head.get("SSEKMSKeyId")) for head in heads} == {("aws:kms", own)}
+        monkeypatch.setenv("AWS_SERVER_SIDE_ENCRYPTION", "kms")
+        with pytest.raises(IncrementalLoadError, match=r"AWS_SERVER_SIDE_ENCRYPTION is 'kms', .*Remedy: correct it"):
+            lake.version(uri)
+        monkeypatch.setenv("AWS_SERVER_SIDE_ENCRYPTION", "aws:kms")
 
         with pytest.raises(IncrementalLoadError, match="refuses bucket 'nobodys'") as refused:  # noqa: SIM117
             with open_session(settings, "orders") as session:

@@ -15,7 +15,7 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 
-from incload_assets.assets import Changes, Evolution, Files, Freshness, Merge, Quarantine, incremental_asset
+from incload_assets.assets import Changes, Evolution, Files, Freshness, Merge, Quarantine, Subject, incremental_asset
 from incload_assets.assets.incremental import table_of
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks import checks_for
@@ -146,6 +146,7 @@ def house(
     log_retention: timedelta | None = None,
     on_failed_reconciliation: FailedReconciliation | None = None,
     evolution: Evolution = Evolution(),  # noqa: B008 - immutable
+    subject: Subject | None = None,
 ) -> Iterator[House]:
     """A house under a folder, with a landing area of its own."""
 
@@ -161,6 +162,7 @@ def house(
         log_retention=log_retention,
         on_failed_reconciliation=on_failed_reconciliation,
         evolution=evolution,
+        subject=subject,
     )
     def guests(changes: DataFrame) -> DataFrame:
         """Guests."""

@@ -2,11 +2,13 @@
 
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -61,6 +63,32 @@ class Clone:
             timeout=500,
             check=False,
         )
+
+    def at_terminal(self, typed: str, *arguments: str, **environment: str) -> tuple[int, str]:
+        """Run ``incload …`` at a terminal where a person types something; its exit code, and what the terminal shows.
+
+        Args:
+            typed: What is typed, without the return key.
+            arguments: Those of the command.
+            environment: More variables.
+        """
+        person, terminal = pty.openpty()
+        process = subprocess.Popen(
+            self.command(*arguments),
+            cwd=self.root,
+            env=self.environment(**environment),
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+        )
+        os.close(terminal)
+        os.write(person, f"{typed}\n".encode())
+        shown = b""
+        with suppress(OSError):  # its end, on Linux
+            while more := os.read(person, 4096):
+                shown += more
+        os.close(person)
+        return process.wait(60), shown.decode()
 
     def dev(
         self, port: int, said: IO[bytes] | IO[str], *, before: Sequence[str] = (), **environment: str

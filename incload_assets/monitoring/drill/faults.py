@@ -12,15 +12,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.metrics import Sample
 from incload_assets.monitoring.panels import Query
-from incload_assets.monitoring.rows.row_trace import RowTrace, matching, trace_row
+from incload_assets.monitoring.rows.row_trace import RowTrace, trace_row
 from resources.lake import Lake
+from resources.lake_rows import rows_where
 
 Record = Mapping[str, Any]
 S = TypeVar("S", contravariant=True)
@@ -152,7 +152,7 @@ def _trace(scratch: Scratch, id: str) -> RowTrace:
 
 
 def _rows(scratch: Scratch, id: str) -> pa.Table:
-    return matching(_table(scratch).to_pyarrow_dataset(), pc.field("id") == id)
+    return rows_where(_table(scratch), {"id": [id]})
 
 
 def _table(scratch: Scratch) -> DeltaTable:

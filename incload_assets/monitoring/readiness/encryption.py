@@ -1,4 +1,4 @@
-"""Whether what a table's loads send over networks is encrypted, by the configuration of each connection."""
+"""Whether what a table's loads send over networks and keep is encrypted, by configurations and the store's own word."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -6,11 +6,13 @@ from ipaddress import ip_address
 from typing import NoReturn
 from urllib.parse import urlsplit
 
+from incload_assets.contract.protection import Encrypted
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Table
 from incload_assets.sources.debezium.debezium import Debezium
 from incload_assets.sources.decorator import SourceDecorator
 from incload_assets.sources.files.files import Files
+from incload_assets.sources.files.storage import default_encryption
 from incload_assets.sources.kafka.kafka import Kafka
 from incload_assets.sources.postgres.source import DatabaseSource
 from incload_assets.sources.several import Several
@@ -26,12 +28,12 @@ ENCRYPTED_PROTOCOLS = {"SSL", "SASL_SSL"}
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """A connection that loads of a table use.
+    """A connection that loads of a table use, or a place where they keep something.
 
     Args:
-        what: Its other end, for people.
+        what: Its other end, or the place, for people.
         encrypted: Whether it is encrypted, or stays on this machine; None: that is unknown.
-        why: Why not, or why it is unknown.
+        why: Why not, or why it is unknown; of a place that is encrypted, how.
     """
 
     what: str
@@ -59,6 +61,45 @@ def connections(table: Table, settings: Settings) -> list[Connection]:
     return found
 
 
+def stores(table: Table, settings: Settings) -> list[Connection]:
+    """The places where a table's rows, its files and the keys of its persons are kept.
+
+    A bucket of S3 is asked; whether a disk is encrypted is known only to those who say so.
+
+    Args:
+        table: The declaration.
+        settings: The settings, with lake, landing area and what is said of disks.
+    """
+    kept = [settings.lake_root]
+    if any(isinstance(each, Encrypted) for each in table.contract.protections.values()):
+        kept.append(settings.person_keys_root or settings.lake_root)
+    read, written = {*map(_place, _paths([*_parts(table.source)], settings))}, S3Endpoint.from_env().encryption
+    places = sorted({*map(_place, kept)} | read)
+    return [_store(place, settings.encryption_at_rest, None if place in read else written) for place in places]
+
+
+def _place(path: str) -> str:
+    """The bucket of a path; of all folders the same word."""
+    return f"s3://{path.split('/')[2]}" if is_s3(path) else "disks"
+
+
+def _store(place: str, said: str, written: str | None) -> Connection:
+    """A place; ``written`` is the encryption that is asked for with each file, if only the loader writes there."""
+    why = "whether they are encrypted cannot be seen from here"
+    if is_s3(place):
+        try:
+            if kind := written or default_encryption(place):
+                return Connection(what=place, encrypted=True, why=kind)
+            return Connection(what=place, encrypted=False, why="the bucket has no default encryption")
+        except IncrementalLoadError as error:
+            why = str(error)
+    return Connection(what=place, encrypted=True if said else None, why=f"said to be {said}" if said else why)
+
+
+def _paths(parts: list[Source], settings: Settings) -> list[str]:
+    return [part.path.replace("{landing}", settings.landing_root) for part in parts if isinstance(part, Files)]
+
+
 def _parts(source: Source) -> Iterator[Source]:
     """A source and the sources inside of it."""
     yield source
@@ -74,8 +115,7 @@ def _databases(part: Source) -> list[str]:
 
 
 def _object_store(parts: list[Source], settings: Settings) -> Iterator[Connection]:
-    paths = [part.path.replace("{landing}", settings.landing_root) for part in parts if isinstance(part, Files)]
-    if any(is_s3(path) for path in (*paths, settings.lake_root)):
+    if any(is_s3(path) for path in (*_paths(parts, settings), settings.lake_root)):
         endpoint = S3Endpoint.from_env()
         encrypted = endpoint.tls or _is_here(urlsplit(endpoint.url or "").hostname)
         yield Connection(what="S3", encrypted=encrypted, why="the endpoint's address begins with http://")

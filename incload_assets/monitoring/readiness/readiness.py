@@ -17,7 +17,7 @@ from incload_assets.declaration.slo import Criticality
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.facts import Facts, TableFacts
 from incload_assets.monitoring.readiness.alert_rules import AlertRule, rules_at, rules_in
-from incload_assets.monitoring.readiness.encryption import connections
+from incload_assets.monitoring.readiness.encryption import connections, stores
 from incload_assets.progress.audit_chain import chain_of, chosen
 from incload_assets.progress.backup import backups, is_sqlite, made_at
 from resources.errors import IncrementalLoadError
@@ -240,6 +240,12 @@ def _tls(around: Circumstances) -> Finding:
     return Finding(not bad, "; ".join(bad) or good)
 
 
+def _at_rest(around: Circumstances) -> Finding:
+    found = stores(around.table, around.settings)
+    bad = [f"{each.what}: {each.why}" for each in found if not each.encrypted]
+    return Finding(not bad, "; ".join(bad or [f"{each.what}: {each.why}" for each in found]))
+
+
 def _source_retention(around: Circumstances) -> Finding:
     if not around.table.source.expires_rows:
         return Finding(True, "the source removes nothing by itself")
@@ -257,10 +263,17 @@ def _log_retention(around: Circumstances) -> Finding:
 
 
 def _personal(around: Circumstances) -> Finding:
-    contract = around.table.contract
-    columns = sorted(contract.personal - set(contract.protections))
-    fine = f"protected: {', '.join(contract.protections)}" if contract.protections else "no column is marked personal"
-    return Finding(not columns, f"in clear: {', '.join(columns)}" if columns else fine)
+    contract, retention = around.table.contract, around.table.quarantine_retention
+    found = [f"protected: {', '.join(contract.protections)}"] if contract.protections else []
+    if meant := [f"{name} ({why})" for name, why in contract.in_clear.items() if why]:
+        found.append(f"in clear on purpose: {', '.join(meant)}")
+    if columns := [name for name, why in contract.in_clear.items() if not why]:
+        found.insert(0, f"in clear: {', '.join(columns)}")
+    if contract.in_clear:
+        kept = "records" if contract.protections else "whole records, and the log fields that are not declared,"
+        long = f"for {spoken(retention)}" if retention is not None else "for ever"
+        found.append(f"rejected rows keep their {kept} in clear {long}, too")
+    return Finding(not columns, "; ".join(found) or "no column is marked personal")
 
 
 def _sensor(around: Circumstances) -> Finding:
@@ -343,6 +356,12 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         "SSL or SASL_SSL in INCLOAD_KAFKA_<NAME>_OPTIONS, use_ssl=true in INCLOAD_SPARK",
     ),
     Requirement(
+        name="encrypted at rest",
+        evaluate=_at_rest,
+        remedy="set the bucket's default encryption, or encrypt the disk and say so in INCLOAD_ENCRYPTION_AT_REST; see "
+        "incload docs production encryption-at-rest",
+    ),
+    Requirement(
         name="source retention",
         evaluate=_source_retention,
         remedy="load what waits, oldest first; have the source keep more",
@@ -353,9 +372,10 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         remedy="declare a longer log_retention, or a shorter slo.period",
     ),
     Requirement(
-        name="no personal column in clear",
+        name="personal columns protected",
         evaluate=_personal,
-        remedy="protect them in the contract, for example with Hashed, see incload docs protection",
+        remedy="protect them in the contract, for example with Hashed, or say why they stay in clear: "
+        "InClear(because=…); see incload docs protection",
     ),
     Requirement(name="sensor running", evaluate=_sensor, remedy="turn it on in the UI under Automation; see its ticks"),
     Requirement(name="daemon alive", evaluate=_daemon, remedy="start dagster-daemon run on this instance"),

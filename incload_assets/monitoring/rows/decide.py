@@ -1,10 +1,8 @@
 """Decisions about rejected rows: each is judged by its effect first, then written into the audit, then recorded."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -30,6 +28,7 @@ from incload_assets.monitoring.rows.quarantine import DISCARDED, dirty_windows, 
 from incload_assets.progress.audit import AuditEntry, record
 from resources.errors import IncrementalLoadError
 from resources.lake import Lake
+from resources.lake_rows import rows_where
 
 MOST = 100_000
 """Most rows that are decided about at once."""
@@ -47,6 +46,7 @@ def decide_where(
     only: Collection[str] | None = None,
     text: str = "",
     actor: str = "",
+    confirmed: Callable[[Sequence[Decision]], None] = lambda _: None,
 ) -> tuple[AuditEntry | None, int]:
     """Discards rejected rows, or accepts them although they break checks of the contract.
 
@@ -62,6 +62,7 @@ def decide_where(
         only: Partition keys; None: all windows.
         text: Only rows with a reason that contains this.
         actor: Who does it; by default the user of this process.
+        confirmed: Hears the decisions before they are recorded; none is if it raises an error.
 
     Returns:
         The audit's entry, None if no row matches, and the number of rows.
@@ -93,6 +94,7 @@ def decide_where(
     ]
     if kind == "accept":
         _expect_good(spark, table, lake, rows, decisions)
+    confirmed(decisions)
     details = {"rows": str(len(found)), **({"reason": text} if text else {})}
     return _recorded(table, lake, decisions, because, actor, details), len(found)
 
@@ -285,9 +287,8 @@ def _expired(table: Table, lake: Lake, decisions: Sequence[Decision]) -> int:
     delta = lake.delta(ChangeLog(table, lake).uri)
     if delta is None:
         return 0
-    texts = pa.array([f"{EXPIRED} {decision.row}" for decision in decisions], pa.string())
-    here = pc.field("_window").isin(pa.array([decision.window for decision in decisions], pa.string()))
-    return int(delta.to_pyarrow_dataset().count_rows(filter=here & pc.field("_payload").isin(texts)))
+    keys, texts = [one.window for one in decisions], [f"{EXPIRED} {one.row}" for one in decisions]
+    return len(rows_where(delta, {"_window": keys, "_payload": texts}, columns=["_window"]))
 
 
 def _refuse_expired(table: Table, rows: DataFrame, decisions: Sequence[Decision]) -> None:

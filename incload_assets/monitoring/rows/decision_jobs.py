@@ -14,6 +14,7 @@ from incload_assets.monitoring.rows.decide import decide_where, fix_row, parsed,
 from incload_assets.monitoring.rows.row_key import key_of
 from incload_assets.progress.audit import actor_of
 from incload_assets.progress.checkpoint import LOADS_NOTHING
+from incload_assets.progress.confirmed import confirm_field, expect_confirmed
 
 _JOBS: dict[Kind, tuple[str, str]] = {
     "fix": ("fix_row", "Gives a rejected row other values; its partition is then replayed."),
@@ -32,6 +33,7 @@ class DecisionConfig(dg.Config):
     undo: int = Field(default=0, description="Only undo the decision that has this number in the audit.")
     key: list[str] = Field(default=[], description="For a fix: the row's key, for example order_id=17.")
     values: list[str] = Field(default=[], description="For a fix: columns and right values, for example amount=3.50.")
+    confirm: str = confirm_field("for a discard, the table's name once more")
 
 
 def decision_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
@@ -56,6 +58,8 @@ def _job(kind: Kind, tables: dict[str, Table]) -> dg.JobDefinition:
             entry = take_back(table, lake, kind, config.undo, config.because, actor=who)
             context.log.info(f"{table.name}: {entry.details['rows']} rows are open again")
             return
+        if kind == "discard":
+            expect_confirmed(name, config.confirm, table.name, f"takes rejected rows of {table.name} out of view")
         with context.resources.spark.session(table.name) as spark:
             if kind == "fix":
                 key, values = key_of(table, config.key), parsed(table, config.values)

@@ -131,8 +131,9 @@ def ranked(value: Any) -> tuple[Any, ...]:
 
 
 def same(values: Mapping[str, Any], columns: Iterable[str]) -> tuple[str, ...]:
-    """Something that is equal for rows whose columns have equal values, NULL and NaN included."""
-    return tuple(repr(values.get(name)) for name in columns)
+    """Something that is equal for rows whose columns have equal values, NULL and NaN included; a zero has no sign."""
+    found = (values.get(name) for name in columns)
+    return tuple(repr(value + 0.0 if isinstance(value, float) else value) for value in found)
 
 
 def place_of(change: Logged) -> str:

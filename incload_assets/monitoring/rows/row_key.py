@@ -1,6 +1,7 @@
 """The key of a row as a person writes it: columns and values as text, converted to the types of the contract."""
 
 import datetime as dt
+import math
 import re
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
@@ -75,7 +76,8 @@ def _converted(table: Table, name: str, text: str) -> Any:
     if not isinstance(kind, PLAIN):
         raise _refused(table, f"{name!r} is of type {kind.simpleString()}", "a row is named by columns of plain types")
     try:
-        return exact(_parsed(_as_kept(table, name, text), kind), kind)
+        value = _parsed(_as_kept(table, name, text), kind)
+        return value if isinstance(value, float) and math.isnan(value) else exact(value, kind)
     except (ValueError, InvalidOperation, Uncompilable):
         shown = "the value" if name in table.contract.personal else repr(text)
         raise IncrementalLoadError(

@@ -17,9 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pads
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -37,10 +35,12 @@ from incload_assets.monitoring.rows.row_changes import (
     Row,
     order_of,
     place_of,
+    ranked,
     same,
 )
 from incload_assets.monitoring.rows.row_fates import outcome_of
 from resources.lake import Lake
+from resources.lake_rows import Among, rows_where
 
 _OPERATIONS = {SNAPSHOT: "full extract", REPLACED: "withdrawn"}
 _KEYED = (*UPSERTS, DELETE, REJECTED, REPLACED)
@@ -142,7 +142,7 @@ def trace_row(table: Table, lake: Lake, key: Mapping[str, Any], *, values: bool 
         return _nothing(table, key, "there is no log: nothing was ever loaded into the table")
     look = _Look(table, opened, key)
     together = {name: value for name, value in key.items() if name in (table.write.together() or key)}
-    present = [] if delta is None else _rows(delta.to_pyarrow_dataset(), table.schema.names, _is(delta, together))
+    present = [] if delta is None else _rows(delta, table.schema.names, _only(together))
     changes = look.changes(together)
     outcome = _outcome(table, changes, present, look.extracts())
     removed = look.removed(lake, together, changes)
@@ -152,7 +152,7 @@ def trace_row(table: Table, lake: Lake, key: Mapping[str, Any], *, values: bool 
     changes += removed
     shown = [c for c in sorted(changes, key=lambda c: _display(table, c)) if _fits(c, key)]
     numbers = {change: number for number, change in enumerate(shown, 1)}
-    here = [row for row in present if all(row.get(name) == value for name, value in key.items())]
+    here = [row for row in present if _has(row, key)]
     agrees, now = _verdict(table, shown, outcome, numbers, present, here, exists=delta is not None)
     masked = table.contract.personal
     return RowTrace(
@@ -172,18 +172,15 @@ class _Look:
 
     def __init__(self, table: Table, log: DeltaTable, key: Mapping[str, Any]) -> None:
         self.table, self.log, self.key = table, log, key
-        self.dataset = log.to_pyarrow_dataset()
         windows = table.known_windows(ingested_windows(log))
         self.windows = [*base_keys(log), *(window.key for window in windows)]  # base rows are older than all windows
         self.records: dict[str, WindowRecord] = {}
 
     def changes(self, key: Mapping[str, Any]) -> list[Logged]:
         """All rows of the log with the key, and those without a key that may delete it."""
-        kind = pc.field("_kind")
-        wanted = kind.isin(list(_KEYED)) & _is(self.log, key)
+        rows = self._rows({"_kind": _KEYED, **_only(key)})
         if self.table.changes.empties:
-            wanted |= kind.isin(list(EMPTIES))
-        rows = _rows(self.dataset, [*self.table.columns, *_OWN], wanted)
+            rows += self._rows({"_kind": EMPTIES})
         compacts = self.table.write.compacts and self.table.log_retention is not None
         self.records = window_records_of(self.log, only=None if compacts else {row["_window"] for row in rows})
         changes = self._all_logged(rows)
@@ -197,7 +194,7 @@ class _Look:
         if not windows:
             return []
         known = {_identity(change) for change in changes}
-        wanted = pc.field("_kind").isin([*UPSERTS, DELETE]) & pc.field("_window").isin(windows) & _is(self.log, key)
+        wanted = {"_kind": (*UPSERTS, DELETE), "_window": windows, **_only(key)}
         found: list[Logged] = []
         for commit in self.log.history():
             if not str(commit.get("userMetadata") or "").startswith(COMPACTED):
@@ -205,11 +202,14 @@ class _Look:
             with suppress(OSError, DeltaError):  # its files are gone
                 former = lake.delta(self.log.table_uri, int(commit["version"]) - 1)
                 assert former is not None
-                rows = _rows(former.to_pyarrow_dataset(), [*self.table.columns, *_OWN], wanted)
+                rows = _rows(former, [*self.table.columns, *_OWN], wanted)
                 new = [change for change in self._all_logged(rows) if _identity(change) not in known]
                 known |= {_identity(change) for change in new}
                 found += new
         return found
+
+    def _rows(self, wanted: Among) -> list[Row]:
+        return _rows(self.log, [*self.table.columns, *_OWN], wanted)
 
     def _all_logged(self, rows: Iterable[Mapping[str, Any]]) -> list[Logged]:
         rank = {window: number for number, window in enumerate(self.windows)}
@@ -240,20 +240,21 @@ class _Look:
         return Extracts(
             self.windows,
             {window for window, record in records.items() if record.rejected},
-            set(self._unreadable(["_window"])["_window"].to_pylist()),
+            set(self._unreadable()),
         )
 
-    def _unreadable(self, columns: Sequence[str]) -> pa.Table:
-        """Rejected rows whose key cannot be read."""
-        names = [name for name in self.table.identity if name in self.dataset.schema.names]
+    def _unreadable(self) -> list[str]:
+        """The windows of rejected rows whose key cannot be read, one for each row."""
+        known = self.log.schema().to_arrow().names
         empty = pc.scalar(False)
-        for name in names:
-            empty |= pc.field(name).is_null()
-        return self.dataset.to_table(columns=list(columns), filter=(pc.field("_kind") == REJECTED) & empty)
+        for name in self.table.identity:
+            if name in known:
+                empty |= pc.field(name).is_null()
+        return list(rows_where(self.log, {"_kind": [REJECTED]}, empty, columns=["_window"])["_window"].to_pylist())
 
     def notes(self, changes: Sequence[Logged]) -> Iterable[str]:
         """What the trace does not tell."""
-        if count := self._unreadable(["_window"]).num_rows:
+        if count := len(self._unreadable()):
             yield (
                 f"{count} rejected row{'s' if count > 1 else ''} of the table cannot be found by a key, because their "
                 "key columns cannot be read; the payload of one may be this row's"
@@ -276,8 +277,7 @@ class _Look:
     def _former(self, change: Logged) -> Iterable[str]:
         """The former key of a row that was given another one: the delete of the same sequence has it."""
         sequence = {name: change.values[name] for name in self.table.changes.sequence_by}
-        wanted = (pc.field("_kind") == DELETE) & _is(self.log, sequence)
-        for row in _rows(self.dataset, self.table.identity, wanted):
+        for row in _rows(self.log, self.table.identity, {"_kind": [DELETE], **_only(sequence)}):
             masked = _masked(row, self.table.contract.personal)
             yield f"the row's former key is {' '.join(f'{name}={value}' for name, value in masked.items())}"
 
@@ -377,9 +377,11 @@ def _display(table: Table, change: Logged) -> tuple[Any, ...]:
 
 def _fits(change: Logged, key: Mapping[str, Any]) -> bool:
     """Whether a change is to be shown: it has the key, or belongs to no key."""
-    return change.kind in (DELETE, REPLACED, *EMPTIES) or all(
-        change.values.get(name) == value for name, value in key.items()
-    )
+    return change.kind in (DELETE, REPLACED, *EMPTIES) or _has(change.values, key)
+
+
+def _has(values: Mapping[str, Any], key: Mapping[str, Any]) -> bool:
+    return all(ranked(values.get(name)) == ranked(value) for name, value in key.items())
 
 
 def _change(
@@ -425,33 +427,10 @@ def _shown(value: Any, is_personal: bool) -> Any:
     return MASK if is_personal and value is not None else value
 
 
-def _rows(dataset: pads.Dataset, columns: Sequence[str], wanted: pc.Expression) -> list[Row]:
+def _rows(delta: DeltaTable, columns: Sequence[str], wanted: Among) -> list[Row]:
     """The rows of a Delta table that are wanted; columns that it does not have yet are left out."""
-    known = [name for name in dict.fromkeys(columns) if name in dataset.schema.names]
-    return list(matching(dataset, wanted).select(known).to_pylist())
+    return list(rows_where(delta, wanted, columns=columns).to_pylist())
 
 
-def matching(dataset: pads.Dataset, wanted: pc.Expression) -> pa.Table:
-    """The rows of a Delta table that are wanted, whoever has written its files.
-
-    Other writers than ours declare texts in their files as views, with which pyarrow's scan compares no text. Then the
-    files that may have such rows are read batch by batch, and filtered as what the table declares.
-    """
-    try:
-        return dataset.to_table(filter=wanted)
-    except pa.ArrowNotImplementedError:
-        files = list(dataset.get_fragments(filter=wanted))
-        some = pads.FileSystemDataset(files, dataset.schema, files[0].format, files[0].filesystem)
-        found = (pa.Table.from_batches([batch]).filter(wanted) for batch in some.to_batches())
-        return pa.concat_tables([dataset.schema.empty_table(), *found])
-
-
-def _is(delta: DeltaTable, values: Mapping[str, Any]) -> pc.Expression:
-    """The condition that columns have some values; None is NULL."""
-    schema, wanted = delta.to_pyarrow_dataset().schema, pc.scalar(True)
-    for name, value in values.items():
-        if name not in schema.names:
-            return pc.scalar(False)
-        field = pc.field(name)
-        wanted &= field.is_null() if value is None else field == pa.scalar(value, schema.field(name).type)
-    return wanted
+def _only(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return {name: [value] for name, value in values.items()}

@@ -50,11 +50,41 @@ def _s3_client(environment: frozenset[tuple[str, str]]) -> fsspec.AbstractFileSy
     if names & {"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"}:
         # stores other than AWS rarely answer to bucket.host
         config["s3"] = {"addressing_style": "path"}
+    endpoint = S3Endpoint.from_env()
+    written = {"ServerSideEncryption": endpoint.encryption, "SSEKMSKeyId": endpoint.kms_key}
     client = fsspec.filesystem(
-        "s3", anon=False, config_kwargs=config, use_listings_cache=False, skip_instance_cache=True
+        "s3",
+        anon=False,
+        config_kwargs=config,
+        s3_additional_kwargs={name: value for name, value in written.items() if value},
+        use_listings_cache=False,
+        skip_instance_cache=True,
     )
     client.retries = 1  # botocore's two attempts are enough; s3fs would make five of each
     return client
+
+
+def default_encryption(path: str) -> str | None:
+    """The encryption of what is written into a bucket without further words; None if there is none.
+
+    Args:
+        path: A full path on S3.
+
+    Raises:
+        SourceUnreadable: The account may not ask, which needs ``s3:GetEncryptionConfiguration``, or there is no bucket.
+        SourceUnavailable: The store does not answer.
+    """
+    bucket = path.removeprefix("s3://").partition("/")[0]
+    with store_errors("default encryption", f"s3://{bucket}"):
+        try:
+            found = store_of(path).call_s3("get_bucket_encryption", Bucket=bucket)
+        except OSError as error:
+            if _answer(error)[0] != "ServerSideEncryptionConfigurationNotFoundError":
+                raise
+            return None
+    rules = found["ServerSideEncryptionConfiguration"]["Rules"]
+    names = [rule.get("ApplyServerSideEncryptionByDefault", {}).get("SSEAlgorithm") for rule in rules]
+    return next((str(name) for name in names if name), None)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from incload_assets.delta.sql import col, row_id_sql
 from incload_assets.sources.upstream.delta_files import digest
 from incload_assets.sources.upstream.state import UpstreamState, UpstreamTable
 from resources.lake import Lake
+from resources.lake_rows import rows_where
 
 _SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False), pa.field("notes", pa.string(), nullable=False)])
 
@@ -55,8 +56,8 @@ def read_notes(lake: Lake, table_name: str) -> dict[tuple[str, str], Settled]:
     delta = lake.delta(lake.references_uri(table_name.split("/")))
     if delta is None:
         return {}
-    newest = [("number", "=", delta.transaction_version(_app_id(table_name)) or 0)]
-    [notes] = delta.to_pyarrow_table(filters=newest).column("notes").to_pylist() or ["{}"]
+    newest = {"number": [delta.transaction_version(_app_id(table_name)) or 0]}
+    [notes] = rows_where(delta, newest)["notes"].to_pylist() or ["{}"]
     found = json.loads(notes)
     return {(key, name): Settled(*values) for key, of_window in found.items() for name, values in of_window.items()}
 

@@ -7,7 +7,7 @@ import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from incload_assets.assets import Changes, Files, Freshness, Quarantine, Snapshot, incremental_asset
+from incload_assets.assets import Changes, Files, Freshness, InClear, Quarantine, Snapshot, incremental_asset
 from incload_assets.tables.retail.partitions import daily_platform
 
 
@@ -20,7 +20,8 @@ class Setting(pa.DataFrameModel):
     secret_hash: T.StringType = pa.Field(
         nullable=True,
         str_matches=r"^hmac-sha256:[0-9a-f]{64}$",
-        metadata={"personal": True},  # what is no hash may be the secret itself: no message shows it
+        # what is no hash may be the secret itself: no message shows it
+        metadata={"personal": InClear(because="a keyed hash; an export with anything else is not loaded")},
         description="Keyed hash of the secret",
     )
     changed_at: T.TimestampType = pa.Field(nullable=False, description="When it was last changed")

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import boto3
 import dagster as dg
 import pandera.pyspark as pa
 import pyspark.sql.types as T
@@ -19,7 +20,7 @@ from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteInstigatorOrigin, RemoteRepositoryOrigin
 from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, ScheduleInstigatorData
 
-from incload_assets.assets import Debezium, Files, Kafka, QueryByTime, Several
+from incload_assets.assets import Debezium, Files, Hashed, InClear, Kafka, QueryByTime, Several
 from incload_assets.declaration.slo import Slo
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.facts import Check, Facts, Watch
@@ -33,6 +34,7 @@ from resources.errors import IncrementalLoadError
 from resources.lake import Lake
 from resources.settings import Settings
 from tests.servers.prometheus import running_prometheus
+from tests.servers.s3 import S3Server
 from tests.support.literal_loads import at, facts_of, table_with
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")
@@ -318,6 +320,32 @@ def test_what_is_wrong_with_a_connection_is_said_without_its_password(
     assert found("encrypted in transit", settings=settings) == (True, "its loads use no network")
 
 
+def test_encryption_at_rest_is_what_a_bucket_says_and_what_somebody_says_of_a_disk(
+    clean_environment: pytest.MonkeyPatch, found: Found, s3_server: S3Server
+) -> None:
+    for name, value in s3_server.environment().items():
+        clean_environment.setenv(name, value)
+    name, client = "encrypted at rest", boto3.client("s3", endpoint_url=s3_server.url)
+    for bucket in ("kept", "arriving"):
+        client.create_bucket(Bucket=bucket)
+    table = replace(PLAIN, source=Files("{landing}/guests/{window:%Y-%m-%d}/*.json"))
+    settings = Settings(lake="s3://kept/prod", landing="s3://arriving/prod")
+    none = "the bucket has no default encryption"
+    assert found(name, table, settings=settings) == (False, f"s3://arriving: {none}; s3://kept: {none}")
+    clean_environment.setenv("AWS_SERVER_SIDE_ENCRYPTION", "aws:kms")
+    assert found(name, table, settings=settings) == (False, f"s3://arriving: {none}"), "others write there"
+    by_default: Any = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]}
+    client.put_bucket_encryption(Bucket="arriving", ServerSideEncryptionConfiguration=by_default)
+    assert found(name, table, settings=settings) == (True, "s3://arriving: AES256; s3://kept: aws:kms")
+    clean_environment.delenv("AWS_SERVER_SIDE_ENCRYPTION")
+    unknown = found(name, table, settings=Settings(lake="s3://nowhere", landing="s3://arriving/prod"))
+    assert unknown[0] is False and unknown[1].startswith("s3://nowhere: default encryption: there is no s3://nowhere")
+    disk = Settings(lake="/srv/lake", landing="/srv/landing")
+    assert found(name, table, settings=disk) == (False, "disks: whether they are encrypted cannot be seen from here")
+    said = disk.model_copy(update={"encryption_at_rest": "LUKS"})
+    assert found(name, table, settings=said) == (True, "disks: said to be LUKS")
+
+
 def test_a_source_that_removes_data_needs_headroom(found: Found) -> None:
     assert found("source retention") == (True, "the source removes nothing by itself")
     table = replace(PLAIN, source=Kafka("shop", "orders"))
@@ -335,9 +363,35 @@ def test_a_log_is_kept_for_as_long_as_backfills_reach_back(found: Found) -> None
     )  # fmt: skip
 
 
-def test_columns_that_are_marked_personal_are_in_clear_today(found: Found) -> None:
-    assert found("no personal column in clear") == (True, "no column is marked personal")
-    assert found("no personal column in clear", table_with(DAYS, contract=Person)) == (False, "in clear: name")
+class Protected(Person):
+    """Somebody with a number in place of a name, and an address that a courier needs."""
+
+    name: T.StringType = pa.Field(nullable=True, metadata={"personal": Hashed(key="crm")})
+    address: T.StringType = pa.Field(nullable=True, metadata={"personal": InClear(because="the courier needs it")})
+
+
+def test_a_personal_column_in_clear_is_named_with_what_else_is_kept_in_clear_unless_somebody_says_why(
+    found: Found,
+) -> None:
+    name, kept = "personal columns protected", "rejected rows keep their"
+    assert found(name) == (True, "no column is marked personal")
+    whole = "whole records, and the log fields that are not declared, in clear for"
+    assert found(name, table_with(DAYS, contract=Person)) == (False, f"in clear: name; {kept} {whole} 90 days, too")
+    forever = replace(table_with(DAYS, contract=Person), quarantine_retention=None)
+    assert found(name, forever) == (False, f"in clear: name; {kept} {whole} ever, too")
+    meant = "protected: name; in clear on purpose: address (the courier needs it)"
+    assert found(name, table_with(DAYS, contract=Protected)) == (
+        True, f"{meant}; {kept} records in clear for 90 days, too"
+    )  # fmt: skip
+    assert found(name, table_with(DAYS, contract=OnlyHashed)) == (True, "protected: name")
+    with pytest.raises(ValueError, match="say why the values stay in clear"):
+        InClear(because=" ")
+
+
+class OnlyHashed(Person):
+    """Somebody with a number in place of a name."""
+
+    name: T.StringType = pa.Field(nullable=True, metadata={"personal": Hashed(key="crm")})
 
 
 def test_a_sensor_that_ticks_and_daemons_that_live(found: Found) -> None:

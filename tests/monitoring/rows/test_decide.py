@@ -133,7 +133,7 @@ def test_rows_with_unique_values_are_fixed_beside_the_others_of_their_window(
     assert items.rows("id", "kind", "value") == {("1", "a", "value of 1"), ("2", "b", "own"), ("3", "b", "value of 3")}
 
 
-def test_a_row_is_fixed_from_the_ui_and_its_replay_is_requested_by_the_sensor(
+def test_a_row_is_fixed_from_the_ui_and_its_replay_is_requested_by_the_sensor_and_a_discard_has_to_be_confirmed(
     tmp_path: Path, spark_settings: Settings
 ) -> None:
     with house(tmp_path, spark_settings) as h:
@@ -157,4 +157,11 @@ def test_a_row_is_fixed_from_the_ui_and_its_replay_is_requested_by_the_sensor(
         assert audit is not None
         [entry] = [row for row in audit.to_pyarrow_table().to_pylist() if row["action"] == "fix"]
         assert (entry["actor"], entry["because"], entry["partitions"]) == ("ada", "seen at the desk", [key(1)])
+        unconfirmed = {"table": h.table.name, "because": "of no interest", "confirm": "guest"}
+        with pytest.raises(IncrementalLoadError, match="discard_rows takes rejected rows of guests out of view"):
+            jobs["discard_rows"].execute_in_process(
+                instance=h.instance,
+                resources=h.resources,
+                run_config={"ops": {"discard": {"config": unconfirmed}}},
+            )
         assert "room" in entry["details"] and '"7"' not in entry["details"]

@@ -55,6 +55,8 @@ def bookings(*keys: str, write: Write = Merge(), root: str = "/tmp") -> Table:  
         ("at", "2026-01-05T09:00:00", datetime(2026, 1, 5, 9, tzinfo=UTC)),
         ("amount", "1.5", Decimal("1.5")),
         ("paid", "true", True),
+        ("weight", "-0.5", -0.5),
+        ("weight", "inf", float("inf")),
     ],
 )
 def test_a_key_is_of_the_type_that_the_contract_declares(column: str, text: str, value: object) -> None:

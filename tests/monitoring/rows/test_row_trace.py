@@ -6,10 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import pandera.pyspark as pandera
+import pyspark.sql.types as T
 import pytest
-from deltalake import DeltaTable, write_deltalake
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -18,7 +17,7 @@ from incload_assets.assets import Append, DeleteInsert, Fold, FullReload, Histor
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.table import Quarantine
 from incload_assets.monitoring.rows.row_key import key_of
-from incload_assets.monitoring.rows.row_trace import RowTrace, matching, trace_row
+from incload_assets.monitoring.rows.row_trace import RowTrace, trace_row
 from tests.maintenance.test_compact_logs import compacted
 from tests.support.tables import DatedItem, GoodItem, Loaded, day, item, make
 from tests.writes.case import Case, crowds
@@ -272,12 +271,37 @@ def test_of_random_changes_in_any_order_the_trace_knows_every_row(
     assert wrong == {}
 
 
-def test_rows_are_found_in_files_of_other_writers(tmp_path: Path) -> None:
-    uri = str(tmp_path / "items")
-    write_deltalake(uri, pa.table({"id": ["a", "b", "c"], "seq": [1, 2, 3]}))
-    DeltaTable(uri).delete("id = 'b'")  # which leaves a file whose texts are declared as views
-    write_deltalake(uri, pa.table({"id": ["x", "c"], "seq": [4, 5]}), mode="append")
-    dataset = DeltaTable(uri).to_pyarrow_dataset()
-    found = matching(dataset, (pc.field("id") == "c") & (pc.field("seq") > 1))
-    assert sorted(found["seq"].to_pylist()) == [3, 5] and found.schema == dataset.schema
-    assert matching(dataset, pc.field("id") == "b").num_rows == 0
+class OddKey(pandera.DataFrameModel):
+    """Rows with keys that file statistics cannot express."""
+
+    at: T.TimestampType = pandera.Field(nullable=False)
+    text: T.StringType = pandera.Field(nullable=False)
+    number: T.FloatType = pandera.Field(nullable=False)
+    value: T.StringType = pandera.Field(nullable=True)
+    seq: T.LongType = pandera.Field(nullable=True)
+
+
+def test_changes_are_found_of_keys_that_file_statistics_cannot_express(spark: SparkSession, tmp_path: Path) -> None:
+    times = ["2026-01-05T10:00:00.123999Z", "1969-12-31T23:59:59.999001Z", "9999-12-31T23:59:59.999999Z"]
+    texts = {1: ["a" * 40 + "b", "a" * 32 + "\U0010ffff" + "b"], 2: ["x" * 5000]}
+    numbers = ["NaN", "-0.0", "0.1"]
+    table = make(
+        spark,
+        tmp_path,
+        contract=OddKey,
+        changes=Changes(keys=["at", "text", "number"], sequence_by=["seq"], delete_when="op = 'd'"),
+    )
+    keys = []
+    for number, some in texts.items():
+        named = [(at, text, zahl) for text in some for at, zahl in zip(times, numbers, strict=True)]
+        keys += named
+        table.content[day(number)] = [
+            {"at": at, "text": text, "number": zahl, "value": "v", "seq": "1", "op": "u"} for at, text, zahl in named
+        ]
+        table.load(number)
+    for at, text, zahl in keys:
+        trace = traced(table, f"at={at}", f"text={text}", f"number={zahl}")
+        found = (fates(trace), trace.rows, trace.agrees)
+        assert found == ([("upsert", "in effect", None)], 1, True), (at, ascii(text[:40]), zahl, trace.now)
+    zero = traced(table, f"at={times[1]}", f"text={texts[2][0]}", "number=0.0")
+    assert (zero.rows, zero.agrees) == (1, True), zero.now

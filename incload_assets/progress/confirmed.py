@@ -1,0 +1,49 @@
+"""The confirmation of a job that removes something for good: its name once more, in a field of the configuration.
+
+The command line asks for the same word at the terminal, see :mod:`incload_assets.cli.confirm`.
+"""
+
+import json
+from typing import Any
+
+import dagster as dg
+from dagster._core.storage.tags import SCHEDULE_NAME_TAG  # has no public name
+from pydantic import Field
+
+from resources.errors import IncrementalLoadError
+
+RULE = "what cannot be taken back is confirmed by a person first; nothing was changed"
+
+
+def confirm_field(what: str) -> Any:
+    """The field of a job's configuration in which a person confirms.
+
+    Args:
+        what: What to write there, for people.
+    """
+    return Field(default="", description=f"Needed for what cannot be taken back: {what}.")
+
+
+def expect_confirmed(job: str, confirm: str, wanted: str, gone: str) -> None:
+    """Refuses to go on with a job that removes something for good, unless its configuration confirms it.
+
+    Args:
+        job: The job's name.
+        confirm: The field of its configuration.
+        wanted: What the field has to be.
+        gone: What the job removes.
+
+    Raises:
+        IncrementalLoadError: The field is something else.
+    """
+    if confirm != wanted:
+        raise IncrementalLoadError(
+            f"{job} {gone}, and its field confirm {'names something else' if confirm else 'is empty'}",
+            rule=RULE,
+            remedy=f"if that is meant, write confirm: {json.dumps(wanted)} in its configuration",
+        )
+
+
+def is_by_hand(run: dg.DagsterRun) -> bool:
+    """Whether a person has launched a run, and not a schedule."""
+    return SCHEDULE_NAME_TAG not in run.tags
