@@ -50,6 +50,7 @@ WINDOW_RECORD_TYPE = T.StructType(
         T.StructField("former", T.LongType()),
         T.StructField("erased", T.LongType()),
         T.StructField("erasing", T.BooleanType()),
+        T.StructField("content", T.LongType()),
     ]
 )
 """Fields that older code does not know are ignored by it."""
@@ -111,6 +112,9 @@ class WindowRecord:
         former: Number of the landing that this one replaced, 0 if it was the first; None if that is unknown.
         erased: Number of records read whose subject was erased; nothing of them is kept.
         erasing: Whether an erasure has landed the window and not merged it yet.
+        content: Hash of its changes and rejected records, which does not depend on their order, code or position, see
+            :mod:`incload_assets.ingest.facts`; None if it is unknown: older code has landed the window, or rows of it
+            were erased since.
     """
 
     landing: int
@@ -132,6 +136,11 @@ class WindowRecord:
     former: int | None = None
     erased: int = 0
     erasing: bool = False
+    content: int | None = None
+
+    def differs_from(self, other: "WindowRecord") -> bool:
+        """Whether two landings of a window may hold other changes or other rejected records."""
+        return self.content is None or self.content != other.content
 
     @property
     def is_withdrawn(self) -> bool:

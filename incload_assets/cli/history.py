@@ -15,7 +15,8 @@ def history(
     """Show the loads of a table, newest last: when, by whom and why, from which source position, and what they changed.
 
     A load that changed what its partition holds has made a landing, which has a number. The last column tells whether
-    the partition can be returned to it, and how long: `incload undo` returns to the landing before the one it names.
+    the partition can be returned to it, and how long, and to which one `incload undo` returns it. With `--before` and a
+    number it returns to the landing before the one with that number.
 
     - **Writes:** no table and no log. Loads that ended since the last time are recorded in the lake's table `_loads`.
     - **Spark:** not started.
@@ -45,7 +46,13 @@ def history(
         records = []
         for row in rows:
             landing = kept.get((row.window, row.run_id))
-            of_landing = {"landing": landing.number, "kept_until": landing.until} if landing else {"landing": None}
+            of_landing: dict[str, object] = {"landing": None}
+            if landing:
+                of_landing = {
+                    "landing": landing.number,
+                    "kept_until": landing.until,
+                    "undo_returns_to_it": landing.is_next,
+                }
             records.append(vars(row) | of_landing)
         screen.print_json(json.dumps(records, default=as_iso))
         return

@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table as Grid
 
@@ -116,7 +117,8 @@ class Loads:
             self.console.print(line, markup=False)
             return
         counts = ", ".join(f"{count} {name.removeprefix('rows_')}" for name, count in outcome.counts.items() if count)
-        self.console.print(f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}")
+        held = escape(f"; {outcome.held}") if outcome.held else ""
+        self.console.print(f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}{held}")
 
 
 def run_loads(

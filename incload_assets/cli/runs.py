@@ -38,6 +38,7 @@ class Outcome:
         counts: Numbers of rows by ``COUNTS``; empty if nothing was loaded.
         failure: Why the partition was not loaded, or why its run failed afterwards; None if neither.
         complaints: The checks that did not pass on the table after the load.
+        held: Who holds the partition, since when and why; empty if nobody does.
     """
 
     table: str
@@ -47,6 +48,7 @@ class Outcome:
     counts: Mapping[str, int] = field(default_factory=dict)
     failure: str | None = None
     complaints: tuple[str, ...] = ()
+    held: str = ""
 
 
 def free_from_killed_runs(project: Project, say: Callable[[str], None]) -> None:
@@ -153,6 +155,7 @@ def _outcomes(
                 counts={name: _int(metadata.get(name)) for name in COUNTS},
                 failure=f"loaded, but its run failed: {why}" if why else None,
                 complaints=complaints,
+                held=str(metadata["held"].value) if "held" in metadata else "",
             )
         )
     return outcomes

@@ -43,4 +43,5 @@ def without_erased_records(record: WindowRecord, erased: Mapping[str, int]) -> W
         record,
         rejected=record.rejected - erased.get(REJECTED, 0),
         erased=record.erased + records_in(erased),
+        content=None if erased else record.content,
     )

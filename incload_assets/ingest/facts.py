@@ -26,6 +26,9 @@ from incload_assets.delta.sql import col
 from incload_assets.ingest.compared import tearing_column
 from incload_assets.ingest.full_extracts import Extract
 
+CONTENTS = 2**62
+"""Number of contents that are distinguished."""
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -39,6 +42,7 @@ class Facts:
         replaced: Keys that had a row removed.
         partitions: As in :class:`~incload_assets.change_log.window_records.WindowRecord`.
         first_sequence: As in :class:`~incload_assets.change_log.window_records.WindowRecord`.
+        content: As in :class:`~incload_assets.change_log.window_records.WindowRecord`.
         extracts: Full extracts among the rows, oldest first.
         only_skipped: Reasons why records were skipped, each once, by source, for sources without an accepted change.
         unseen: Fields used by conditions that had no value in any record of the windows read together.
@@ -51,6 +55,7 @@ class Facts:
     replaced: int = 0
     partitions: list[str] | None = None
     first_sequence: str | None = None
+    content: int | None = 0
     extracts: tuple[Extract, ...] = ()
     only_skipped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unseen: tuple[str, ...] = ()
@@ -66,6 +71,7 @@ class Facts:
             "replaced": self.replaced,
             "partitions": self.partitions,
             "first_sequence": self.first_sequence,
+            "content": self.content,
         }
 
     @property
@@ -110,6 +116,7 @@ def asked(table: Table) -> list[Column]:
         F.count(F.when(kept & first.isNull(), 1)).alias("unordered"),
         everywhere.alias("everywhere"),
         F.slice(values, 1, MAX_PARTITIONS).alias("partitions"),
+        content_sum(table).alias("content"),
         *(_skips(table) if table.source.mixes_tables else ()),
     ]
 
@@ -124,8 +131,25 @@ def told(values: Mapping[str, Any], table: Table) -> Facts:
         replaced=values["replaced"],
         partitions=None if values["everywhere"] else sorted(values["partitions"]),
         first_sequence=None if values["unordered"] else values["first"],
+        content=int(values["content"]) % CONTENTS,
         only_skipped=_only_skipped(values["skips"], values["changed"]) if table.source.mixes_tables else {},
     )
+
+
+def content_sum(table: Table) -> Column:
+    """The hash of a window's content, to be taken modulo :data:`CONTENTS`: the sum of the hashes of its rows.
+
+    A change is hashed by its kind and values, and by the payload that it keeps if a person has accepted or fixed it; a
+    rejected row by its payload, so not by its reasons and what a code could read of it. Sums can be added and
+    subtracted, and unlike an exclusive or, a sum detects repeated rows.
+    """
+    kind, payload = F.col("_kind"), F.col("_payload")
+    more = [F.array_sort("_unset")] if table.by_column else []
+    more += [F.col("_is_snapshot")] if table.changes.snapshot_when else []
+    change = F.xxhash64(kind, "_hash", payload, *more)
+    row = F.when((kind == REJECTED) & payload.isNotNull(), F.xxhash64(kind, payload)).otherwise(change)
+    held = kind.isin(*UPSERTS, DELETE, TRUNCATE, REJECTED)
+    return F.coalesce(F.sum(F.when(held, row).cast("decimal(28,0)")), F.lit(0))
 
 
 def _skips(table: Table) -> tuple[Column, Column]:

@@ -17,7 +17,7 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.ingest.compared import tearing_column
-from incload_assets.ingest.facts import Facts
+from incload_assets.ingest.facts import CONTENTS, Facts
 from incload_assets.ingest.ingestion import Ingestion
 from resources.lake import data_files, files_in
 
@@ -73,7 +73,13 @@ def with_before(load: LoadContext, before: WindowRecord, gain: Facts) -> Facts:
         erased=before.erased + gain.erased,
         partitions=partitions if len(both) == 2 and len(partitions) <= MAX_PARTITIONS else None,
         first_sequence=_first(load, before, gain),
+        content=content_with(before, gain.content),
     )
+
+
+def content_with(before: WindowRecord, more: int | None) -> int | None:
+    """The content of a window that holds more, or less if it is negative, than before; None if it is unknown."""
+    return None if before.content is None or more is None else (before.content + more) % CONTENTS
 
 
 def _first(load: LoadContext, before: WindowRecord, gain: Facts) -> str | None:

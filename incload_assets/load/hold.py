@@ -100,7 +100,7 @@ def after_failed_reconciliation(
         try:
             undo = Undo(run_id, RECONCILIATION, error.problem)
             report = undo_window(spark, table, lake, window, undo, run_id=run_id, info=info)
-            told = "The load was undone, and the window is held"
+            told = "The load was undone" + (", and the window is held" if report.control.hold is not None else "")
         except CannotUndo as nothing:
             return None, f"Nothing was undone: {nothing.problem}"
         except IncrementalLoadError as failed:

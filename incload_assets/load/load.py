@@ -24,7 +24,7 @@ from incload_assets.load.apply import Applied, apply_changes
 from incload_assets.load.compacted import hold_off, refuse_rewrite
 from incload_assets.load.detection import look
 from incload_assets.load.placement import refuse_misplaced
-from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
+from incload_assets.load.range_fences import call_off_ingestions, call_off_merges, has_merge_of
 from incload_assets.load.reconcile import Evidence
 from incload_assets.load.tables import ensure_tables
 from incload_assets.progress.checkpoint import NOTHING_KNOWN, Checkpoint
@@ -246,7 +246,8 @@ def expect_completion(load: LoadContext, ingestion: Ingestion, checkpoint: Check
     assert record is not None
     name = f"{load.table.name} {window.key}"
     assert record.hold is not None
-    if if_held == "refuse" and (checkpoint.fingerprint == record.fingerprint or not record.hold.undone):
+    is_done = checkpoint.fingerprint == record.fingerprint and _may_be_merged(load, window, record)
+    if if_held == "refuse" and (is_done or not record.hold.undone):
         raise WindowHeld(
             f"{name}: the window is {record.hold}",
             rule="a held window is not loaded while its source holds what it held then",
@@ -254,6 +255,12 @@ def expect_completion(load: LoadContext, ingestion: Ingestion, checkpoint: Check
             f"incload release {load.table.name} --partitions {window.key}",
         )
     load.info(f"{name}: the window is {record.hold}; what the log holds is merged, the source is left alone")
+
+
+def _may_be_merged(load: LoadContext, window: Window, record: WindowRecord) -> bool:
+    """Whether the table may have the merge of a landing; an undo of a replay has the fingerprint of the replay."""
+    delta = load.lake.delta(load.uri)
+    return load.table.write.whole or delta is None or has_merge_of(load.table, window, record.landing, delta)
 
 
 def prefetch_delta_state(load: LoadContext) -> None:

@@ -29,8 +29,8 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.ingest.condition_errors import broken_condition_named
 from incload_assets.ingest.corrections import corrections_of
-from incload_assets.ingest.facts import facts_of
-from incload_assets.ingest.gains import validates_each_alone, with_before
+from incload_assets.ingest.facts import content_sum, facts_of
+from incload_assets.ingest.gains import content_with, validates_each_alone, with_before
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.ingest.quarantine import check_threshold
 from incload_assets.ingest.validate import validate
@@ -129,14 +129,16 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord, *,
         accepted = None if alone else good.filter(~with_payload)
         judged = rejected.unionByName(good.filter(with_payload)) if was_corrected else rejected
         staged.write(judged_again(load, window, judged, accepted), load.log.validated)
-        if unparsed := before.rejected - rejected.filter(can_be_judged(table)).count():
+        judgeable, content = _counted(rejected, table)
+        if unparsed := before.rejected - judgeable:
             if unparsed == before.rejected and not was_corrected:
                 refuse_expired(table, window, rejected)
             staged.write(rejected.filter(~can_be_judged(table)), load.log.validated)
             load.info(f"{table.name} {window.key}: {unparsed} rejected rows keep no record, and stay as they are")
         facts = facts_of(staged.read(), table, [window])[window.key]
         if alone:
-            others = replace(before, rows_read=before.rows_read - before.rejected, rejected=0)
+            rows = before.rows_read - before.rejected
+            others = replace(before, rows_read=rows, rejected=0, content=content_with(before, -content))
             check_count(table, window, before.rejected, facts.rows)
             facts = replace(with_before(load, others, facts), replaced=before.replaced)
         else:
@@ -164,6 +166,13 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord, *,
         )
     finally:
         staged.discard()
+
+
+def _counted(rejected: DataFrame, table: Table) -> tuple[int, int]:
+    """The number of rejected rows that can be judged, and the content hash of all."""
+    counted = rejected.agg(F.count(F.when(can_be_judged(table), 1)), content_sum(table)).head()
+    assert counted is not None
+    return counted[0], int(counted[1])
 
 
 def judged_again(load: LoadContext, window: Window, rejected: DataFrame, accepted: DataFrame | None) -> DataFrame:

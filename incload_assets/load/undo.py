@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -33,7 +34,7 @@ from incload_assets.load.apply import apply_changes
 from incload_assets.load.load import INGESTIONS, LoadReport, report_of
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
 from incload_assets.load.tables import ensure_tables
-from incload_assets.load.undo_plan import LAST, Undo, former_landing
+from incload_assets.load.undo_plan import Undo, return_of
 from incload_assets.writes.merge_into import app_id
 from resources.errors import ConcurrentLoad
 from resources.lake import Lake
@@ -92,14 +93,13 @@ def _land(load: LoadContext, window: Window, undo: Undo) -> bool:
     for _ in range(INGESTIONS):
         at = load.log.open()
         record = window_records_of(at, only=[window.key]).get(window.key)
-        if record is not None and record.hold is not None and record.hold.undone and undo.before == LAST:
-            load.info(f"{load.table.name} {window.key}: the window is {record.hold}")
-            return False
-        former = former_landing(load.table, window.key, record, FormerLandings(load.log).of(window.key), undo)
+        found = return_of(load.table, window.key, record, FormerLandings(load.log).of(window.key), undo)
         assert record is not None
-        if record.hold is not None and record.hold.returned_to == (former.record.landing if former else 0):
+        if found.done:
+            held = f", and is {record.hold}" if record.hold is not None else ""
+            load.info(f"{load.table.name} {window.key}: the window holds already what it is to return to{held}")
             return False
-        if _land_once(load, window, record, former, undo):
+        if _land_once(load, window, at, record, found.former, undo):
             return True
     raise ConcurrentLoad(
         f"{load.table.name} {window.key}: other loads landed first in each of {INGESTIONS} attempts to undo",
@@ -109,10 +109,9 @@ def _land(load: LoadContext, window: Window, undo: Undo) -> bool:
 
 
 def _land_once(
-    load: LoadContext, window: Window, record: WindowRecord, former: FormerLanding | None, undo: Undo
+    load: LoadContext, window: Window, at: DeltaTable, record: WindowRecord, former: FormerLanding | None, undo: Undo
 ) -> bool:
     table, log, key = load.table, load.log, window.key
-    at = log.open()
     fence = at.transaction_version(ingestion_app_id(table, window)) or 0
     tune_ingest(load.spark, at, [key], 0)
     # as if by other code, unless both landings are by the present code: then all keys of the old rows are marked
@@ -144,14 +143,17 @@ def _land_once(
             replaced=facts.replaced,
             partitions=facts.partitions,
             first_sequence=facts.first_sequence,
+            content=facts.content,
             former=record.landing,
             held=_hold(record, former, undo),
         )
-        returned = f"landing {former.record.landing}" if former else "before its first load"
-        load.info(f"{table.name} {key}: returns to {returned}, {now.rows_read} rows, {facts.replaced} keys lose a row")
         note = f"undid {key}, run {load.run_id}"
         read_at = {key: former.record.landed_at} if former else None
-        return commit(load, staged, {key: now}, ingestion_app_id(table, window), number, note=note, read_at=read_at)
+        if not commit(load, staged, {key: now}, ingestion_app_id(table, window), number, note=note, read_at=read_at):
+            return False
+        to = f"landing {former.record.landing}" if former else "before its first load"
+        load.info(f"{table.name} {key}: returned to {to}, {now.rows_read} rows, {facts.replaced} keys lose a row")
+        return True
     finally:
         staged.discard()
 

@@ -1,6 +1,7 @@
 """The plan of an undo: the former landings that are kept of a window, and the one to return to."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -83,13 +84,15 @@ def _planned(table: Table, log: ChangeLog, key: str, record: WindowRecord | None
     if key in table.closed:
         return UndoPlan(key, now[0], "", now[1], 0, str(table.is_closed([key])))
     try:
-        former = former_landing(table, key, record, FormerLandings(log).of(key), undo)
+        found = return_of(table, key, record, FormerLandings(log).of(key), undo)
     except CannotUndo as error:
         return UndoPlan(key, now[0], "", now[1], 0, str(error))
-    if former is None:
+    if found.done:
+        return UndoPlan(key, now[0], now[0], now[1], now[1])
+    if found.former is None:
         return UndoPlan(key, now[0], "nothing", now[1], 0)
-    position = former.record.summary or former.record.fingerprint
-    return UndoPlan(key, now[0], position, now[1], former.record.rows_read)
+    position = found.former.record.summary or found.former.record.fingerprint
+    return UndoPlan(key, now[0], position, now[1], found.former.record.rows_read)
 
 
 @dataclass(frozen=True)
@@ -101,20 +104,22 @@ class KeptLanding:
         number: The landing's number.
         run_id: The run that landed it.
         until: How long it is kept at least, aware; None while the window holds it.
+        is_next: Whether an undo that names nothing returns to it.
     """
 
     window: str
     number: int
     run_id: str
     until: datetime | None
+    is_next: bool = False
 
     def __str__(self) -> str:
         kept = "is in the table" if self.until is None else f"until {self.until:%Y-%m-%d %H:%M}"
-        return f"landing {self.number}: {kept}"
+        return f"landing {self.number}: {kept}{'; undo returns to it' if self.is_next else ''}"
 
 
 def kept_landings(table: Table, lake: Lake, keys: Collection[str]) -> list[KeptLanding]:
-    """The landings that are kept of some windows, oldest first; needs no Spark.
+    """The landings that some windows hold or can be returned to, oldest first; needs no Spark.
 
     Args:
         table: The declaration.
@@ -122,57 +127,103 @@ def kept_landings(table: Table, lake: Lake, keys: Collection[str]) -> list[KeptL
         keys: Partition keys.
     """
     log, found = ChangeLog(table, lake), list[KeptLanding]()
-    former = FormerLandings(log)
     for key, record in log.controls(only=keys).items():
-        if record.compacted_at is None:
-            for each in former.of(key):
-                if each.record.landing < record.landing:
-                    until = each.replaced_at + table.undo_retention
-                    found.append(KeptLanding(key, each.record.landing, each.record.run_id, until))
+        if record.compacted_at is None and key not in table.closed:
+            found += _returns(table, key, record, FormerLandings(log).of(key))
         found.append(KeptLanding(key, record.landing, record.run_id, None))
     return found
 
 
-def former_landing(
+def _returns(table: Table, window: str, record: WindowRecord, kept: Sequence[FormerLanding]) -> Iterator[KeptLanding]:
+    following = None
+    with suppress(CannotUndo):
+        following = return_of(table, window, record, kept, Undo()).former
+    for each, _ in reversed(_former_landings(record, kept)):
+        until = each.replaced_at + table.undo_retention
+        yield KeptLanding(window, each.record.landing, each.record.run_id, until, each == following)
+
+
+@dataclass(frozen=True)
+class Return:
+    """The return of a window to a former landing.
+
+    Args:
+        former: The landing; None: to before its first load.
+        done: Whether the window holds that already, so that nothing is landed.
+    """
+
+    former: FormerLanding | None
+    done: bool = False
+
+
+def return_of(
     table: Table, window: str, record: WindowRecord | None, kept: Sequence[FormerLanding], undo: Undo
-) -> FormerLanding | None:
-    """The landing that an undo returns a window to; None: to before its first load.
+) -> Return:
+    """The return of a window that an undo means.
+
+    The last load that changed a window is the one after the last landing with other content than the present one. The
+    same content is landed again by replays and loads that change nothing, by holds, and by an undo of an undo.
 
     Args:
         table: The declaration.
         window: The partition key.
         record: The window record in the log.
-        kept: The former landings that are kept, oldest first.
+        kept: The former landings that are kept, in any order.
         undo: What is undone.
 
     Raises:
-        CannotUndo: It is not kept, or nothing was loaded.
+        CannotUndo: What the window held is not kept, or nothing was loaded.
     """
     name = f"{table.name} {window}"
     if record is None:
         raise CannotUndo(f"{name} was never loaded", rule="only loads can be undone", remedy="name another partition")
+    if undo.before == LAST and record.hold is not None and record.hold.undone:
+        return Return(None, done=True)
     if record.compacted_at is not None:
         raise CannotUndo(
             f"{name}: its log was compacted on {record.compacted_at:%Y-%m-%d}",
             rule="what a window older than log_retention held before is not kept",
             remedy="correct the source and load the window with --rewrite-compacted",
         )
-    known = {landing.record.landing: landing for landing in kept if landing.record.landing < record.landing}
-    until = _bound(name, record, [*known.values()], undo.before)
-    earlier = [landing for number, landing in sorted(known.items()) if number < until]
-    if undo.before == LAST:  # repeated loads of the same content are not what is to be undone
-        now = (record.fingerprint, record.code_version)
-        earlier = [a for a in earlier if (a.record.fingerprint, a.record.code_version) != now]
-    if earlier:
-        return earlier[-1]
-    oldest = min([record, *(landing.record for landing in known.values())], key=lambda each: each.landing)
-    if oldest.former == 0 or (oldest.former is None and oldest.landing == 1):
-        return None
+    former = _former_landings(record, kept)
+    until = _bound(name, record, [each for each, _ in former], undo.before)
+    for landing, follows in former:
+        if undo.before == LAST and not follows:
+            break
+        if landing.record.differs_from(record) if undo.before == LAST else landing.record.landing < until:
+            is_there = record.hold is not None and record.hold.returned_to == landing.record.landing
+            return Return(landing, done=is_there or not landing.record.differs_from(record))
+    else:
+        oldest = former[-1][0].record if former else record
+        if oldest.former == 0 or (oldest.former is None and oldest.landing == 1):
+            return Return(None, done=record.is_withdrawn)
     raise CannotUndo(
         f"{name}: what it held before {_named(undo, record)} is not kept",
         rule=f"the content that loads replace is kept for {table.undo_retention} (undo_retention)",
         remedy="name a landing that is kept, see incload history; or correct the source and load the window",
     )
+
+
+def _former_landings(record: WindowRecord, kept: Sequence[FormerLanding]) -> list[tuple[FormerLanding, bool]]:
+    """The kept landings from which a window's present one has come, newest first.
+
+    A landing that is not one of them has been replaced in a version of the log that is no longer there, as the log was
+    restored to an older one.
+
+    Args:
+        record: The window record in the log.
+        kept: The former landings that are kept.
+
+    Returns:
+        Each with whether it is the one that the next newer one replaced; otherwise others between them are not kept.
+    """
+    found, newest = list[tuple[FormerLanding, bool]](), record.former
+    for landing in sorted(kept, key=lambda each: each.record.landing, reverse=True):
+        number = landing.record.landing
+        if number < record.landing and (newest is None or number <= newest):
+            found.append((landing, newest is None or number == newest))
+            newest = landing.record.former
+    return found
 
 
 def _named(undo: Undo, record: WindowRecord) -> str:

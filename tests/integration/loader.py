@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.process import BaseProcess
@@ -20,30 +20,32 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Merge, run
+from incload_assets.declaration.window import window_of
 from incload_assets.ingest import ingest as landing
-from incload_assets.load import load
+from incload_assets.load import load, undo
+from incload_assets.load.undo_plan import Undo
 from incload_assets.writes import append, delete_insert, full_reload, history, merge, overwrite, snapshot
 from incload_assets.writes.plan import MergePlan
 from resources.settings import Settings
-from tests.support.guest_table import House, house
+from tests.support.guest_table import House, house, key
 from tests.support.literal_source import Record
-from tests.support.tables import make
-
-POINTS: dict[str, tuple[Any, str, str]] = {
-    "before landing": (landing, "commit", "before"),
-    "after landing": (load, "ingest", "after"),
-    "before merging": (merge, "merge", "before"),
-    "merging": (merge, "merge", "amid"),
-    "after merging": (merge, "merge", "after"),
-    "after reconciling": (load, "apply_changes", "after"),
-    "before the checkpoint": (run, "metadata_of", "after"),
-}
-"""Where a load can be interrupted: module, function, and when; the merging is that of every way of writing."""
+from tests.support.tables import day, make
 
 STATEMENTS = [(module, "merge") for module in (merge, history, append, snapshot, delete_insert)]
 STATEMENTS += [(merge, "rewrite")]
 STATEMENTS += [(module, "replace_content") for module in (full_reload, overwrite)]
 """What sends the one statement of each way of writing; its last argument but the scope is what takes time."""
+
+POINTS: dict[str, tuple[list[tuple[Any, str]], str]] = {
+    "before landing": ([(landing, "commit"), (undo, "commit")], "before"),
+    "after landing": ([(load, "ingest"), (undo, "_land")], "after"),
+    "before merging": (STATEMENTS, "before"),
+    "merging": (STATEMENTS, "amid"),
+    "after merging": (STATEMENTS, "after"),
+    "after reconciling": ([(load, "apply_changes"), (undo, "apply_changes")], "after"),
+    "before the checkpoint": ([(run, "metadata_of")], "after"),
+}
+"""Where a load or an undo can be interrupted: modules and functions, and when."""
 
 ROW_TAKES_SECONDS = 4
 STATEMENT_IS_SENT_SECONDS = 1.0
@@ -67,15 +69,9 @@ def at(point: str, act: Act, patch: Callable[[Any, str, Any], None] = setattr) -
         act: What to do.
         patch: Puts a function in place of another.
     """
-    when = POINTS[point][2]
-    for where, called in functions(point):
+    functions, when = POINTS[point]
+    for where, called in functions:
         patch(where, called, _interrupted(getattr(where, called), when, act))
-
-
-def functions(point: str) -> list[tuple[Any, str]]:
-    """Modules and names of the functions that a point is before, in or after."""
-    module, name, _ = POINTS[point]
-    return STATEMENTS if module is merge else [(module, name)]
 
 
 def _interrupted(function: Callable[..., Any], when: str, act: Act) -> Callable[..., Any]:
@@ -118,11 +114,11 @@ def dagster_house(folder: Path, remote: str) -> Iterator[House]:
         yield h
 
 
-def materialize(folder: Path, remote: str, number: int, point: str) -> None:
+def materialize(folder: Path, remote: str, number: int, point: str, tags: dict[str, str]) -> None:
     """Materialize a day by a Dagster run, and die at a point of it."""
     at(point, die)
     with dagster_house(folder, remote) as h:
-        h.load(number)
+        h.run(h.loads, partition=key(number), tags=tags)
 
 
 def load_until(
@@ -134,9 +130,18 @@ def load_until(
 
 
 def load_day(
-    folder: Path, remote: str, number: int, content: dict[str, list[Record]], declared: dict[str, Any], meet: str
+    folder: Path,
+    remote: str,
+    number: int,
+    content: dict[str, list[Record]],
+    declared: dict[str, Any],
+    meet: str,
+    actor: str,
 ) -> None:
-    """Load a day of a literal table, and wait for ``go`` when first at a point. What is said is written down."""
+    """Load a day of a literal table, or undo that as somebody, and wait for ``go`` when first at a point.
+
+    What is said is written down.
+    """
     waited = False
 
     def wait_once() -> None:
@@ -150,7 +155,11 @@ def load_day(
     at(meet, wait_once)
     table = make(SparkSession.builder.remote(remote).create(), folder, content, **declared)
     said: list[str] = []
-    table.load(number, info=said.append)
+    if actor:
+        window = window_of(table.table.partitions_def, day(number))
+        undo.undo_window(table.spark, table.table, table.lake, window, Undo(actor=actor), info=said.append)
+    else:
+        table.load(number, info=said.append)
     (folder / f"said-{os.getpid()}").write_text("\n".join(said))
 
 
@@ -162,10 +171,21 @@ def started(function: Callable[..., None], *args: Any) -> BaseProcess:
 
 
 def at_once(
-    folder: Path, remote: str, loads: list[int], content: dict[str, list[Record]], *, meet: str, **declared: Any
+    folder: Path,
+    remote: str,
+    loads: list[int],
+    content: dict[str, list[Record]],
+    *,
+    meet: str,
+    actors: Sequence[str] = (),
+    **declared: Any,
 ) -> list[str]:
-    """Load days in as many processes, which all go on from one point together; what each of them said."""
-    processes = [started(load_day, folder, remote, number, content, declared, meet) for number in loads]
+    """Load days in as many processes, which all go on from one point together; what each of them said.
+
+    With actors each undoes what the day's last load has changed.
+    """
+    by = zip(loads, actors or [""] * len(loads), strict=True)
+    processes = [started(load_day, folder, remote, number, content, declared, meet, actor) for number, actor in by]
     deadline = time.monotonic() + 120
     while len(list(folder.glob("ready-*"))) < len(loads):
         assert time.monotonic() < deadline

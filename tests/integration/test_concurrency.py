@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Merge
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.log import ChangeLog
 from incload_assets.ingest.ingestion import ingestion_app_id
 from incload_assets.load.tables import ensure_tables
 from incload_assets.writes import merge as merge_module
@@ -68,6 +69,26 @@ def test_of_two_loads_of_one_window_at_once_one_lands_and_the_other_moves_the_fe
     assert control["landing"] == first.control.landing + 1  # the second one saw that the log has the source's content
     fence = ingestion_app_id(table.table, first.window)
     assert table.lake.transaction_version(table.lake.log_uri(["items"]), fence) == first.control.landing + 2
+
+
+def test_of_two_people_who_undo_at_once_one_undoes_and_the_other_is_told_who_did(
+    spark: SparkSession, spark_url: str, tmp_path: Path
+) -> None:
+    content = {day(1): [item("changed", "a", 1), item("deleted", "a", 1)]}
+    table = make(spark, tmp_path, content)
+    table.load(1)
+    content[day(1)] = [item("changed", "b", 2), item("new", "b", 2)]
+    table.load(1)
+    told = at_once(tmp_path, spark_url, [1, 1], content, meet="before landing", actors=["ada", "bob"])
+    assert table.rows() == {("changed", "a", 1), ("deleted", "a", 1)}
+    record = ChangeLog(table.table, table.lake).controls()[day(1)]
+    assert (record.landing, record.former) == (3, 2)
+    assert record.hold is not None and (record.hold.undone, record.hold.returned_to) == (2, 1)
+    done = [number for number, said in enumerate(told) if "returned to landing 1" in said]
+    assert [["ada", "bob"][number] for number in done] == [record.hold.actor]
+    assert [number for number, said in enumerate(told) if f"is held by {record.hold.actor} since" in said] == [
+        1 - done[0]
+    ]
 
 
 def random_changes(seed: int) -> dict[str, list[Record]]:

@@ -15,11 +15,12 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.window import window_of
 from incload_assets.load.load import _ingest
 from incload_assets.load.tables import ensure_tables
+from incload_assets.load.undo import UNDO_TAG
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.progress.lake_identity import adopt_lake
 from incload_assets.writes.merge_into import app_id, merge
 from resources.lake import Lake
-from tests.integration.loader import POINTS, dagster_house, functions, load_until, materialize, started
+from tests.integration.loader import POINTS, dagster_house, load_until, materialize, started
 from tests.support.guest_table import House, guest, key
 from tests.support.literal_source import Record
 from tests.support.tables import DAYS, day, item, make
@@ -28,6 +29,7 @@ from tests.writes.cases import CASES
 
 BEFORE = {("kept", 1), ("changed", 1), ("deleted", 1)}
 RIGHT = {("kept", 1), ("changed", 2), ("new", 2)}
+BAD = {("kept", 1), ("changed", 9), ("bad", 9)}
 
 
 def rows(h: House) -> set[tuple[str, int]]:
@@ -83,21 +85,27 @@ def first_day(tmp_path_factory: pytest.TempPathFactory, spark_url: str) -> Path:
     return folder
 
 
+def killed_copy(folder: Path, remote: str, tmp_path: Path, number: int, point: str, **tags: str) -> Path:
+    """A copy of a lake with all that belongs to it, in which a run on a day was killed."""
+    copy = shutil.copytree(folder, tmp_path / "again")
+    with opened(copy, remote) as h:
+        adopt_lake(h.instance, [h.table], h.lake)  # otherwise the run refuses a copy
+    process = started(materialize, copy, remote, number, point, tags)
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
+    return copy
+
+
 @pytest.mark.parametrize("point", POINTS)
 def test_every_point_is_at_functions_that_are_there(point: str) -> None:
-    assert all(callable(getattr(where, called)) for where, called in functions(point))
+    assert all(callable(getattr(where, called)) for where, called in POINTS[point][0])
 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_load_killed_at_any_point_has_no_checkpoint_and_its_repetition_puts_the_table_right(
     first_day: Path, spark_url: str, tmp_path: Path, point: str
 ) -> None:
-    folder = shutil.copytree(first_day, tmp_path / "again")
-    with opened(folder, spark_url) as h:
-        adopt_lake(h.instance, [h.table], h.lake)  # otherwise the load refuses a copy
-    process = started(materialize, folder, spark_url, 2, point)
-    process.join(120)
-    assert process.exitcode == -signal.SIGKILL
+    folder = killed_copy(first_day, spark_url, tmp_path, 2, point)
     with opened(folder, spark_url) as h:
         assert checkpoints(h) == {key(1)}
         assert rows(h) == (RIGHT if is_merged(point) else BEFORE)
@@ -110,6 +118,36 @@ def test_a_load_killed_at_any_point_has_no_checkpoint_and_its_repetition_puts_th
         if point == "merging":
             wait_for_the_forgotten_statement(h.lake, h.lake.table_uri(h.table.key.path))
             assert rows(h) == RIGHT
+
+
+@pytest.fixture(scope="module")
+def bad_day(first_day: Path, tmp_path_factory: pytest.TempPathFactory, spark_url: str) -> Path:
+    """The same, with the first day rewritten badly: a key is gone, another is new."""
+    folder = shutil.copytree(first_day, tmp_path_factory.mktemp("bad") / "day")
+    with opened(folder, spark_url) as h:
+        adopt_lake(h.instance, [h.table], h.lake)
+        h.deliver(1, guest("kept"), guest("changed", seq=9), guest("bad", seq=9))
+        assert h.load(1) == [True]
+        assert rows(h) == BAD
+    return folder
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_an_undo_killed_at_any_point_is_completed_by_its_repetition_which_undoes_nothing_more(
+    bad_day: Path, spark_url: str, tmp_path: Path, point: str
+) -> None:
+    folder = killed_copy(bad_day, spark_url, tmp_path, 1, point, **{UNDO_TAG: "last"})
+    with opened(folder, spark_url) as h:
+        assert rows(h) == (BEFORE if is_merged(point) else BAD)
+        assert h.run(h.loads, partition=key(1), tags={UNDO_TAG: "last"}).success
+        assert rows(h) == BEFORE
+        record = h.look().controls[key(1)]
+        assert (record.landing, record.former) == (3, 2)
+        assert record.hold is not None and (record.hold.undone, record.hold.returned_to) == (2, 1)
+        assert [w.status for w in h.look().progress if w.key == key(1)] == ["held"]
+        if point == "merging":
+            wait_for_the_forgotten_statement(h.lake, h.lake.table_uri(h.table.key.path))
+            assert rows(h) == BEFORE
 
 
 TELLING = {
