@@ -24,7 +24,7 @@ from incload_assets.load.apply import Applied, apply_changes
 from incload_assets.load.compacted import hold_off, refuse_rewrite
 from incload_assets.load.detection import look
 from incload_assets.load.placement import refuse_misplaced
-from incload_assets.load.range_fences import call_off_ingestions, call_off_merges, has_merge_of
+from incload_assets.load.range_fences import call_off_ingestions, call_off_merges, not_merged
 from incload_assets.load.reconcile import Evidence
 from incload_assets.load.tables import ensure_tables
 from incload_assets.progress.checkpoint import NOTHING_KNOWN, Checkpoint
@@ -260,7 +260,7 @@ def expect_completion(load: LoadContext, ingestion: Ingestion, checkpoint: Check
 def _may_be_merged(load: LoadContext, window: Window, record: WindowRecord) -> bool:
     """Whether the table may have the merge of a landing; an undo of a replay has the fingerprint of the replay."""
     delta = load.lake.delta(load.uri)
-    return load.table.write.whole or delta is None or has_merge_of(load.table, window, record.landing, delta)
+    return load.table.write.whole or delta is None or not not_merged(load.table, {window: record}, delta)
 
 
 def prefetch_delta_state(load: LoadContext) -> None:

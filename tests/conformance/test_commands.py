@@ -21,7 +21,7 @@ from incload_assets.monitoring.dashboard.page_server import looks
 from incload_assets.monitoring.loads_table import LoadsTable
 from resources.settings import Settings
 from resources.spark.resource import open_session
-from tests.conformance.kinds import D1, D2, D3, OF_SOURCES, OF_WRITES, Kind
+from tests.conformance.kinds import D1, D2, D3, OF_SOURCES, OF_WRITES, SOURCES, TRIED_BY_TESTS_OF_THEIR_OWN, Kind
 from tests.conformance.project import Project, project_in
 from tests.conformance.questions import ASKED_IN_STEPS, HEALTHY, TRIED_ELSEWHERE
 from tests.sources.case import Case, Place
@@ -165,7 +165,9 @@ def decide_about_rejected_rows(person: Person) -> None:
     assert replayed in project.do("replay", TABLE).out
     assert person.rows() == kind.held
     before = project.stand()
-    discarded = project.do("discard", TABLE, "--because", "a test", given=f"{TABLE}\n").out
+    code, says = person.says("discard", TABLE, "--because", "a test")
+    assert (code, "--yes" in says, project.stand().changed(before)) == (1, True, set()), says
+    discarded = project.do("discard", TABLE, "--because", "a test", "--yes").out
     assert project.stand().changed(before) == {"_audit", "_decisions"}
     assert f"discarded {rows}" in discarded
     assert "no open rejected row matches" in project.do("accept", TABLE, "--because", "a test").out
@@ -200,9 +202,10 @@ def lose_what_dagster_knows(person: Person) -> None:
     [*_, archive] = sorted((project.root / "saved").iterdir())
     project.lose_dagsters_storage()
     assert person.status()["loaded"] == []
-    code, says = person.says("doctor")
-    assert (code, f"incload rebuild {TABLE}" in says) == (1, True), says
-    project.do("restore-instance", str(archive))
+    for command, ends in (("doctor", 1), ("status", 0)):
+        code, says = person.says(command)
+        assert (code, "incload rebuild" in says) == (ends, True), says
+    project.do("restore-instance", str(archive), "--yes")
     assert project.stand().green == known
     project.lose_dagsters_storage()
     edited = DeltaTable(project.lake.table_uri([TABLE]))
@@ -240,14 +243,13 @@ def nothing_wrong(person: Person) -> None:
 
 
 def test_no_write_strategy_kind_of_source_or_command_is_forgotten() -> None:
-    everything = [value for value in vars(public).values() if isinstance(value, type)]
-    strategies = {value for value in everything if issubclass(value, Write)}
-    sources = {value for value in everything if issubclass(value, Source) and value is not Source}
-    assert {type(kind.write) for kind in OF_WRITES} == strategies
-    tried = {kind.source.__name__ for kind in OF_SOURCES if not kind.derived}
-    assert sources.__len__() and tried
+    named = [value for value in vars(public).values() if isinstance(value, type)]
+    assert {type(kind.write) for kind in OF_WRITES} == {value for value in named if issubclass(value, Write)}
+    sources = {value for value in named if issubclass(value, Source) and value is not Source}
+    assert sources <= {*SOURCES, *TRIED_BY_TESTS_OF_THEIR_OWN}
+    assert {*SOURCES.values()} <= {kind.name for kind in KINDS}
     commands: set[str] = set(get_command(program).commands)
     asked_of = {question.command.split()[0] for question in HEALTHY}
-    assert asked_of | set(ASKED_IN_STEPS) | set(TRIED_ELSEWHERE) == commands
+    assert asked_of | ASKED_IN_STEPS | set(TRIED_ELSEWHERE) == commands
     for name, place in TRIED_ELSEWHERE.items():
         assert f'"{name}"' in (PROJECT / place).read_text(), (name, place)
