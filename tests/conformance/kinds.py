@@ -210,6 +210,7 @@ OF_WRITES = [
     ),
     merged(
         "merge of partial changes",
+        fates=("superseded", "in effect", "in effect"),
         write=Merge(partial=True),
         rows=LOADED | {D3: [{"id": "a", "big": 12, "seq": 3, "op": "u"}, *LOADED[D3][:2]]},
         columns=("id", "big", "seq", "born"),
@@ -219,6 +220,7 @@ OF_WRITES = [
     ),
     merged(
         "merge with truncates",
+        fates=("superseded", "stale", "superseded", "in effect"),
         changes=Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd'", truncate_when="op = 't'"),
         rows=LOADED | {D3: [{"seq": 2, "op": "t"}, *LOADED[D3]]},
         held={("a", 12, 3), ("d", 40, 3)},
@@ -226,6 +228,7 @@ OF_WRITES = [
     ),
     merged(
         "merge with extracts",
+        fates=("superseded", "superseded", "superseded", "in effect"),
         changes=Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd'", snapshot_when="op = 's'"),
         rows=LOADED | {D3: [sold("a", 12, 3, "s"), sold("d", 40, 3, "s", THIRD), sold("c", 29, 0)]},
         held={("a", 12, 3), ("d", 40, 3)},
@@ -233,6 +236,7 @@ OF_WRITES = [
     ),
     Kind(
         "history",
+        fates=("in effect", "in effect", "in effect"),
         write=History(),
         answers=NOT_ADOPTED,
         columns=("id", "big", "valid_from", "valid_to", "is_current"),
@@ -323,7 +327,7 @@ OF_SOURCES = [
     appended("postgres by id", source=PostgresById, changes=Changes(keys=["id"]), answers=UNREADABLE | OTHER_COLUMNS),
     merged("kafka", source=KafkaTopic),
     merged("debezium", source=DebeziumFiles),
-    merged("several sources", source=SeveralFiles),
+    merged("several sources", source=SeveralFiles, answers=OTHER_COLUMNS),
     Kind(
         "derived table",
         derived=True,
