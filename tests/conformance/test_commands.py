@@ -202,10 +202,9 @@ def lose_what_dagster_knows(person: Person) -> None:
     project.do("backup", "--to", "saved")
     [*_, archive] = sorted((project.root / "saved").iterdir())
     project.lose_dagsters_storage()
-    assert person.status()["loaded"] == []
-    for command, ends in (("doctor", 1), ("status", 0)):
+    for command in ("doctor", "status"):
         code, says = person.says(command)
-        assert (code, "incload rebuild" in says) == (ends, True), says
+        assert (code, "incload rebuild" in says) == (1, True), says
     project.do("restore-instance", str(archive), "--yes")
     assert project.stand().green == known
     project.lose_dagsters_storage()
