@@ -196,7 +196,7 @@ def pause_and_resume(person: Person) -> None:
 
 
 def lose_what_dagster_knows(person: Person) -> None:
-    """A backup brings it back, a rebuild proves it from the table; a row that was edited by hand is not proven."""
+    """A backup brings it back, a rebuild proves it from the table; a row that was deleted by hand is not proven."""
     project = person.project
     known = project.stand().green
     project.do("backup", "--to", "saved")
@@ -208,8 +208,8 @@ def lose_what_dagster_knows(person: Person) -> None:
     project.do("restore-instance", str(archive), "--yes")
     assert project.stand().green == known
     project.lose_dagsters_storage()
-    edited = DeltaTable(project.lake.table_uri([TABLE]))
-    edited.update(updates={"big": "77"}, predicate=f"id = '{person.kind.key[0].removeprefix('id=')}'")
+    key = person.kind.key[0].removeprefix("id=")
+    DeltaTable(project.lake.table_uri([TABLE])).delete(f"id = '{key}'")
     code, says = person.says("rebuild", TABLE)
     assert (code, "not proven" in says) == (1, True), says
     code, says = person.says("trace", TABLE, *person.kind.key)
