@@ -95,9 +95,9 @@ class Extracts:
     """The ingested windows, for strategies by which only the newest ones count.
 
     Args:
-        windows: Partition keys of all ingested windows, oldest first.
-        dirty: Windows with rejected rows.
-        blind: Windows with a rejected row whose key cannot be read.
+        windows: Partition keys of all ingested windows, oldest first; the newest one holds an extract.
+        dirty: Windows with rejected rows, and those that hold no extract, because their first load was undone.
+        blind: Windows with a rejected row whose key cannot be read, and those that hold no extract.
     """
 
     windows: Sequence[str]

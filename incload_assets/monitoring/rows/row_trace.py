@@ -234,15 +234,16 @@ class _Look:
         )
 
     def extracts(self) -> Extracts:
-        """The ingested windows; which have rejected rows matters only where the newest extract decides."""
+        """The ingested windows; where the newest extract decides, one whose first load was undone is none."""
         if not self.table.write.supersedes:
             return Extracts(self.windows)
         records = window_records_of(self.log)
-        return Extracts(
-            self.windows,
-            {window for window, record in records.items() if record.rejected},
-            set(self._unreadable()),
-        )
+        withdrawn = {window for window, record in records.items() if record.is_withdrawn}
+        windows = list(self.windows)
+        while len(windows) > 1 and windows[-1] in withdrawn:
+            windows.pop()
+        rejected = {window for window, record in records.items() if record.rejected}
+        return Extracts(windows, rejected | withdrawn, withdrawn | set(self._unreadable()))
 
     def _unreadable(self) -> list[str]:
         """The windows of rejected rows whose key cannot be read, one for each row."""

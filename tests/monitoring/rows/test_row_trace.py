@@ -16,10 +16,13 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import Append, DeleteInsert, Fold, FullReload, History, Merge, Overwrite, Snapshot
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.table import Quarantine
+from incload_assets.declaration.window import window_of
+from incload_assets.load.undo import undo_window
+from incload_assets.load.undo_plan import Undo
 from incload_assets.monitoring.rows.row_key import key_of
 from incload_assets.monitoring.rows.row_trace import RowTrace, trace_row
 from tests.maintenance.test_compact_logs import compacted
-from tests.support.tables import DatedItem, GoodItem, Loaded, day, item, make
+from tests.support.tables import DAYS, DatedItem, GoodItem, Loaded, day, item, make
 from tests.writes.case import Case, crowds
 from tests.writes.cases import CASES as CONFORMANCE
 
@@ -230,6 +233,24 @@ def test_a_row_that_its_window_no_longer_has_is_told_as_withdrawn(spark: SparkSe
     trace = traced(table, "id=a")
     assert fates(trace) == [("withdrawn", "withdrawn", None)] and trace.changes[0].landing == 2
     assert (trace.rows, trace.now) == (0, "the table has no such row: the changes that it had were withdrawn")
+
+
+@pytest.mark.parametrize("write", [Snapshot(), FullReload()], ids=["snapshot", "full reload"])
+def test_an_extract_whose_first_load_was_undone_decides_nothing(
+    spark: SparkSession, tmp_path: Path, write: Snapshot | FullReload
+) -> None:
+    keys = ["id"] if isinstance(write, Snapshot) else []
+    table = make(spark, tmp_path, write=write, changes=Changes(keys=keys))
+    table.content |= {day(1): [item("a", "x", 1)], day(2): [item("a", "y", 2)], day(3): [item("a", "z", 3)]}
+    for number in (1, 2, 3):
+        table.load(number)
+    undo_window(spark, table.table, table.lake, window_of(DAYS, day(3)), Undo())
+    found = traced(table, "id=a")
+    assert (found.agrees, [change.fate for change in found.changes]) == (True, ["superseded", "in effect"])
+    undo_window(spark, table.table, table.lake, window_of(DAYS, day(2)), Undo())
+    table.load(3, if_held="release")
+    found = traced(table, "id=a")
+    assert (found.agrees, [change.fate for change in found.changes]) == (True, ["superseded", "in effect"])
 
 
 def test_an_edit_by_another_writer_is_told_with_the_load_that_repairs_it(spark: SparkSession, tmp_path: Path) -> None:
