@@ -3,7 +3,6 @@
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
@@ -14,47 +13,10 @@ from incload_assets.monitoring.drill import fault_drill, faults, lag_faults
 from incload_assets.monitoring.drill.fault_drill import Outcome, play, program
 from incload_assets.monitoring.drill.faults import FAULTS
 from incload_assets.monitoring.drill.lag_faults import LAG_FAULTS
-from incload_assets.monitoring.drill.sent_alerts import Alerts
 from resources.errors import IncrementalLoadError
 from resources.settings import Settings
-from tests.monitoring.drill.test_runbooks import FAILURES
 
 BY_NAME = {fault.runbook: fault for fault in reversed(FAULTS)}
-
-
-def notification(receiver: str, status: str, name: str, fingerprint: str = "1") -> dict[str, Any]:
-    group, severity = {"table": "guests", "cause": "x"}, "page" if name == "IncloadDuplicates" else "ticket"
-    labels = {**group, "alertname": name, "severity": severity}
-    alert = {"status": status, "labels": labels, "fingerprint": fingerprint}
-    return {"receiver": receiver, "groupLabels": group, "alerts": [alert]}
-
-
-def test_the_seven_faults_have_their_runbooks() -> None:
-    assert list(dict.fromkeys(fault.runbook for fault in FAULTS)) == list(FAILURES[:7])
-    assert sorted({fault.mode for fault in FAULTS}) == [f"F{number}" for number in range(1, 8)]
-
-
-def test_an_alert_is_heard_once_all_its_receivers_have_it_and_over_once_all_know() -> None:
-    alerts, fault = Alerts(["owner team:drill"]), BY_NAME["duplicate-writes"]
-    alerts.take(notification("owner team:drill", "firing", "IncloadVolume"))
-    assert alerts.firing(fault) == [] and alerts.heard(fault, 0) == {}
-    alerts.take(notification("page", "firing", "IncloadDuplicates"))
-    assert alerts.firing(fault) == ["IncloadDuplicates"] and alerts.heard(fault, 0) == {}
-    alerts.take(notification("owner team:drill", "firing", "IncloadDuplicates"))
-    assert [*alerts.heard(fault, 0)] == ["IncloadDuplicates"]
-    alerts.take(notification("page", "resolved", "IncloadDuplicates"))
-    assert alerts.firing(fault) == ["IncloadDuplicates"]
-    alerts.take(notification("owner team:drill", "resolved", "IncloadDuplicates"))
-    assert alerts.firing(fault) == [] and [*alerts.heard(fault, 0)] == ["IncloadDuplicates"]
-    assert alerts.receivers(["IncloadDuplicates"]) == ["owner team:drill", "page"]
-
-
-def test_an_alert_that_also_comes_to_a_receiver_of_others_is_not_heard() -> None:
-    alerts, fault = Alerts(["owner team:drill"]), BY_NAME["late-arrivals"]
-    alerts.take(notification("owner team:drill", "firing", "IncloadLateArrivals"))
-    assert [*alerts.heard(fault, 0)] == ["IncloadLateArrivals"]
-    alerts.take(notification("ticket", "firing", "IncloadLateArrivals"))
-    assert alerts.heard(fault, 0) == {}
 
 
 def test_a_program_that_is_not_installed_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
