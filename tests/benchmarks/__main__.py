@@ -5,7 +5,7 @@
 Both sides of each comparison run in turn, in this one process. Prints a table and writes ``results.json`` and
 ``results.svg``. A row that fails is told as failed, the others go on; the exit code is 1 then. Full scale takes hours
 on a laptop and up to 10 GB of disk, so name the rows that you want: those that are not named stay as that folder has
-them, each with the date of its measurement.
+them, each with the date of its measurement. A row that begins while others keep the processors busy is marked so.
 """
 
 import argparse
