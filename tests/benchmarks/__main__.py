@@ -51,6 +51,7 @@ def main() -> int:
             with bench(sizes, asked.pairs or pairs, warm_up) as means:
                 for comparison in ROWS[row](means):
                     comparisons[row].append(replace(comparison, busy=busy))
+                    write(found, asked.out)
         except Exception as error:  # the others are worth having
             traceback.print_exc()
             failed[row] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
