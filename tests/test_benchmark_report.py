@@ -74,6 +74,9 @@ def test_rows_that_are_not_measured_again_keep_their_dates(tmp_path: Path) -> No
     at = "2026-01-05T00:00:00+00:00"
     assert earlier(tmp_path, "small") == {"warm": [replace(GOOD, measured=at)], "growth": [replace(BAD, measured=at)]}
     assert earlier(tmp_path, "full") == {}
+    busy = replace(GOOD, measured=at, share=0.95, busy=True)
+    write(replace(FOUND, comparisons={"promises": [busy]}), tmp_path / "busy")
+    assert earlier(tmp_path / "busy", "small") == {"promises": [busy]}
     later = replace(
         FOUND, at=datetime(2026, 2, 1, tzinfo=UTC), comparisons={**earlier(tmp_path, "small"), "run": [BAD]}
     )
@@ -84,6 +87,17 @@ def test_a_line_of_the_page_names_what_is_missed() -> None:
     assert markdown(as_json(FOUND)["rows"]).splitlines()[2:] == [
         "| load / by hand | 0.50 | 0.25 – 1.00 | ≤ 0.8 |  |",
         "| large & small | 3.00 | 2.00 – 4.00 | ≤ 1.2 | missed |",
+    ]
+
+
+def test_a_promise_is_kept_by_the_share_that_it_speaks_of_and_a_busy_machine_is_named() -> None:
+    twenty = (*[0.5] * 19, 3.0)
+    kept = Comparison("wait / promise", twenty, 1, note="p95 60 s", measured="2026-01-05", share=0.95, busy=True)
+    assert kept.met and replace(kept, ratios=(*twenty, 3.0)).met is False
+    assert replace(kept, ratios=(0.5,), share=0.5).met
+    found = replace(FOUND, comparisons={"promises": [kept]})
+    assert markdown(as_json(found)["rows"]).splitlines()[2:] == [
+        "| wait / promise | 0.50 | 0.50 – 3.00 | ≤ 1 | p95 60 s; busy machine |"
     ]
 
 

@@ -20,6 +20,7 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 from dagster._core.definitions.run_request import InstigatorType  # these have no public names
 from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, SensorInstigatorData
+from dagster._daemon.types import DaemonHeartbeat
 from pyspark.sql import DataFrame
 
 from incload_assets.assets.incremental import incremental_asset, table_of
@@ -174,7 +175,7 @@ class FaultScratch:
         return not {*self.windows} <= set(self.instance.get_materialized_partitions(self.table.key))
 
     def look(self) -> None:
-        """Runs all checks of the table, and a tick of its sensor that requests nothing."""
+        """Runs all checks of the table, and a tick of its sensor that requests nothing, as a daemon that is alive."""
         for name in CHECK_JOBS:
             self.definitions.resolve_job_def(name).execute_in_process(instance=self.instance, raise_on_error=False)
         self._tick()
@@ -188,6 +189,8 @@ class FaultScratch:
         )
         sensor.evaluate_tick(context)
         at = now().timestamp()
+        for daemon in self.instance.get_required_daemon_types():
+            self.instance.add_daemon_heartbeat(DaemonHeartbeat(at, daemon, self.root))
         data = SensorInstigatorData(last_tick_timestamp=at, cursor=context.cursor, last_tick_success_timestamp=at)
         self._store(sensor.name, data)
 

@@ -42,6 +42,8 @@ class Sizes:
         versions: Of each of them.
         loads: After which the memory is looked at.
         soak: Loads through one server.
+        changed: Settings that are changed one by one.
+        burst: The same at once.
         warm: Rounds that a server of small loads has behind it: Java compiles what runs often, for some ten of them.
         often: How many times as many pairs of small loads count: these differ more, and take little time.
     """
@@ -65,6 +67,8 @@ class Sizes:
     versions: int = 200
     loads: int = 5
     soak: int = 500
+    changed: int = 50
+    burst: int = 1_000
     warm: int = 8
     often: int = 3
 
@@ -72,7 +76,7 @@ class Sizes:
 SMALL = Sizes(
     partition=200, partitions=2, plain=4, growth=(2, 4), largest=6, big=2_000, steps=(200, 400), state=10_000,
     files=40, windows=10, tables=2, backfill=4, daily=5, first=2_000, single=2, keys=50, versions=4, loads=1,
-    soak=10, warm=0, often=1,
+    soak=10, changed=3, burst=20, warm=0, often=1,
 )  # fmt: skip
 """To see that everything runs; the ratios mean nothing."""
 

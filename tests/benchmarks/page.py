@@ -26,7 +26,9 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         asked = "" if row["bound"] is None else f"≤ {row['bound']:.3g}"
         spread = f"{_short(row['min'])} – {_short(row['max'])}"
-        verdict = "missed" if row["met"] is False else ""
+        told = ["missed"] if row["met"] is False else []
+        told += [row["note"]] if "share" in row else []
+        verdict = "; ".join([*told, "busy machine"] if row.get("busy") else told)
         lines.append(f"| {row['name']} | {_short(row['median'])} | {spread} | {asked} | {verdict} |")
     return "\n".join(lines)
 

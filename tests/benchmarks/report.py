@@ -85,6 +85,8 @@ def _told(one: Comparison) -> dict[str, Any]:
         "ratios": list(one.ratios),
         "sizes": dict(one.sizes),
         "note": one.note,
+        **({"share": one.share} if one.share != 0.5 else {}),
+        **({"busy": True} if one.busy else {}),
     }
 
 
@@ -140,7 +142,16 @@ def earlier(folder: Path, scale: str) -> dict[str, list[Comparison]]:
     for one in told["rows"] if told["scale"] == scale else ():
         ratios, measured = tuple(one["ratios"]), one.get("measured") or told["date"]
         found.setdefault(one["row"], []).append(
-            Comparison(one["name"], ratios, one["bound"], one["sizes"], one["note"], measured)
+            Comparison(
+                one["name"],
+                ratios,
+                one["bound"],
+                one["sizes"],
+                one["note"],
+                measured,
+                one.get("share", 0.5),
+                one.get("busy", False),
+            )
         )
     return found
 

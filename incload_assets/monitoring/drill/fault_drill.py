@@ -1,8 +1,9 @@
 """A drill of the operating model: each failure mode is injected for real, and its alert and its runbook have to work.
 
 A scratch table is loaded by real runs in a Dagster instance of its own, with the configured Spark and lake. A real
-Prometheus scrapes its metrics and evaluates the rendered rules, a real Alertmanager passes the alerts on, and what it
-sends is awaited. Then the remedy of the runbook is applied, until the table is right and the alert is resolved.
+Prometheus scrapes its metrics and evaluates the rendered rules, a real Alertmanager groups the alerts and routes them
+by the rendered configuration, and each of their receivers is awaited. Then the remedy of the runbook is applied, until
+the table is right and all receivers were sent that the alert is resolved.
 
 What production does over minutes happens here at once: checks run after each event, and alerts do not wait.
 """
@@ -14,7 +15,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,6 +28,8 @@ import yaml
 
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.drill.faults import Fault
+from incload_assets.monitoring.drill.sent_alerts import Alerts
+from incload_assets.monitoring.prometheus.alertmanager import alertmanager
 from incload_assets.monitoring.prometheus.rules import prometheus, rules
 from resources.errors import IncrementalLoadError
 from resources.failures import masked
@@ -39,6 +42,7 @@ DETECTED_WITHIN, RECOVERED_WITHIN = 60.0, 300.0
 GROWTH = "15s"
 """What takes the place of the hours and days over which rules look at the growth of counters."""
 _POLL = 0.2
+_AT_ONCE = {"group_wait": "0s", "group_interval": "1s"}
 _RANGE, _OFFSET = re.compile(r"\[\d+[smhdw]\]"), re.compile(r"offset \d+[smhdw]")
 
 
@@ -49,7 +53,8 @@ class Outcome:
     Args:
         fault: The fault.
         alerts: The names of the alerts that arrived.
-        detected: Seconds from the fault to its alert; None if none arrived.
+        receivers: The receivers that they were sent to.
+        detected: Seconds from the fault until all receivers of an alert had it; None if none arrived.
         recovered: Seconds from the alert until the table was right and the alert resolved; None if that did not happen.
         caught_up: Seconds that the remedy took until the table was right; None if it was not.
         backlog: The number of changes that the remedy loaded, where its pace counts; 0: it does not.
@@ -58,6 +63,7 @@ class Outcome:
 
     fault: Fault[Any]
     alerts: Sequence[str] = ()
+    receivers: Sequence[str] = ()
     detected: float | None = None
     recovered: float | None = None
     caught_up: float | None = None
@@ -70,41 +76,12 @@ class Outcome:
         about = f"{self.fault.mode} {self.fault.runbook}: {self.fault.about}: "
         if self.wrong is not None or self.detected is None or self.recovered is None:
             return f"{about}{self.wrong}"
-        found = f"{about}{', '.join(self.alerts)} after {self.detected:.1f} s, recovered after {self.recovered:.1f} s"
+        sent = f"{', '.join(self.alerts)} to {', '.join(self.receivers)}"
+        found = f"{about}{sent} after {self.detected:.1f} s, recovered after {self.recovered:.1f} s"
         if not self.backlog or not self.caught_up:
             return found
         pace = self.backlog / self.caught_up
         return f"{found}; {self.backlog:,} changes caught up within {self.caught_up:.1f} s, {pace:,.0f} a second"
-
-
-class Alerts:
-    """The alerts that Alertmanager has sent, by a webhook."""
-
-    def __init__(self) -> None:
-        self._firing: dict[str, str] = {}
-        self._heard: dict[str, float] = {}
-        self._lock = threading.Lock()
-
-    def take(self, message: dict[str, Any]) -> None:
-        """Takes a notification."""
-        with self._lock:
-            for alert in message.get("alerts", ()):
-                name = alert["labels"]["alertname"]
-                if alert["status"] == "firing":
-                    self._heard[name] = time.monotonic()
-                    self._firing[alert["fingerprint"]] = name
-                else:
-                    self._firing.pop(alert["fingerprint"], None)
-
-    def firing(self, fault: Fault[Any]) -> list[str]:
-        """The names of the alerts on a fault that fire now."""
-        with self._lock:
-            return sorted({*self._firing.values()} & {*fault.alerts})
-
-    def heard(self, fault: Fault[Any], since: float) -> dict[str, float]:
-        """When alerts on a fault began to fire since an instant of the monotonic clock, by name."""
-        with self._lock:
-            return {name: at for name, at in self._heard.items() if name in fault.alerts and at >= since}
 
 
 class Watched(Protocol):
@@ -157,6 +134,7 @@ def _played(scratch: W, fault: Fault[W], alerts: Alerts) -> Outcome:
     noticed = min(heard.values())
     backlog = fault.backlog(scratch) if fault.backlog else 0
     found = Outcome(fault=fault, alerts=sorted(heard), detected=noticed - began, backlog=backlog)
+    found = replace(found, receivers=alerts.receivers(heard))
     applied = time.monotonic()
     fault.remedy(scratch)
     if fault.is_there(scratch):
@@ -184,14 +162,12 @@ def watching(scratch: Watched) -> Iterator[Alerts]:
     Raises:
         IncrementalLoadError: They are not installed, or do not start.
     """
-    alerts = Alerts()
+    alerts = Alerts(f"owner {owner}" for owner in scratch.table.owners)
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="incload-drill-")))
         webhook = held.enter_context(_webhook(alerts))
         manager, server = free_port(), free_port()
-        route = {"receiver": "drill", "group_by": ["..."], "group_wait": "0s", "group_interval": "1s"}
-        receiver = {"name": "drill", "webhook_configs": [{"url": webhook, "send_resolved": True}]}
-        _write(folder / "alertmanager.yaml", {"route": route, "receivers": [receiver]})
+        _write(folder / "alertmanager.yaml", sent_to(webhook, alertmanager([scratch.table])))
         _write(folder / "rules.yaml", at_once(rules([scratch.table])))
         config = prometheus(scratch.target)
         config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
@@ -232,6 +208,25 @@ def at_once(rendered: dict[str, Any]) -> dict[str, Any]:
             rule.pop("for", None)
             rule["expr"] = _OFFSET.sub(f"offset {GROWTH}", _RANGE.sub(f"[{GROWTH}]", rule["expr"]))
     return rendered
+
+
+def sent_to(webhook: str, rendered: dict[str, Any]) -> dict[str, Any]:
+    """Alertmanager's configuration for a drill: the same groups, routes and inhibitions, at once and to a webhook.
+
+    Example:
+        >>> sent_to("http://x/", {"global": {"a": 1}, "route": {"group_wait": "30s"}, "receivers": [{"name": "page"}]})
+        {'route': {'group_wait': '0s'}, 'receivers': [{'name': 'page', 'webhook_configs': [{'url': 'http://x/'}]}]}
+    """
+    webhooks = {"webhook_configs": [{"url": webhook}]}
+    silent = ("nobody", "dead-man")
+    receivers = [{"name": r["name"]} | (webhooks if r["name"] not in silent else {}) for r in rendered["receivers"]]
+    rest = {name: part for name, part in rendered.items() if name not in ("global", "route", "receivers")}
+    return {"route": _hurried(rendered["route"]), "receivers": receivers, **rest}
+
+
+def _hurried(route: Mapping[str, Any]) -> dict[str, Any]:
+    hurried = dict(route) | {name: at for name, at in _AT_ONCE.items() if name in route}
+    return hurried | ({"routes": [*map(_hurried, route["routes"])]} if "routes" in route else {})
 
 
 def _write(file: Path, content: dict[str, Any]) -> None:

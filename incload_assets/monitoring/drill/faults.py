@@ -1,23 +1,21 @@
-"""The seven failure modes, injected for real into a scratch table: what shows each, and its runbook's remedy.
+"""The seven failure modes, injected for real into a scratch table: which alert shows each, and its runbook's remedy.
 
-A fault is injected, its sign is awaited, the remedy is applied, and it is over when the table is right and the sign is
-gone. What the faults work on is a :class:`Scratch`: a table of its own with three loaded windows.
+A fault is injected, its alert is awaited, the remedy is applied, and it is over when the table is right and the alert
+is resolved. What the faults work on is a :class:`Scratch`: a table of its own with three loaded windows.
 """
 
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Table
-from incload_assets.monitoring.metrics import Sample
-from incload_assets.monitoring.panels import Query
 from incload_assets.monitoring.rows.row_trace import RowTrace, trace_row
 from resources.lake import Lake
 from resources.lake_rows import rows_where
@@ -70,41 +68,6 @@ class Scratch(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sign:
-    """What a metric shows while there is a fault.
-
-    Args:
-        query: The metric, for the table at least.
-        bad: Whether values ``at most`` or ``at least`` the limit are bad.
-        limit: The limit.
-    """
-
-    query: Query
-    bad: Literal["at most", "at least"]
-    limit: float
-
-    @property
-    def promql(self) -> str:
-        """A condition in Prometheus's language.
-
-        Example:
-            >>> Sign(query=Query(metric="incload_check_passed", fold="min"), bad="at most", limit=0).promql
-            'min by (table) (incload_check_passed) <= 0'
-        """
-        return f"{self.query.promql} {'<=' if self.bad == 'at most' else '>='} {self.limit:g}"
-
-    def shown(self, samples: Iterable[Sample], table: str) -> bool:
-        """Whether the metrics of a table show it."""
-        values = [
-            sample.value
-            for sample in samples
-            if sample.metric == self.query.metric
-            and {**self.query.where, "table": table}.items() <= sample.labels.items()
-        ]
-        return any(value <= self.limit if self.bad == "at most" else value >= self.limit for value in values)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Fault(Generic[S]):
     """A failure mode, for scratch tables of a kind.
 
@@ -112,7 +75,6 @@ class Fault(Generic[S]):
         mode: The failure mode, ``F1`` to ``F7``.
         runbook: The anchor of its section of the runbooks.
         about: What is done, in a sentence without its full stop.
-        sign: What shows it once the checks have run; None: only the trace of a row, or the alert.
         alerts: The names of the alerts that show it; one of them is enough.
         inject: Does it.
         remedy: Does what the runbook says.
@@ -123,7 +85,6 @@ class Fault(Generic[S]):
     mode: str
     runbook: str
     about: str
-    sign: Sign | None
     alerts: Sequence[str]
     inject: Callable[[S], None]
     remedy: Callable[[S], None]
@@ -169,10 +130,6 @@ def _load(scratch: Scratch, *windows: str) -> None:
 def _windows_of(scratch: Scratch, id: str) -> list[str]:
     """The windows with changes of a row, as the runbooks find them."""
     return sorted({change.window for change in _trace(scratch, id).changes})
-
-
-def _failed(check: str) -> Sign:
-    return Sign(query=Query(metric="incload_check_passed", where={"check": check}, fold="min"), bad="at most", limit=0)
 
 
 def _remove_behind(scratch: Scratch) -> None:
@@ -274,7 +231,6 @@ FAULTS: tuple[Fault[Scratch], ...] = (
         mode="F1",
         runbook="missed-updates",
         about="another writer deletes a row of the table",
-        sign=_failed("reconciliation"),
         alerts=("IncloadRowsDiffer",),
         inject=_remove_behind,
         remedy=lambda scratch: _load(scratch, *_windows_of(scratch, "first 3")),
@@ -284,7 +240,6 @@ FAULTS: tuple[Fault[Scratch], ...] = (
         mode="F2",
         runbook="duplicate-writes",
         about="another writer appends a row of the table again",
-        sign=_failed("uniqueness"),
         alerts=("IncloadDuplicates",),
         inject=_write_again,
         remedy=_delete_and_load,
@@ -294,7 +249,6 @@ FAULTS: tuple[Fault[Scratch], ...] = (
         mode="F3",
         runbook="schema-break",
         about="a file has text in a column of numbers",
-        sign=_failed("quarantine"),
         alerts=("IncloadSchemaBreak", "IncloadQuarantine"),
         inject=_change_type,
         remedy=_correct_type,
@@ -304,7 +258,6 @@ FAULTS: tuple[Fault[Scratch], ...] = (
         mode="F4",
         runbook="late-arrivals",
         about="rows arrive for the oldest window, and its sensor has it loaded again",
-        sign=Sign(query=Query(metric="incload_backfilled_rows_total"), bad="at least", limit=LATE),
         alerts=("IncloadLateArrivals",),
         inject=_deliver_late,
         remedy=lambda scratch: _load(scratch, scratch.windows[0]),
@@ -314,7 +267,6 @@ FAULTS: tuple[Fault[Scratch], ...] = (
         mode="F5",
         runbook="checkpoint-loss",
         about="the table is restored to a version before its last load, so that the checkpoint is ahead of it",
-        sign=_failed("rollback"),
         alerts=("IncloadCheckpointLoss",),
         inject=_restore,
         remedy=lambda scratch: _load(scratch, *scratch.windows),
@@ -324,7 +276,6 @@ FAULTS: tuple[Fault[Scratch], ...] = (
         mode="F5",
         runbook="checkpoint-loss",
         about="Dagster's storage forgets all loads of the table",
-        sign=None,
         alerts=("IncloadCheckpointLoss",),
         inject=lambda scratch: scratch.forget(),
         remedy=lambda scratch: scratch.rebuild(),
@@ -334,7 +285,6 @@ FAULTS: tuple[Fault[Scratch], ...] = (
         mode="F6",
         runbook="partial-commit",
         about="a load is killed between its ingestion and its merge",
-        sign=_failed("reconciliation"),
         alerts=("IncloadRowsDiffer",),
         inject=_kill,
         remedy=lambda scratch: _load(scratch, scratch.windows[1]),
@@ -344,7 +294,6 @@ FAULTS: tuple[Fault[Scratch], ...] = (
         mode="F7",
         runbook="clock-skew",
         about="a row is dated a year ahead, so that no later change of its key can win",
-        sign=None,
         alerts=("IncloadClockSkew",),
         inject=_date_ahead,
         remedy=_correct_date,

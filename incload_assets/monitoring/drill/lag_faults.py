@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from incload_assets.monitoring.drill.faults import Fault, Sign
-from incload_assets.monitoring.panels import Query
+from incload_assets.monitoring.drill.faults import Fault
 
 PROMISED = timedelta(seconds=10)
 """The time within which the scratch table promises changes."""
@@ -86,16 +85,11 @@ def _go_on(stream: Stream) -> None:
     _load(stream, *stream.windows[_BEHIND])
 
 
-WAITING = Sign(
-    query=Query(metric="incload_news_waiting_seconds", fold="max"), bad="at least", limit=PROMISED.total_seconds()
-)
-
 LAG_FAULTS: tuple[Fault[Stream], ...] = (
     Fault(
         mode="F1",
         runbook="lag",
         about=f"{BURST // USUAL} times the usual number of change events arrives in three windows",
-        sign=WAITING,
         alerts=("IncloadNewsWaiting",),
         inject=_burst,
         remedy=lambda stream: _load(stream, *stream.windows[_BURST]),
@@ -106,7 +100,6 @@ LAG_FAULTS: tuple[Fault[Stream], ...] = (
         mode="F1",
         runbook="lag",
         about="a run hangs with the slot of the table's pool, while windows arrive",
-        sign=WAITING,
         alerts=("IncloadNewsWaiting",),
         inject=_hang,
         remedy=_go_on,

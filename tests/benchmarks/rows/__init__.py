@@ -7,11 +7,12 @@ from tests.benchmarks.pairs import Comparison
 from tests.benchmarks.rows.again import again, undo
 from tests.benchmarks.rows.big import big
 from tests.benchmarks.rows.by_key import history, state
-from tests.benchmarks.rows.first import cold, days, first
+from tests.benchmarks.rows.first import cold, days, first, reconcile
 from tests.benchmarks.rows.memory import memory
-from tests.benchmarks.rows.metrics import metrics
+from tests.benchmarks.rows.metrics import metrics, watched
 from tests.benchmarks.rows.other_tools import by_dlt, full_reload, without_spark
-from tests.benchmarks.rows.protect import protect
+from tests.benchmarks.rows.promises import minutes, promises
+from tests.benchmarks.rows.protect import protect, rotate
 from tests.benchmarks.rows.quiet import replay, sensor, tables
 from tests.benchmarks.rows.rebuild import rebuild
 from tests.benchmarks.rows.runs import backfill, run
@@ -28,14 +29,17 @@ ROWS: dict[str, Row] = {
     "again": again,
     "undo": undo,
     "first": first,
+    "reconcile": reconcile,
     "days": days,
     "cold": cold,
     "growth": growth,
     "protect": protect,
+    "rotate": rotate,
     "replay": replay,
     "sensor": sensor,
     "tables": tables,
     "metrics": metrics,
+    "watched": watched,
     "rebuild": rebuild,
     "state": state,
     "history": history,
@@ -47,6 +51,8 @@ ROWS: dict[str, Row] = {
     "reload": full_reload,
     "memory": memory,
     "soak": soak,
+    "promises": promises,
+    "minutes": minutes,
     "tuning": tuning,
 }
 """Every comparison that there is, in the order in which they run."""

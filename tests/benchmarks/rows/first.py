@@ -4,13 +4,16 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import dagster as dg
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.context import LoadContext
+from incload_assets.checks.observation import look
+from incload_assets.checks.reconciliation import ReconciliationConfig, reconciliation
 from incload_assets.declaration.window import window_of
 from incload_assets.load.ranges import load_first_windows
 from incload_assets.runs.warm_up import warm_up
@@ -23,6 +26,7 @@ from tests.benchmarks.contest import Loads, expect_same
 from tests.benchmarks.items import FIRST_WINDOW, WINDOWS, Items
 from tests.benchmarks.pairs import Comparison
 from tests.benchmarks.rows.small import small_items
+from tests.support.tables import Loaded
 
 
 def first(bench: Bench) -> Iterator[Comparison]:
@@ -46,6 +50,28 @@ def first(bench: Bench) -> Iterator[Comparison]:
     )  # fmt: skip
     expect_same(spark, ["id", "value", "seq", "day"], *loaded[-1])
     yield found
+
+
+def reconcile(bench: Bench) -> Iterator[Comparison]:
+    """A large table compared with its log, row by row, by the check that every night runs, against its load."""
+    rows, spark, landing = bench.sizes.first, bench.session(), bench.new("landing")
+    _write_all(spark, landing / f"{FIRST_WINDOW}", rows)
+    config, tables = ReconciliationConfig(all_partitions=True), list[Loaded]()
+
+    def load(_: int) -> None:
+        tables.append(Items(rows=0, changes=rows).table(spark, bench.new("lake"), landing))
+        assert tables[-1].load(f"{FIRST_WINDOW}").evidence.applied == rows
+
+    load(0)
+    with dg.DagsterInstance.local_temp() as instance:
+
+        def compare(_: int) -> None:
+            seen = look(instance, tables[-1].table, tables[-1].lake, datetime.now(UTC))
+            found = reconciliation(spark, seen, config)
+            assert found.passed, found.description
+
+        name = f"reconciliation of a table of {rows:,} rows / its load"
+        yield bench.compare(name, compare, load, bound=None, sizes={"rows": rows}, warm_up=0)
 
 
 def days(bench: Bench) -> Iterator[Comparison]:

@@ -2,8 +2,11 @@
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import count
+from threading import Event
 
 import dagster as dg
 
@@ -13,7 +16,9 @@ from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.prometheus.exporter import Exporter
 from resources.settings import Settings
 from tests.benchmarks.bench import Bench
+from tests.benchmarks.contest import Contest
 from tests.benchmarks.pairs import Comparison
+from tests.benchmarks.rows.small import small_items
 from tests.support.guest_table import house
 from tests.support.load_history import evaluated, fill, named, seen, tick
 
@@ -51,3 +56,36 @@ def metrics(bench: Bench) -> Iterator[Comparison]:
             sizes={"tables": sizes.tables, "loads": rows},
         )
         yield replace(found, note=f"a scrape took {max(longest):.1f} s at most")
+
+
+def watched(bench: Bench) -> Iterator[Comparison]:
+    """A load while the table's metrics are scraped each second, against the same load while nobody looks."""
+    contest = Contest.of(bench, small_items(bench, bench.sizes.partitions))
+    seen, alone = contest.loads(), contest.loads()
+    scrapes = count()
+
+    def write(number: int) -> None:
+        seen.write(number)
+        alone.write(number)
+
+    with dg.DagsterInstance.local_temp() as instance:
+        exporter = Exporter(instance, [seen.table.table], seen.table.lake)
+
+        def load(number: int) -> None:
+            done = Event()
+
+            def scrape() -> None:
+                while not done.wait(1):
+                    assert "incload_up 1.0" in exporter.text()
+                    next(scrapes)
+
+            with ThreadPoolExecutor(1) as pool:
+                scraping = pool.submit(scrape)
+                seen.load(number)
+                done.set()
+                scraping.result()
+
+        rounds = bench.rounds(small=True)
+        name = "small load, metrics scraped each second / nobody looks"
+        found = bench.compare(name, load, alone.load, prepare=write, bound=1.1, sizes=seen.items.sizes, **rounds)
+    yield replace(found, note=f"{next(scrapes)} scrapes, by a thread of the loading process")

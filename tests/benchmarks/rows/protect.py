@@ -66,6 +66,40 @@ def protect(bench: Bench) -> Iterator[Comparison]:
             )
 
 
+def rotate(bench: Bench) -> Iterator[Comparison]:
+    """All windows of a table loaded again under a new key, against their first loads."""
+    rows, windows = bench.sizes.big // 100, 5
+    with pytest.MonkeyPatch.context() as keys:
+        keys.setenv("INCLOAD_KEY_ERASURE", "made up for this benchmark, 32 long")
+        landing = bench.new("landing")
+        for number in range(windows):
+            _write(landing, rows, number)
+
+        def load(table: Loaded, key: str) -> None:
+            keys.setenv("INCLOAD_KEY_CRM", f"{key} made up for this benchmark, 32 long")
+            for number in range(windows):
+                _load(table, rows, number)
+
+        contract = _protected(Hashed(key="crm"))
+        tables = [_table(bench, landing, contract)]
+
+        def prepare(_: int) -> None:
+            load(tables[-1], "old")
+            tables.append(_table(bench, landing, contract))
+
+        found = bench.compare(
+            f"key of {windows} windows of {rows:,} rows rotated: all loaded again / their first loads",
+            lambda _: load(tables[-2], "new"),
+            lambda _: load(tables[-1], "new"),
+            prepare=prepare,
+            sizes={"windows": windows, "rows": rows},
+            warm_up=1,
+        )
+        old, new = (table.rows("id", "email") for table in tables[-2:])
+        assert old == new and len(new) == windows * rows, "tokens of the old key are left"
+        yield found
+
+
 def _table(bench: Bench, landing: Path, contract: type[Clear]) -> Loaded:
     return make(
         bench.session(),

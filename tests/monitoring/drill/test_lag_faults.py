@@ -8,7 +8,7 @@ import pytest
 from incload_assets.cli.fault_scratch import fault_scratch
 from incload_assets.cli.lag_scratch import KEYS, POOL, Database, LagScratch
 from incload_assets.monitoring.drill.fault_drill import play
-from incload_assets.monitoring.drill.lag_faults import LAG_FAULTS, PROMISED, WAITING
+from incload_assets.monitoring.drill.lag_faults import LAG_FAULTS, PROMISED
 from incload_assets.monitoring.prometheus.alerts import ALERTS
 from resources.settings import Settings
 
@@ -17,7 +17,6 @@ def test_both_are_noticed_by_an_alert_that_leads_to_their_runbook() -> None:
     runbooks = {alert.name: alert.runbook for alert in ALERTS}
     assert [[runbooks[name] for name in fault.alerts] for fault in LAG_FAULTS] == [["lag"], ["lag"]]
     assert [fault.runbook for fault in LAG_FAULTS] == ["lag", "lag"]
-    assert WAITING.promql == "max by (table) (incload_news_waiting_seconds) >= 10"
 
 
 def test_the_events_of_a_burst_make_the_rows_of_their_database() -> None:
