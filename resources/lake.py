@@ -21,7 +21,7 @@ from resources.errors import IncrementalLoadError
 from resources.failures import translate
 from resources.object_store import S3Endpoint
 from resources.settings import Settings
-from resources.unreadable import LOG_FOLDER, unreadable, without_commits
+from resources.unreadable import LOG_FOLDER, unreadable, with_features, without_commits
 
 CUTS_FOLDER = "_cuts"
 """Folder under the lake's root with the window bounds of tables whose sources have no reliable times."""
@@ -152,12 +152,15 @@ class Lake:
         """The table at ``uri`` at its newest version; None if there is none.
 
         Raises:
-            LakeUnreadable: As in :meth:`delta`, or the folder has data, but no commits.
+            LakeUnreadable: As in :meth:`delta`, the folder has data, but no commits, or the table has a
+                feature that is not known.
             SparkUnavailable, IncrementalLoadError: As in :meth:`delta`.
         """
         table = self.delta(uri)
         if table is None and (names := self.strangers(uri)) and (table := self.delta(uri)) is None:
             raise without_commits(uri, names)
+        if table is not None and (error := with_features(uri, table.protocol().reader_features or ())) is not None:
+            raise error
         return table
 
     def strangers(self, uri: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -14,6 +14,8 @@ from resources.failures import Fault, first_match, masked
 LOG_FOLDER = "_changes"
 """Folder under the lake's root with the change log of each table."""
 _COMMITS = "_delta_log"
+READER_FEATURES = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors", "columnMapping"})
+"""The reader features of Delta tables that readers of the loader know; a table that maps columns is not adopted."""
 _FORMAT = "incload reads the features of Delta tables that its version of deltalake knows, and its loads add no others"
 _OTHER_FORMAT = (
     "take the feature away where it was added, with Spark: ALTER TABLE … DROP FEATURE …; or update incload; or restore "
@@ -108,6 +110,17 @@ def unreadable(
         rule=f"a Delta table is its data files and the commits in {_COMMITS}",
         remedy=f"restore {uri} from a copy of the lake{afresh(uri)}",
     )
+
+
+def with_features(uri: str, names: Collection[str]) -> IncrementalLoadError | None:
+    """The error for a table with reader features; None if all of them are known.
+
+    Args:
+        uri: The table's URI.
+        names: The features' names.
+    """
+    unknown = sorted({*names} - READER_FEATURES)
+    return unreadable(ValueError(f"Feature {unknown[0]!r} is not supported"), uri) if unknown else None
 
 
 def without_commits(uri: str, names: Sequence[str]) -> LakeUnreadable:

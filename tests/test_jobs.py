@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.assets import Changes, Files, Merge, Quarantine, Subject, incremental_asset
 from incload_assets.assets.incremental import table_of
+from incload_assets.change_log.decisions import discarded_rows
 from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
@@ -239,8 +240,8 @@ def test_rejected_rows_are_decided_about_columns_filled_and_a_person_erased_by_t
     assert healthy.rows() == sorted([*HEALTHY, ("bad", "bert", -1)])
     assert "confirm" in healthy.why("discard_rows", partitions=[TWO], **about)
     healthy.does("discard_rows", partitions=[TWO], confirm="visits", **about)
-    check = healthy.run("check_tables").get_asset_check_evaluations()
-    assert [one.check_name for one in check if not one.passed] == ["schema"]
+    [discarded] = discarded_rows(healthy.lake, healthy.table).values()
+    assert discarded.window == TWO
 
     later = location(healthy.root, spark_settings, healthy.instance, VisitByChannel)
     for day in (ONE, TWO):

@@ -23,14 +23,13 @@ from incload_assets.ingest.protect import is_protected
 from incload_assets.writes.delete_insert import DeleteInsert
 from incload_assets.writes.merge import Merge
 from resources.errors import SchemaMismatch
+from resources.unreadable import READER_FEATURES
 
 RECENT = timedelta(days=7)
 """How long ago the last commit of another writer is that is reported."""
 COMMITS = 200
 """Most commits of the table that are looked at."""
 
-_READ = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors"}
-"""Reader features that all readers of the loader know, with the exception below."""
 _WRITTEN_BY_DELTA = {"delta.columnMapping.mode": ("", "none"), "delta.appendOnly": ("", "false")}
 """Properties of a table, and the values with which a load can write it."""
 
@@ -117,7 +116,7 @@ def examine(load: LoadContext, delta: DeltaTable) -> Findings:
 
 def _feature_problems(delta: DeltaTable) -> Iterator[str]:
     protocol, properties = delta.protocol(), delta.metadata().configuration
-    if unknown := sorted(set(protocol.reader_features or ()) - _READ - {"columnMapping"}):
+    if unknown := sorted(set(protocol.reader_features or ()) - READER_FEATURES):
         yield f"it uses {', '.join(unknown)}, which readers of the lake do not know: drop the feature, or write a copy"
     for name, allowed in _WRITTEN_BY_DELTA.items():
         if (value := properties.get(name, "")) not in allowed:

@@ -136,9 +136,12 @@ def lake(clone: Clone) -> Path:
 
 
 def damaged(clone: Clone, do: Callable[[Path, Path], object]) -> None:
-    shutil.rmtree(lake(clone))
-    shutil.copytree(clone.root / "whole", lake(clone))
-    do(lake(clone) / "_changes" / BAD, lake(clone) / BAD)
+    shutil.rmtree(lake(clone) / "_loads", ignore_errors=True)  # not the audit, of which Dagster has seen the end
+    folders = [lake(clone) / "_changes" / BAD, lake(clone) / BAD]
+    for folder in folders:
+        folder.unlink() if folder.is_file() else shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(clone.root / "whole" / folder.relative_to(lake(clone)), folder)
+    do(*folders)
 
 
 def asked(clone: Clone, *commands: str) -> dict[str, tuple[int, str]]:
@@ -191,11 +194,14 @@ def test_a_damaged_table_is_named_with_its_remedy_and_everything_about_the_other
 def test_a_torn_newest_commit_can_be_removed_and_a_load_puts_the_table_right(clone: Clone, place: int) -> None:
     damaged(clone, lambda log, own: cut(newest((log, own)[place])))
     torn = newest((lake(clone) / "_changes" / BAD, lake(clone) / BAD)[place])
+    away = torn.with_name("away")
+    torn.with_suffix(".crc").unlink(missing_ok=True)
+    torn.rename(away)
+    named = clone.incload("doctor", BAD, **PLAIN)
+    away.rename(torn)
     rebuilt = clone.incload("rebuild", BAD, "fees", **PLAIN)
     refused = clone.incload("load", BAD, "--partitions", DAY, **PLAIN)
     torn.unlink()
-    torn.with_suffix(".crc").unlink(missing_ok=True)
-    named = clone.incload("doctor", BAD, **PLAIN)
     loaded = clone.incload("load", BAD, "--partitions", DAY, **PLAIN)
     healthy = clone.incload("doctor", **PLAIN)
 

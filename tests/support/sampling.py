@@ -1,8 +1,8 @@
 """Which tests a run of all tests takes: every one that loads nothing, and of those that load through Spark a part.
 
 All tests take two cores more than an hour; most of it is Spark planning small loads. So each run draws some from each
-file, by INCLOAD_TEST_SEED: what one run leaves out, another takes. Continuous integration draws more than a person's
-run. All tests of a file or a name that is asked for are taken, and all tests of a night.
+file, by INCLOAD_TEST_SEED: what one run leaves out, another takes. All tests of a file or a name that is asked for are
+taken, and all tests of a night.
 """
 
 import os
@@ -13,8 +13,8 @@ from typing import Protocol
 
 PART = "INCLOAD_TEST_PART"
 """One in so many tests that load through Spark is drawn; 1: all of them."""
-PARTS, PARTS_IN_CI = 8, 5
-"""The defaults: of a person's run, and where CI is set to true, as services of continuous integration do."""
+PARTS = 8
+"""The default."""
 SPARK = frozenset({"spark", "spark_settings", "spark_url"})
 """The fixtures of tests that load."""
 
@@ -38,8 +38,7 @@ def parts(*, chosen: bool) -> int:
         chosen: Whether somebody asked for certain tests.
     """
     night = int(os.environ.get("INCLOAD_TEST_EXAMPLES", "1")) > 1
-    usual = PARTS_IN_CI if os.environ.get("CI", "").lower() == "true" else PARTS
-    return int(os.environ.get(PART, 1 if chosen or night else usual))
+    return int(os.environ.get(PART, 1 if chosen or night else PARTS))
 
 
 def drawn(tests: Sequence[Test], seed: str, parts: int) -> set[str]:

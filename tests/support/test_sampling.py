@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.support.sampling import PARTS, PARTS_IN_CI, drawn, parts
+from tests.support.sampling import PARTS, drawn, parts
 
 
 @dataclass
@@ -35,8 +35,6 @@ def test_a_seed_draws_the_same_again_and_others_draw_the_rest() -> None:
     ("chosen", "environment", "expected"),
     [
         (False, {}, PARTS),
-        (False, {"CI": "true"}, PARTS_IN_CI),
-        (True, {"CI": "true"}, 1),
         (True, {}, 1),
         (False, {"INCLOAD_TEST_EXAMPLES": "2"}, 1),
         (False, {"INCLOAD_TEST_PART": "1"}, 1),
@@ -46,7 +44,7 @@ def test_a_seed_draws_the_same_again_and_others_draw_the_rest() -> None:
 def test_what_is_asked_for_and_every_test_of_a_night_is_taken(
     monkeypatch: pytest.MonkeyPatch, chosen: bool, environment: dict[str, str], expected: int
 ) -> None:
-    for name in ("CI", "INCLOAD_TEST_EXAMPLES", "INCLOAD_TEST_PART"):
+    for name in ("INCLOAD_TEST_EXAMPLES", "INCLOAD_TEST_PART"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

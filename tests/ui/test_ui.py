@@ -1,9 +1,11 @@
 """The UI as a person sees it: materialize a partition, see it green, see its checks."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -42,6 +44,16 @@ def page() -> Iterator[Page]:
     with open_page(1500, 1000) as page:
         yield page
         page.screenshot(path=PICTURES / "last.png")
+
+
+def launch_configured(page: Page, address: str, job: str, step: str, config: dict[str, Any]) -> None:
+    """Types the configuration of a job's step into the launchpad, and shows the run that this launches."""
+    page.goto(f"{address}/locations/incload/jobs/{job}/playground")
+    page.locator(".CodeMirror").first.click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(json.dumps({"ops": {step: {"config": config}}}))
+    page.get_by_role("button", name="Launch Run").click()
+    page.get_by_text("RUN_START").first.wait_for(timeout=LOAD_MILLISECONDS)
 
 
 @pytest.mark.ui
@@ -87,6 +99,16 @@ def test_a_partition_is_materialized_turns_green_and_shows_its_checks(
     expect(page.get_by_text("2 rows, no key twice.").first).to_be_visible()
     expect(page.get_by_text("Passed", exact=True).first).to_be_visible()
     page.screenshot(path=PICTURES / "checks.png", full_page=True)
+
+    # jobs with a form: one that only looks, and one that has to be confirmed
+    about = {"table": "payments", "because": "a test"}
+    launch_configured(page, address, "plan_loads", "plan_each", {"table": "payments", "partitions": [DAY]})
+    expect(page.get_by_text("nothing was written").first).to_be_visible(timeout=LOAD_MILLISECONDS)
+    launch_configured(page, address, "discard_rows", "discard", about)
+    expect(page.get_by_text("confirm").first).to_be_visible(timeout=LOAD_MILLISECONDS)
+    launch_configured(page, address, "discard_rows", "discard", {**about, "confirm": "payments"})
+    expect(page.get_by_text("payments: discard: 1 rows").first).to_be_visible(timeout=LOAD_MILLISECONDS)
+    page.screenshot(path=PICTURES / "discarded.png", full_page=True)
 
 
 @pytest.mark.ui
