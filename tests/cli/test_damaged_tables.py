@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,7 @@ def cut(file: Path) -> None:
 
 
 def of_protocol(folder: Path, protocol: dict[str, object]) -> None:
+    newest(folder).with_suffix(".crc").unlink(missing_ok=True)  # which says the protocol, too
     with newest(folder).open("a") as file:
         file.write(json.dumps({"protocol": protocol}) + "\n")
 
@@ -171,7 +173,7 @@ def test_a_damaged_table_is_named_with_its_remedy_and_everything_about_the_other
     assert {name: text for name, (_, text) in said.items() if FOREIGN.search(text)} == {}
     names = ("status", "status --json", "doctor", "metrics --once", "slo", "ready loans", "history loans", "audit")
     for name in (*names, "/on-call", "/table/loans"):
-        code, text = said[name][0], " ".join(said[name][1].split())  # without line breaks
+        code, text = said[name][0], " ".join(unescape(said[name][1]).split())  # without line breaks
         assert code == (not name.startswith("/")), (name, text)
         assert BAD in text and all(re.search(words, text) for words in damage.says), (name, text)
     for name in ("doctor fees", "history fees", "audit fees", "watch_fees", "replay_after_contract_change"):
@@ -203,6 +205,8 @@ def test_a_torn_newest_commit_can_be_removed_and_a_load_puts_the_table_right(clo
     refused = clone.incload("load", BAD, "--partitions", DAY, **PLAIN)
     torn.unlink()
     loaded = clone.incload("load", BAD, "--partitions", DAY, **PLAIN)
+    # a load that ends before the older table is found may be lost with it, and is asked for once more
+    again = clone.incload("load", BAD, "--all-missing", **PLAIN)
     healthy = clone.incload("doctor", **PLAIN)
 
     assert rebuilt.returncode == 1 and str(torn) in rebuilt.stderr
@@ -210,6 +214,6 @@ def test_a_torn_newest_commit_can_be_removed_and_a_load_puts_the_table_right(clo
     assert not FOREIGN.search(refused.stdout + refused.stderr + rebuilt.stdout + rebuilt.stderr)
     assert "fees: 0 rebuilt, 1 known already" in rebuilt.stdout
     assert named.returncode == 1 and f"{BAD} {DAY}: " in named.stdout, named.stdout
-    assert loaded.returncode == 0, loaded.stdout + loaded.stderr
+    assert (loaded.returncode, again.returncode) == (0, 0), loaded.stdout + again.stdout
     assert healthy.returncode == 0, healthy.stdout
     assert clone.status(BAD, **PLAIN)["rows"] == 1
