@@ -19,8 +19,8 @@ from tests.support.documents import PAGES, Page
 KINDS = ("job", "sensor", "schedule", "check", "metric", "alert")
 NAMED = re.compile(rf"\b({'|'.join(KINDS)})s? ((?:`[^`]+`(?:,? and |,? or |, )?)+)", re.IGNORECASE)
 """Names that follow the word for what they are: the jobs `a`, `b` and `c`."""
-OF_THE_READER = {"measure_tables_schedule"}
-"""Made by an example of a page."""
+OF_THE_READER = {"measure_tables_schedule", "notify"}
+"""Made by an example of a page, or by settings."""
 ENVIRONMENT = re.compile(
     r"INCLOAD_(DATABASE_\w+?_(URL|USER|PASSWORD|PASSWORD_FILE|TIMEOUT)|KAFKA_\w+?_(SERVERS|(SPARK_)?OPTIONS(_FILE)?)|"
     r"KEY_\w+?(_FILE)?|TEST_(PART|EXAMPLES)|SHOP_OPENED)"

@@ -65,7 +65,7 @@ def examine(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, a
     for table in tables:
         with faults.of(table):
             found += examine_table(instance, table, lake, at)
-    return _in_one(found + [_of_fault(name, error) for name, error in faults.errors.items()])
+    return in_one(found + [_of_fault(name, error) for name, error in faults.errors.items()])
 
 
 def _of_fault(name: str, error: BaseException) -> Disagreement:
@@ -131,7 +131,7 @@ def examine_table(instance: dg.DagsterInstance, table: Table, lake: Lake, at: da
     return [*found, *_dead_runs(instance, table)]
 
 
-def _in_one(found: Sequence[Disagreement]) -> list[Disagreement]:
+def in_one(found: Sequence[Disagreement]) -> list[Disagreement]:
     """The disagreements, with a single one for all tables whose loads Dagster does not know, as they have one cause."""
     lost = {each.table: len(each.partitions) for each in found if each.what == _FORGOTTEN}
     if len(lost) < 2:

@@ -94,7 +94,8 @@ def test_a_job_goes_on_after_a_table_that_cannot_be_read_and_fails_naming_it_alo
     job = replace(EXPIRE_PAYLOADS, work=version, of_lake=None).definition([bad, TABLE])
     assert job is not None
     resources = {"spark": dg.ResourceDefinition.none_resource(), "lake": dg.ResourceDefinition.hardcoded_resource(lake)}
-    done = job.execute_in_process(resources=resources, raise_on_error=False)
+    confirmed = {"ops": {EXPIRE_PAYLOADS.step_name: {"config": {"confirm": "all tables"}}}}
+    done = job.execute_in_process(run_config=confirmed, resources=resources, raise_on_error=False)
     [failure] = [event.step_failure_data.user_failure_data for event in done.all_events if event.is_step_failure]
     assert failure is not None
     assert [event.asset_observation_data.asset_observation.asset_key.path for event in done.all_events
