@@ -56,6 +56,8 @@ def test_a_paused_table_an_altered_audit_and_a_moved_lake_are_told_and_loads_are
     entries = json.loads(audit.stdout)["entries"]
     assert [(e["action"], e["actor"], e["partitions"], bool(e["run_id"])) for e in entries] == [
         ("pause", "ada", [], False),
+        ("silence", "ada", [], False),
+        ("unsilence", "ada", [], False),
         ("resume", "ada", [], False),
         ("load", "ada", ["2026-01-01"], True),
     ]

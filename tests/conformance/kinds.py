@@ -238,7 +238,7 @@ OF_WRITES = [
         "history",
         fates=("in effect", "in effect", "in effect"),
         write=History(),
-        answers=NOT_ADOPTED,
+        answers={**NOT_ADOPTED, "trace items KEY": (0, "items KEY: the table has 3 rows, by change 1, 2, 3")},
         columns=("id", "big", "valid_from", "valid_to", "is_current"),
         held={
             ("a", 10, 1, 2, False),

@@ -23,7 +23,7 @@ from tests.support.documents import DOCS, Page
 from tests.support.guest_table import house
 from tests.support.project_copy import Clone, readme_files
 from tests.support.workshop import items_asset
-from tests.test_documentation import given, lines
+from tests.test_documentation import given
 
 PAGE = Page(DOCS / "runbooks.md")
 SECTIONS = sections(PAGE.text)
@@ -48,7 +48,11 @@ def functions() -> dict[str, Any]:
 
 def commands(program: str) -> list[list[str]]:
     """The commands of the page's blocks that begin with a program, each once."""
-    return [list(words) for words in dict.fromkeys(tuple(words) for words in lines(PAGE)) if words[0] == program]
+    return [
+        list(words)
+        for words in dict.fromkeys(tuple(words) for block in PAGE.blocks for words in block.commands)
+        if words[0] == program
+    ]
 
 
 def test_each_failure_has_a_section_with_the_same_parts() -> None:
