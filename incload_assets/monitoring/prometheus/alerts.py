@@ -423,7 +423,7 @@ SILENCED = tuple(
         urgency="none",
         summary=f"Messages about {about} are silenced",
         action="See who silenced them, why and until when in `incload status`; `incload silence --off` ends it.",
-        runbook="deployments",
+        runbook="checklists",
         cause="silenced",
     )
     for name, metric, about in (

@@ -30,7 +30,7 @@ SECTIONS = sections(PAGE.text)
 FAILURES = (
     "missed-updates", "duplicate-writes", "schema-break", "late-arrivals", "checkpoint-loss", "partial-commit",
     "clock-skew", "lag", "restart", "resync", "backfill", "rollback", "erasure", "full-disk", "spark-gone",
-    "postgres-gone", "source-down",
+    "postgres-gone", "source-down", "a-table-cannot-be-read",
 )  # fmt: skip
 PARTS = ("Symptoms", "How to be sure", "Remedy", "How to know it is over", "What it costs", "Whom to call")
 CHECKS = {**LIGHT_CHECKS, **TABLE_CHECKS}
@@ -104,8 +104,8 @@ def test_the_reconciliation_of_all_partitions_is_configured_as_the_page_says(
 ) -> None:
     monkeypatch.setenv("INCLOAD_LANDING", str(tmp_path))
     defs = incremental_definitions([items_asset(name="orders")], Settings())
-    [config] = [json.loads(words[words.index("--config-json") + 1]) for words in commands("dagster") if "-j" in words
-                and "--config-json" in words]  # fmt: skip
+    [config] = [json.loads(words[words.index("--config-json") + 1]) for words in commands("dagster")
+                if "check_reconciliation" in words and "--config-json" in words]  # fmt: skip
     assert dg.validate_run_config(defs.resolve_job_def("check_reconciliation"), config)
     jobs = {words[words.index("-j") + 1] for words in commands("dagster") if "-j" in words}
     sensors = {words[-1] for words in commands("dagster") if words[1:2] == ["sensor"] and words[2] != "list"}
