@@ -52,8 +52,9 @@ def pytest_report_header() -> list[str]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is not drawn, and begin with the longest tests: at the end, one process would wait for them."""
-    tests = [item for item in items if isinstance(item, pytest.Function)]
-    taken = drawing.drawn(tests, os.environ["INCLOAD_TEST_SEED"], int(os.environ[drawing.PART]))
+    tests, part = [item for item in items if isinstance(item, pytest.Function)], int(os.environ[drawing.PART])
+    shorter = [test for test in tests if part == 1 or test.get_closest_marker("night") is None]
+    taken = drawing.drawn(shorter, os.environ["INCLOAD_TEST_SEED"], part)
     left = [test for test in tests if test.nodeid not in taken]
     config.hook.pytest_deselected(items=left)
     items[:] = sorted(

@@ -306,7 +306,8 @@ def test_every_command_of_a_procedure_has_an_expected_outcome_or_a_reason_why_it
     assert named ^ (EXPECTED.keys() | NOT_RUN.keys()) == set()
 
 
-@pytest.mark.slow
+@pytest.mark.night
+@pytest.mark.timeout(1800)
 def test_the_commands_of_the_procedures_do_what_their_pages_say(terminal: Terminal) -> None:
     """All of them, and what is wrong with any is told at the end."""
     wrong, printed = [], dict[str, str]()

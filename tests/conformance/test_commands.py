@@ -5,7 +5,6 @@ A command that only looks changes nothing but what it says; one that changes a t
 """
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from deltalake import DeltaTable
 from typer.main import get_command
 
 from incload_assets import assets as public
-from incload_assets.assets import Merge
 from incload_assets.cli.program import program
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.write import Write
@@ -31,9 +29,9 @@ from tests.support.documents import PROJECT
 from tests.support.pages import asked, served
 
 KINDS = [*OF_WRITES, *OF_SOURCES]
-NIGHT = int(os.environ.get("INCLOAD_TEST_EXAMPLES", "1")) > 1
-WALKED = KINDS if NIGHT else [kind for kind in OF_WRITES if isinstance(kind.write, Merge)]
-"""A walk takes minutes: by day only those of the strategy that most tables have."""
+BY_DAY = ("merge", "merge in buckets", "merge by partition", "merge with soft deletes", "merge of partial changes")
+"""A walk takes minutes: by day those of the strategy that most tables have."""
+WALKED = [pytest.param(kind, marks=[] if kind.name in BY_DAY else [pytest.mark.night]) for kind in KINDS]
 ALL = [D1, D2, D3]
 TABLE, LOG = "items", "_changes/items"
 OF_A_LOAD = {"_audit", LOG, "dagster", TABLE}

@@ -39,7 +39,7 @@ def test_the_pace_of_a_remedy_is_told_where_it_counts() -> None:
     assert replace(found, recovered=None, wrong="it is lost").told.endswith("in three windows: it is lost")
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(1800)
 def test_each_fault_reaches_its_receivers_by_its_alert_and_is_recovered_by_its_runbook(
     tmp_path: Path, spark_settings: Settings, monkeypatch: pytest.MonkeyPatch
