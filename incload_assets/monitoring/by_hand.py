@@ -21,7 +21,9 @@ _ACTIONS: Mapping[str, Action] = {action: action for action in get_args(RunActio
 
 
 def runs_by_hand(rows: Sequence[LoadRow], reasons: Mapping[str, str]) -> list[AuditEntry]:
-    """What each run that a person started has done to partitions, and what it failed to do, in the order of their ends.
+    """Entries about runs that people started: one for the partitions that a run did, one for those it failed to do.
+
+    They are in the order in which the runs ended.
 
     Args:
         rows: Attempts to load windows, of any origin.
