@@ -327,7 +327,8 @@ def test_a_table_whose_source_does_not_answer_does_not_hide_the_status_of_others
     finally:
         module.unlink()
     assert (shown.returncode, listed.returncode) == (1, 1)
-    assert [line.split()[0] for line in shown.stdout.splitlines()] == ["table", "payments"]
+    assert [line.split()[0] for line in shown.stdout.splitlines()] == ["table", "payments", "receipts"]
+    assert shown.stdout.split()[-2:] == ["?", "unknown"]
     assert shown.stderr.startswith("Error: receipts: ")
     assert [(one["table"], "error" in one) for one in json.loads(listed.stdout)] == [
         ("payments", False),

@@ -76,5 +76,6 @@ TRIED_ELSEWHERE: Mapping[str, str] = {
     "fix": "tests/cli/test_quarantine.py",
     "game-day": "tests/cli/test_drill.py",
     "monitoring": "tests/cli/test_monitoring.py",
+    "silence": "tests/cli/test_doctor.py",
 }
 """Commands that are about no table, or take values, and where they are tried."""

@@ -78,7 +78,7 @@ def test_a_spark_server_killed_under_loads_at_every_point_of_their_road_and_a_la
     def wait_for_the_end(point: str) -> None:
         if getattr(road, "point", None) == point:
             arrived[point].set()
-            assert killed.wait(480)
+            assert killed.wait(900)
 
     def load(point: str) -> LoadReport:
         road.point = point
@@ -89,7 +89,8 @@ def test_a_spark_server_killed_under_loads_at_every_point_of_their_road_and_a_la
         for point in points:
             at(point, partial(wait_for_the_end, point), patch.setattr)
         loads = {point: threads.submit(load, point) for point in points}
-        assert all(event.wait(240) for event in arrived.values())
+        late = [point for point, event in arrived.items() if not event.wait(600)]
+        assert late == [], {point: loads[point] for point in late}  # a load that failed before says why
         at("merging", partial(kill_server, s3_settings), patch.setattr)
         with pytest.raises(SparkUnavailable), open_session(s3_settings, "items 2026-01-01") as session:
             replace(on_s3, spark=session).load(1)
