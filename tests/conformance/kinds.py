@@ -189,6 +189,8 @@ OTHER_COLUMNS = {"contract unknown items": (2, "unknown field")}
 """The source has columns that the contract does not name."""
 NOT_ADOPTED = {"adopt items --dry-run": (1, "cannot be adopted")}
 """Tables whose rows do not say which changes made them."""
+OF_THREE_ROWS = {"trace items KEY": (0, "items KEY: the table has 3 rows, by change 1, 2, 3")}
+"""Tables that keep what came before."""
 
 OF_WRITES = [
     merged("merge"),
@@ -238,7 +240,7 @@ OF_WRITES = [
         "history",
         fates=("in effect", "in effect", "in effect"),
         write=History(),
-        answers={**NOT_ADOPTED, "trace items KEY": (0, "items KEY: the table has 3 rows, by change 1, 2, 3")},
+        answers=NOT_ADOPTED | OF_THREE_ROWS,
         columns=("id", "big", "valid_from", "valid_to", "is_current"),
         held={
             ("a", 10, 1, 2, False),
@@ -295,6 +297,7 @@ OF_WRITES = [
         undone={("a", 10, 1), ("b", 20, 1), ("a", 11, 2)},
         accepted={("a", 10, 1), ("b", 20, 1), ("a", 11, 2), ("a", 12, 3), ("e", -5, 2)},
         fates=("in effect", "in effect", "in effect"),
+        answers=OF_THREE_ROWS,
     ),
     merged(
         "delete and insert",
