@@ -275,7 +275,7 @@ def test_a_compacted_partition_is_replaced_only_by_choice_and_a_log_that_cannot_
     without_spark = clone.incload("compact", "payments", "--yes", **nothing_listens)
     assert (without_spark.returncode, without_spark.stderr) == (
         1,
-        "Error: the Spark server sc://localhost:1/;token=*** does not answer. Remedy: start it, or check "
+        "Error: payments: the Spark server sc://localhost:1/;token=*** does not answer. Remedy: start it, or check "
         "INCLOAD_SPARK\n",
     )
 
