@@ -182,9 +182,13 @@ def appended(name: str, **options: Any) -> Kind:
     return Kind(name, **usual | options)
 
 
-NO_PAYLOADS = "cannot parse the payloads that its rejected rows keep"
-UNREADABLE = {"replay": (1, NO_PAYLOADS), "fill items": (1, NO_PAYLOADS)}
-"""A source whose payloads are not what the log keeps, so that rejected rows are corrected at the source."""
+def unreadable(why: str) -> Mapping[str, tuple[int, str]]:
+    """Answers where the source cannot parse payloads of the log, so that rejected rows are corrected at the source."""
+    return {"replay": (1, why), "fill items": (1, why)}
+
+
+UNREADABLE = unreadable("cannot parse the payloads that its rejected rows keep")
+OF_PARQUET = "the payload of a Parquet record does not tell the types of its values"
 OTHER_COLUMNS = {"contract unknown items": (2, "unknown field")}
 """The source has columns that the contract does not name."""
 NOT_ADOPTED = {"adopt items --dry-run": (1, "cannot be adopted")}
@@ -329,8 +333,8 @@ OF_SOURCES = [
     merged("postgres by time", source=PostgresByTime, answers=UNREADABLE | OTHER_COLUMNS),
     appended("postgres by id", source=PostgresById, changes=Changes(keys=["id"]), answers=UNREADABLE | OTHER_COLUMNS),
     merged("kafka", source=KafkaTopic),
-    merged("debezium", source=DebeziumFiles),
-    merged("several sources", source=SeveralFiles, answers=OTHER_COLUMNS),
+    merged("debezium", source=DebeziumFiles, answers={"fill items": (1, "does not give every value as a text")}),
+    merged("several sources", source=SeveralFiles, answers=OTHER_COLUMNS | unreadable(OF_PARQUET)),
     Kind(
         "derived table",
         derived=True,
