@@ -182,7 +182,7 @@ def appended(name: str, **options: Any) -> Kind:
     return Kind(name, **usual | options)
 
 
-def unreadable(why: str) -> Mapping[str, tuple[int, str]]:
+def unreadable(why: str) -> dict[str, tuple[int, str]]:
     """Answers where the source cannot parse payloads of the log, so that rejected rows are corrected at the source."""
     return {"replay": (1, why), "fill items": (1, why)}
 
