@@ -45,9 +45,9 @@ class Links:
         """The first characters of a run's identifier, which lead to its page."""
         return element("a", run_id[:8], href=load_path(run_id), class_="code")
 
-    def run(self, run_id: str) -> Markup | None:
+    def run(self, run_id: str, text: str = "the run in the Dagster UI") -> Markup | None:
         """A link to a run in the Dagster UI; None if its address is unknown."""
-        return element("a", "the run in the Dagster UI", href=f"{self.dagster}/runs/{run_id}") if self.dagster else None
+        return element("a", text, href=f"{self.dagster}/runs/{run_id}") if self.dagster else None
 
 
 def frame(

@@ -22,6 +22,7 @@ from incload_assets.monitoring.facts import Check, Facts, TableFacts, Watch
 from incload_assets.monitoring.metrics import Sample
 from incload_assets.monitoring.panels import DASHBOARDS, DEBUG, EXECUTIVE, ON_CALL, Dashboard, Panel, Query
 from incload_assets.progress.observed import Observed
+from incload_assets.progress.slots import SlotRun, Slots
 from resources.settings import Settings
 from tests.support.html import Node, parsed
 from tests.support.made_up_loads import MadeUp, made_up, row, timed, weeks
@@ -113,6 +114,33 @@ def test_names_lead_to_their_page_and_to_dagster(view: View) -> None:
     assert [(a.text, a.attributes.get("aria-current")) for a in tabs] == [
         ("Executive", None), ("On call", "page"), ("Debug", None)
     ]  # fmt: skip
+
+
+def test_the_runs_at_each_slot_are_shown_and_one_that_has_ended_is_marked(view: View) -> None:
+    quiet = replace(view, slots=(), slot_runs={})
+    assert panel_in(parsed(dashboard_page(ON_CALL, quiet, LINKS)), "Slots").text == (
+        "Slots No run holds a slot or waits for one."
+    )
+    runs = [
+        SlotRun(run_id="held-run", table="keys", window="2026-01-02", since=NOW - DAY, process="process 7 on house"),
+        SlotRun(run_id="over-run", table="keys", window="2026-01-03", over="The run has ended."),
+        SlotRun(run_id="last-run", table=EVIL),
+    ]
+    busy = replace(
+        view,
+        slots=[Slots(of="state_keys", holders=["held-run", "over-run"], waiting=["last-run"])],
+        slot_runs={run.run_id: run for run in runs},
+    )
+    text = dashboard_page(ON_CALL, busy, LINKS)
+    held, over, last = panel_in(parsed(text), "Slots").one("tbody").all("tr")
+    assert plain(held.text) == "state_keys holds it keys ↗ 2026-01-02 24 h ago held-run process 7 on house"
+    assert [str(a.attributes["href"]) for a in held.all("a")][::2] == [
+        "/table/keys", "http://127.0.0.1:3000/runs/held-run"
+    ]  # fmt: skip
+    assert "needs attention: holds it. The run has ended." in over.text and "waits" in last.text
+    assert "<script>alert" not in text and "Slots" not in dashboard_page(DEBUG, busy, LINKS)
+    queued = panel_in(parsed(dashboard_page(ON_CALL, view, LINKS)), "Slots")
+    assert {tr.text[:15] for tr in queued.one("tbody").all("tr")} == {"run queue holds", "run queue waits"}
 
 
 def test_lines_are_of_the_days_before(world: MadeUp, view: View) -> None:
