@@ -51,7 +51,13 @@ class Links:
 
 
 def frame(
-    title: str, *main: Child, at: datetime, tab: str = "", about: Child = None, notices: Iterable[Markup] = ()
+    title: str,
+    *main: Child,
+    at: datetime,
+    tab: str = "",
+    about: Child = None,
+    notices: Iterable[Markup] = (),
+    refreshed: bool = True,
 ) -> str:
     """A whole page.
 
@@ -62,6 +68,7 @@ def frame(
         tab: The name of the dashboard that it is; empty: another page.
         about: A sentence below the heading.
         notices: Messages above everything.
+        refreshed: Whether the browser asks for it again every :data:`REFRESH_SECONDS`.
     """
     tabs = [
         element("a", TABS.get(d.name, d.title), href=f"/{d.name}", aria_current="page" if d.name == tab else None)
@@ -78,8 +85,12 @@ def frame(
             element("title", f"{title} – incload"),
             element("link", rel="stylesheet", href="/page.css"),
             element("link", rel="icon", href="data:,"),
-            element("noscript", element("meta", http_equiv="refresh", content=REFRESH_SECONDS)),
-            element("script", src="/page.js", defer=True, data_seconds=REFRESH_SECONDS),
+            [
+                element("noscript", element("meta", http_equiv="refresh", content=REFRESH_SECONDS)),
+                element("script", src="/page.js", defer=True, data_seconds=REFRESH_SECONDS),
+            ]
+            if refreshed
+            else None,
         ),
         element(
             "body",
