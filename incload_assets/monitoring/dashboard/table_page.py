@@ -6,6 +6,7 @@ from datetime import datetime
 
 from incload_assets.monitoring.dashboard.charts import stretches
 from incload_assets.monitoring.dashboard.human import ago, instant, length, number, several
+from incload_assets.monitoring.dashboard.lag import lag
 from incload_assets.monitoring.dashboard.markup import Child, Markup, element, joined
 from incload_assets.monitoring.dashboard.page import LABELS, notices
 from incload_assets.monitoring.dashboard.parts import (
@@ -46,6 +47,7 @@ def table_page(facts: TableFacts, view: View, links: Links, rejected: Sequence[R
         facts.table.name,
         section("Now", _now(facts, view.at, links)),
         section("Windows", _windows(facts, view.at)),
+        lag(facts, view.at),
         section("Last loads", _loads(newest_first, view.at, links)),
         section("Windows that were loaded again", _landings(newest_first, links)),
         section("Errors", _errors(newest_first, view.at, links)),

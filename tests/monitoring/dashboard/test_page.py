@@ -244,6 +244,24 @@ def test_a_tables_page_has_its_loads_errors_quarantine_and_checks(world: MadeUp,
     assert "waits for a person" in parsed(table_page(view.facts.tables["keys"], view, LINKS)).text
 
 
+def test_a_table_says_how_far_it_is_behind_by_topic_partition_and_what_its_target_is(view: View) -> None:
+    def lag(records: int | None, parts: dict[str, int], **checks: Check) -> list[str]:
+        seen = Observed(at=NOW.isoformat(), waiting_records=records, waiting_by_part=parts)
+        facts = TableFacts(table=declared("guests")["guests"], watch=Watch(seen=seen), checks=checks)
+        sections = [s for s in parsed(table_page(facts, view, LINKS)).all("section") if s.one("h2").text == "Lag"]
+        return [plain(tr.text) for s in sections for tr in s.one("tbody").all("tr")]
+
+    assert lag(None, {}) == [], "files do not say how many records they hold"
+    assert lag(0, {}) == ["records 0 up to 1.0 M now"]
+    assert lag(1_200_000, {"0": 1_100_000, "11": 100_000}) == [
+        "records ▲needs attention: 1.2 M up to 1.0 M now",
+        "topic partition 0 1.1 M",
+        "topic partition 11 100,000",
+    ]
+    slot = Check(passed=True, severity="WARN", at=NOW, values={"bytes_kept": 48_000_000})
+    assert lag(None, {}, headroom=slot) == ["log kept for the replication slot 48.0 MB up to 1.0 GB now"]
+
+
 def test_a_window_that_was_loaded_again_has_its_former_landings(view: View) -> None:
     table = declared("guests")["guests"]
     window = window_of(table.partitions_def, "2026-01-05")
