@@ -28,7 +28,7 @@ def slots_in(view: View, links: Links) -> Markup:
         )
         for name, run, waits in found
     ]
-    heads = ["pool", "run", "table", "window", "since", "identifier", "process"]
+    heads = ["slots of", "state", "table", "window", "since", "run", "process"]
     return joined(
         element("p", "Runs that hold a slot of a pool or of the run queue, and runs that wait for one.", class_="help"),
         listing("Slots", heads, rows, fold="slots"),

@@ -94,9 +94,9 @@ def _trace(table: Table, found: RowTrace, links: Links) -> list[Markup]:
     verdict = f"{named}: {found.now}."
     sequence = table.changes.sequence_by
     heads = ["#", "change", *sequence, "window", "from", "landed (UTC)", "became", "why", "landing", "run"]
-    rows = [[right(str(change.number)), *_cells(change, links)] for change in found.changes]
-    values = [(right(str(change.number)), ", ".join(change.sets), _as_json(change.values)) for change in found.changes]
-    present = [(right(str(number)), _as_json(row)) for number, row in enumerate(found.present, 1)]
+    rows = [[str(change.number), *_cells(change, links)] for change in found.changes]
+    values = [(str(change.number), ", ".join(change.sets), _as_json(change.values)) for change in found.changes]
+    present = [(str(number), _as_json(row)) for number, row in enumerate(found.present, 1)]
     return [
         section(
             "Now",
