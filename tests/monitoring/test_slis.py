@@ -324,6 +324,14 @@ def test_metrics_carry_the_indicators_that_have_targets() -> None:
     assert of["incload_cost_total"] == {(): 4.0}
 
 
+def test_records_that_wait_are_counted_by_topic_partition_where_the_source_has_such() -> None:
+    def lag(**parts: int) -> dict[str, float]:
+        found = metrics_of(MONTH, watch=Watch(seen=replace(SEEN, waiting_by_part=parts)))
+        return {key[1]: value for key, value in found.items() if key[0] == "incload_lag_records"}
+
+    assert lag() == {"": 70} and lag(**{"0": 60, "11": 10}) == {"0": 60, "11": 10}
+
+
 def test_a_table_is_late_by_its_sensor_or_without_one_by_its_loads() -> None:
     late = ("incload_late",)
     assert metrics_of(MONTH)[late] == 1, "the window of 28 January is due and not loaded"

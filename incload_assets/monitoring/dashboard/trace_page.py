@@ -34,7 +34,7 @@ def traced(table: Table, lake: Lake, query: str, links: Links) -> tuple[HTTPStat
     """
     status = HTTPStatus.OK
     found: RowTrace | str | None = None
-    given = [(name, value) for name, value in parse_qsl(query) if name]
+    given = [(name, value) for name, value in parse_qsl(query) if name and "=" not in name]  # no column has it
     if query:
         try:
             key = key_of(table, (f"{name}={value}" for name, value in given))
